@@ -1,0 +1,52 @@
+# Two commands: `make demo` installs and runs the main job, `make test` installs what tests need and runs them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Inside a virtual environment only: nothing outside this folder is touched.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check install install-test install-dev format clean
+
+demo: install
+	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml
+
+test: install-test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# What a change must pass beside the tests: style, types, layers, and every GPU kernel through NVRTC (no GPU needed).
+check: install-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict -p seiche
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $$(git ls-files '*.hpp' '*.cpp')
+	$(BIN)/python -m seiche.backend.gate
+
+format: install-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $$(git ls-files '*.hpp' '*.cpp')
+
+install: $(VENV)/installed
+install-test: $(VENV)/installed-test
+install-dev: $(VENV)/installed-dev
+
+SOURCES := pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.hpp' -o -name '*.cpp')
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(SOURCES) | $(BIN)/python
+	$(INSTALL) .
+	touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(INSTALL) '.[test]'
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed-test
+	$(INSTALL) '.[dev]'
+	touch $@
+
+clean:
+	rm -rf build $(VENV)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Devices behind one interface: arrays, kernels, streams, events, graphs; others need only `open_backend("cuda:1")`."""
+
+from __future__ import annotations
+
+from seiche.backend.base import Array, Backend, Kernel, Stream
+from seiche.errors import BackendUnavailable
+
+__all__ = ["Array", "Backend", "Kernel", "Stream", "open_backend"]
+
+
+def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -> Backend:
+    """Return the backend named by one word: `cpu`, `cuda` (the GPU of this rank) or `cuda:K`.
+
+    Args:
+        device: the word.
+        threads: CPU threads of this process; None takes what the process may use.
+        local_rank: which process of this host this is, for `cuda` without a number.
+
+    Raises:
+        BackendUnavailable: no such device, or its libraries are not installed.
+    """
+    kind, _, number = device.partition(":")
+    if kind == "cpu" and not number:
+        from seiche.backend.cpu import CpuBackend
+
+        return CpuBackend(threads)
+    if kind == "cuda" and (number.isdigit() or not _):
+        from seiche.backend.cuda import CudaBackend
+
+        return CudaBackend(int(number) if number else None, local_rank)
+    raise BackendUnavailable(f"device {device!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")

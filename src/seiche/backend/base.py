@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every device offers: the only interface between the solvers and the hardware."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.kernels.registry import KernelSpec, Members
+
+#: Memory of a backend: a NumPy array on the CPU, a CuPy array on a GPU. Only the backend looks inside.
+Array: TypeAlias = Any
+
+
+def argument_dtype(members: Members) -> np.dtype[Any]:
+    """Return the NumPy dtype whose bytes are the C++ argument struct with these members (natural alignment)."""
+    fields: list[tuple[Any, ...]] = []
+    for name, kind in members:
+        if kind == "ptr":
+            fields.append((name, np.uint64))
+        elif isinstance(kind, str):
+            fields.append((name, np.dtype(kind)))
+        elif isinstance(kind[0], str):
+            fields.append((name, np.dtype(kind[0]), (kind[1],)))
+        else:
+            fields.append((name, argument_dtype(kind)))
+    return np.dtype(fields, align=True)
+
+
+class Kernel(ABC):
+    """A kernel of one backend, ready to be given arguments."""
+
+    def __init__(self, spec: KernelSpec, bytes_per_item: int) -> None:
+        """Remember what is run and the memory traffic that one item must cause."""
+        self.spec = spec
+        self.bytes_per_item = bytes_per_item
+        self.dtype = argument_dtype(spec.members)
+
+    @abstractmethod
+    def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
+        """Return a call that runs the items begin ... end - 1 with a copy of the packed `arguments`."""
+
+
+class Stream(ABC):
+    """Work in order; two streams run side by side."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all work given so far is done."""
+
+    @abstractmethod
+    def record(self) -> Any:
+        """Return an event that is reached when all work given so far is done."""
+
+    @abstractmethod
+    def wait(self, event: Any) -> None:
+        """Let later work of this stream start only after `event` of another stream."""
+
+
+class Graph(ABC):
+    """Work that was captured once and can be launched again as a whole."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Run the captured work on the current stream."""
+
+
+class Backend(ABC):
+    """A device: memory, kernels, streams. Arguments are packed by `pack`, kernels launched in the current stream."""
+
+    name: str
+    #: Whether kernels return before they are done, so that host work and messages can go on beside them.
+    asynchronous: bool
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the device in words, for reports."""
+
+    @abstractmethod
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Return memory filled with zeros."""
+
+    @abstractmethod
+    def upload(self, host: npt.NDArray[Any]) -> Array:
+        """Return a copy of `host` on the device."""
+
+    @abstractmethod
+    def assign(self, array: Array, host: npt.NDArray[Any]) -> None:
+        """Overwrite `array` with `host` of the same shape and dtype."""
+
+    @abstractmethod
+    def download(self, array: Array) -> npt.NDArray[Any]:
+        """Return a copy of `array` on the host, after all work that writes it."""
+
+    @abstractmethod
+    def pointer(self, array: Array) -> int:
+        """Return the address of the first element."""
+
+    @abstractmethod
+    def pinned(self, shape: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return host memory that the device copies from and to without a detour."""
+
+    @abstractmethod
+    def copy_to_host(self, array: Array, host: npt.NDArray[Any]) -> None:
+        """Start a copy of `array` into pinned `host`, in the order of the current stream."""
+
+    @abstractmethod
+    def copy_to_device(self, host: npt.NDArray[Any], array: Array) -> None:
+        """Start a copy of pinned `host` into `array`, in the order of the current stream."""
+
+    @abstractmethod
+    def load(self, spec: KernelSpec) -> Kernel:
+        """Return the kernel for a specialisation, compiled or found in the cache or table.
+
+        Raises:
+            KernelCompileError: the compiler refused it, or its argument struct has another size than Python packs.
+        """
+
+    @abstractmethod
+    def stream(self) -> Stream:
+        """Return a new stream; `with backend.use(stream)` makes it current."""
+
+    @abstractmethod
+    def use(self, stream: Stream) -> Any:
+        """Return a context in which work goes to `stream`."""
+
+    @abstractmethod
+    def capture(self, work: Callable[[], None]) -> Graph:
+        """Return the kernels that `work` launches as a graph (they are not run)."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until the device is idle."""
+
+    @abstractmethod
+    def clock(self) -> Any:
+        """Return a clock for stage timers (`record()`, `elapsed(begin, end)` in seconds)."""
+
+    @abstractmethod
+    def annotate(self, name: str) -> Any:
+        """Return a context that shows up under `name` in a profiler's time line."""
+
+    @abstractmethod
+    def sum(self, array: Array) -> float:
+        """Return the sum of all elements in double precision."""
+
+    @abstractmethod
+    def max(self, array: Array) -> float:
+        """Return the greatest element, NaN if there is one."""
+
+    @abstractmethod
+    def free_memory(self) -> int:
+        """Return the bytes that can still be allocated."""
+
+    @abstractmethod
+    def copy_bandwidth(self) -> float:
+        """Return the measured bytes per second, read plus written, of a large copy in the device's memory."""
+
+    def pack(self, kernel: Kernel, **members: Any) -> npt.NDArray[np.void]:
+        """Return the argument struct of `kernel`; arrays become addresses, nested members are dicts.
+
+        Raises:
+            KeyError: a member is missing or unknown.
+        """
+        record = np.zeros((), kernel.dtype)
+        self._fill(record, kernel.dtype, members)
+        return record
+
+    def _fill(self, record: npt.NDArray[np.void], dtype: np.dtype[Any], members: dict[str, Any]) -> None:
+        names = dtype.names or ()
+        if set(members) != set(names) - {"unused"}:
+            raise KeyError(f"kernel arguments {sorted(members)} are not {sorted(names)}")
+        for name, value in members.items():
+            inner = dtype[name]
+            if isinstance(value, dict):
+                self._fill(record[name], inner, value)
+            elif inner == np.uint64 and not isinstance(value, (int, np.integer)):
+                record[name] = 0 if value is None else self.pointer(value)
+            else:
+                record[name] = value

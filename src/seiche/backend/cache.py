@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NVRTC compilation of registered kernels, with a disk cache; needs no GPU and no CUDA toolkit."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from seiche.backend.base import argument_dtype
+from seiche.errors import BackendUnavailable, KernelCompileError
+from seiche.kernels.registry import KernelSpec
+
+KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+_OPTIONS = ("--std=c++20", "--fmad=false", "--extra-device-vectorization", "--device-as-default-execution-space")
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A cubin, the symbol of the kernel in it, and what the compiler said."""
+
+    cubin: bytes
+    symbol: str
+    log: str
+
+
+def cache_folder() -> Path:
+    """Return where compiled kernels are kept: SEICHE_CACHE, else the user's cache folder."""
+    base = os.environ.get("SEICHE_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "seiche"
+    )
+    return Path(base)
+
+
+@cache
+def headers_hash() -> str:
+    """Return a hash of every kernel header, so that an edited header is compiled again."""
+    digest = hashlib.sha256()
+    for path in sorted(KERNELS.rglob("*.hpp")):
+        digest.update(path.relative_to(KERNELS).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def source_of(spec: KernelSpec) -> str:
+    """Return the translation unit: the kernel's header, and a check that Python packs what C++ expects."""
+    size = argument_dtype(spec.members).itemsize
+    return (
+        f'#include "launch.hpp"\n#include "{spec.header}"\nusing namespace seiche;\n'
+        f'static_assert(sizeof({spec.type}) == {size}, "argument struct");\n'
+    )
+
+
+def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False) -> CompiledKernel:
+    """Compile one kernel for an architecture such as "sm_90".
+
+    Raises:
+        BackendUnavailable: no NVRTC on this machine.
+        KernelCompileError: the compiler's log.
+    """
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise BackendUnavailable("NVRTC is not installed: pip install 'seiche[cuda13]' (or [cuda12])") from error
+
+    def check(result: tuple[object, ...]) -> tuple[object, ...]:
+        if int(result[0]) != 0:  # type: ignore[call-overload]
+            raise KernelCompileError(f"NVRTC: {result[0]} for {spec.type}")
+        return result[1:]
+
+    name = f"seiche::for_each<{spec.type},{spec.threads}>".encode()
+    (program,) = check(nvrtc.nvrtcCreateProgram(source_of(spec).encode(), b"seiche.cu", 0, [], []))
+    check(nvrtc.nvrtcAddNameExpression(program, name))
+    options = [*_OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={KERNELS}"]
+    if verbose:
+        options.append("--ptxas-options=-v")
+    encoded = [option.encode() for option in options]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+    (size,) = check(nvrtc.nvrtcGetProgramLogSize(program))
+    log = b" " * int(size)  # type: ignore[call-overload]
+    check(nvrtc.nvrtcGetProgramLog(program, log))
+    text = log.decode(errors="replace").strip(" \0\n")
+    if int(status) != 0:
+        raise KernelCompileError(f"{spec.type} for {architecture}:\n{text}")
+    (lowered,) = check(nvrtc.nvrtcGetLoweredName(program, name))
+    (cubin_size,) = check(nvrtc.nvrtcGetCUBINSize(program))
+    cubin = b" " * int(cubin_size)  # type: ignore[call-overload]
+    check(nvrtc.nvrtcGetCUBIN(program, cubin))
+    symbol = lowered.decode()  # type: ignore[attr-defined]
+    check(nvrtc.nvrtcDestroyProgram(program))
+    return CompiledKernel(cubin, symbol, text)
+
+
+def nvrtc_version() -> str:
+    """Return the version of the run-time compiler, part of the cache's key."""
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str]:
+    """Return the file of the kernel's cubin and its symbol, compiling it unless the cache has it."""
+    key = "\n".join((headers_hash(), source_of(spec), str(spec.threads), architecture, nvrtc_version(), *_OPTIONS))
+    stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
+    cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")
+    if not (cubin.exists() and symbol.exists()):
+        compiled = compile_kernel(spec, architecture)
+        cubin.parent.mkdir(parents=True, exist_ok=True)
+        _write(cubin, compiled.cubin)
+        _write(symbol, compiled.symbol.encode())
+    return cubin, symbol.read_text()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write under a temporary name and rename: several ranks may fill the cache at once."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    os.replace(file.name, path)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CPU: the kernel table that was compiled at install, NumPy arrays, OpenMP threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend.base import Array, Backend, Graph, Kernel, Stream
+from seiche.errors import BackendUnavailable, KernelCompileError
+from seiche.kernels.registry import KernelSpec
+
+_NATIVE = Path(__file__).resolve().parent.parent / "native"
+
+#: Features that /proc/cpuinfo must show for an instruction set level (x86-64 psABI, micro-architecture levels).
+_LEVELS = {
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "bmi2", "fma", "f16c"},
+    "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
+    "x86-64-v2": {"ssse3", "sse4_1", "sse4_2", "popcnt"},
+    "portable": set(),
+}
+
+
+class _Row(ctypes.Structure):
+    _fields_ = (
+        ("type", ctypes.c_char_p),
+        ("launch", ctypes.c_void_p),
+        ("size", ctypes.c_int),
+        ("bytes", ctypes.c_int),
+    )
+
+
+def _cpu_field(field: str) -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(field):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return ""
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """Load the table for the best instruction set of this processor; SEICHE_CPU_LEVEL names another one."""
+    features = set(_cpu_field("flags").split())
+    forced = os.environ.get("SEICHE_CPU_LEVEL")
+    for level, needed in _LEVELS.items():
+        path = _NATIVE / f"seiche_{level}.so"
+        if path.exists() and (level == forced if forced else needed <= features):
+            library = ctypes.CDLL(str(path))
+            library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_Row)
+            library.seiche_launch.argtypes = [
+                ctypes.POINTER(_Row),
+                ctypes.c_void_p,
+                ctypes.c_longlong,
+                ctypes.c_longlong,
+                ctypes.c_int,
+            ]
+            library.seiche_launch.restype = None
+            library.seiche_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
+            library.seiche_copy.restype = None
+            return library
+    wanted = f"level {forced}" if forced else "this processor"
+    raise BackendUnavailable(f"no CPU kernels for {wanted} in {_NATIVE}: install Seiche (pip install .)")
+
+
+class CpuKernel(Kernel):
+    """A row of the table."""
+
+    def __init__(self, spec: KernelSpec, threads: int) -> None:
+        """Find the row and compare its argument struct with Python's."""
+        self._library = _library()
+        self._row = self._library.seiche_find(spec.type.encode())
+        if not self._row:
+            raise KernelCompileError(f"{spec.type} is not in the CPU kernel table: add it to kernels/registry.py")
+        super().__init__(spec, int(self._row.contents.bytes))
+        if self._row.contents.size != self.dtype.itemsize:
+            raise KernelCompileError(
+                f"{spec.type}: arguments have {self._row.contents.size} B in C++, {self.dtype.itemsize} B in Python"
+            )
+        self._threads = threads
+
+    def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
+        """Return the call of the row's loop."""
+        packed = arguments.copy()
+        launch, row, address, threads = self._library.seiche_launch, self._row, packed.ctypes.data, self._threads
+
+        def run(_keep: npt.NDArray[np.void] = packed) -> None:
+            launch(row, address, begin, end, threads)
+
+        return run
+
+
+class CpuStream(Stream):
+    """The CPU does everything at once: a stream is always up to date."""
+
+    def synchronize(self) -> None:
+        """Return: nothing is ever pending."""
+
+    def record(self) -> Any:
+        """Return an event that is already reached."""
+        return None
+
+    def wait(self, event: Any) -> None:
+        """Return: the event is already reached."""
+
+
+class CpuGraph(Graph):
+    """Captured work on the CPU is the work itself."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        """Remember the work."""
+        self._work = work
+
+    def launch(self) -> None:
+        """Do it."""
+        self._work()
+
+
+class CpuClock:
+    """Seconds of the host."""
+
+    def record(self) -> float:
+        """Return now."""
+        return time.perf_counter()
+
+    def elapsed(self, begin: float, end: float) -> float:
+        """Return the seconds from `begin` to `end`."""
+        return end - begin
+
+
+class CpuBackend(Backend):
+    """CPU cores with OpenMP threads."""
+
+    name = "cpu"
+    asynchronous = False
+
+    def __init__(self, threads: int | None = None) -> None:
+        """Use `threads` threads, or as many as this process may run on (OMP_NUM_THREADS counts)."""
+        self._library = _library()
+        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.threads = max(1, threads or int(os.environ.get("OMP_NUM_THREADS", "0") or 0) or allowed)
+        self._stream = CpuStream()
+        self._kernels: dict[KernelSpec, CpuKernel] = {}
+
+    def describe(self) -> str:
+        """Return processor and threads."""
+        return f"{_cpu_field('model name') or platform.machine()}, {self.threads} threads"
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Return zeroed memory on a cache line."""
+        count = int(np.prod(shape))
+        size = count * np.dtype(dtype).itemsize
+        raw = np.zeros(size + 64, np.uint8)
+        offset = -raw.ctypes.data % 64
+        return raw[offset : offset + size].view(dtype).reshape(shape)
+
+    def upload(self, host: npt.NDArray[Any]) -> Array:
+        """Return an aligned copy."""
+        array = self.zeros(host.shape, host.dtype)
+        array[...] = host
+        return array
+
+    def assign(self, array: Array, host: npt.NDArray[Any]) -> None:
+        """Overwrite in place."""
+        array[...] = host
+
+    def download(self, array: Array) -> npt.NDArray[Any]:
+        """Return a copy."""
+        return np.array(array)
+
+    def pointer(self, array: Array) -> int:
+        """Return the address."""
+        return int(array.ctypes.data)
+
+    def pinned(self, shape: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return ordinary memory."""
+        return np.zeros(shape, dtype)
+
+    def copy_to_host(self, array: Array, host: npt.NDArray[Any]) -> None:
+        """Copy at once."""
+        host[...] = array
+
+    def copy_to_device(self, host: npt.NDArray[Any], array: Array) -> None:
+        """Copy at once."""
+        array[...] = host
+
+    def load(self, spec: KernelSpec) -> Kernel:
+        """Return the row of the table."""
+        if spec not in self._kernels:
+            self._kernels[spec] = CpuKernel(spec, self.threads)
+        return self._kernels[spec]
+
+    def stream(self) -> Stream:
+        """Return the one stream."""
+        return self._stream
+
+    def use(self, stream: Stream) -> Any:
+        """Return a context that changes nothing."""
+        return nullcontext(stream)
+
+    def capture(self, work: Callable[[], None]) -> Graph:
+        """Return the work as it is."""
+        return CpuGraph(work)
+
+    def synchronize(self) -> None:
+        """Return: nothing is ever pending."""
+
+    def clock(self) -> CpuClock:
+        """Return the host's clock."""
+        return CpuClock()
+
+    def annotate(self, name: str) -> Any:
+        """Return a context that does nothing."""
+        return nullcontext(name)
+
+    def sum(self, array: Array) -> float:
+        """Return the sum in double precision."""
+        return float(np.sum(array, dtype=np.float64))
+
+    def max(self, array: Array) -> float:
+        """Return the greatest element, NaN if there is one."""
+        return float(np.max(array)) if array.size else 0.0
+
+    def free_memory(self) -> int:
+        """Return what the system counts as available."""
+        try:
+            for line in Path("/proc/meminfo").read_text().splitlines():
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+        except OSError:
+            pass
+        return 0
+
+    def copy_bandwidth(self) -> float:
+        """Return the best of several copies of 256 MiB, bytes read plus bytes written."""
+        count = 1 << 25
+        source, target = self.zeros(count, np.float64), self.zeros(count, np.float64)
+        source[...] = 1.0
+        best = float("inf")
+        for _ in range(5):
+            begin = time.perf_counter()
+            self._library.seiche_copy(target.ctypes.data, source.ctypes.data, count, self.threads)
+            best = min(best, time.perf_counter() - begin)
+        return 2.0 * 8.0 * count / best

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NVIDIA GPUs: kernels through NVRTC, memory, streams, events and graphs through CuPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend.base import Array, Backend, Graph, Kernel, Stream
+from seiche.backend.cache import cached_kernel
+from seiche.errors import BackendUnavailable, KernelCompileError
+from seiche.kernels.registry import KernelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        raise BackendUnavailable("CuPy is not installed: pip install 'seiche[cuda13]' (or [cuda12])") from error
+    return cupy
+
+
+class CudaKernel(Kernel):
+    """A function of a loaded cubin."""
+
+    def __init__(self, spec: KernelSpec, architecture: str, bytes_per_item: int) -> None:
+        """Load the cubin from the cache, compiling it first if need be."""
+        super().__init__(spec, bytes_per_item)
+        cubin, symbol = cached_kernel(spec, architecture)
+        self._function = _cupy().RawModule(path=str(cubin)).get_function(symbol)
+
+    def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
+        """Return the launch; the argument struct travels by value."""
+        packed = arguments.copy()[()]
+        threads = self.spec.threads
+        blocks = -(-(end - begin) // threads)
+        function, first, last = self._function, np.int64(begin), np.int64(end)
+
+        def run() -> None:
+            if blocks > 0:
+                function((blocks,), (threads,), (packed, first, last))
+
+        return run
+
+
+class CudaStream(Stream):
+    """A stream that does not wait for the default one."""
+
+    def __init__(self) -> None:
+        """Create it on the current device."""
+        self.stream = _cupy().cuda.Stream(non_blocking=True)
+
+    def synchronize(self) -> None:
+        """Wait for all its work."""
+        self.stream.synchronize()
+
+    def record(self) -> Any:
+        """Return an event after all work so far."""
+        event = _cupy().cuda.Event(disable_timing=True)
+        event.record(self.stream)
+        return event
+
+    def wait(self, event: Any) -> None:
+        """Let later work start only after `event`."""
+        self.stream.wait_event(event)
+
+
+class CudaGraph(Graph):
+    """A captured CUDA graph."""
+
+    def __init__(self, graph: Any) -> None:
+        """Keep the executable graph."""
+        self._graph = graph
+
+    def launch(self) -> None:
+        """Run it on the current stream."""
+        self._graph.launch()
+
+
+class CudaClock:
+    """Events on the current stream: the device's own time."""
+
+    def record(self) -> Any:
+        """Return an event for the moment the stream gets there."""
+        event = _cupy().cuda.Event()
+        event.record()
+        return event
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        """Return the seconds between two events, waiting for the second."""
+        end.synchronize()
+        return float(_cupy().cuda.get_elapsed_time(begin, end)) * 1e-3
+
+
+class CudaBackend(Backend):
+    """One GPU."""
+
+    asynchronous = True
+
+    def __init__(self, device: int | None, local_rank: int = 0) -> None:
+        """Use GPU `device`, or the one whose number is the rank on this host modulo the number of GPUs.
+
+        Raises:
+            BackendUnavailable: no CuPy, no driver, or no such GPU.
+        """
+        cupy = _cupy()
+        try:
+            count = int(cupy.cuda.runtime.getDeviceCount())
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise BackendUnavailable(f"no CUDA device can be used: {error}") from error
+        number = local_rank % max(count, 1) if device is None else device
+        if number >= count:
+            raise BackendUnavailable(f"cuda:{number} does not exist: this machine has {count} CUDA devices")
+        self._cupy = cupy
+        self._device = cupy.cuda.Device(number)
+        self._device.use()
+        self.name = f"cuda:{number}"
+        self._architecture = f"sm_{self._device.compute_capability}"
+        self._kernels: dict[KernelSpec, CudaKernel] = {}
+        self._main = CudaStream()
+        self._main.stream.use()
+
+    def describe(self) -> str:
+        """Return the GPU's name and number."""
+        properties = self._cupy.cuda.runtime.getDeviceProperties(self._device.id)
+        return f"{properties['name'].decode()} ({self.name})"
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Return zeroed device memory.
+
+        Raises:
+            BackendUnavailable: the device has not enough memory.
+        """
+        try:
+            return self._cupy.zeros(shape, dtype)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise BackendUnavailable(f"{self.name} has too little memory: {error}") from error
+
+    def upload(self, host: npt.NDArray[Any]) -> Array:
+        """Return a copy on the device."""
+        array = self.zeros(host.shape, host.dtype)
+        array.set(np.ascontiguousarray(host))
+        return array
+
+    def assign(self, array: Array, host: npt.NDArray[Any]) -> None:
+        """Overwrite in place."""
+        array.set(np.ascontiguousarray(host))
+
+    def download(self, array: Array) -> npt.NDArray[Any]:
+        """Return a copy on the host."""
+        return np.asarray(self._cupy.asnumpy(array))
+
+    def pointer(self, array: Array) -> int:
+        """Return the device address."""
+        return int(array.data.ptr)
+
+    def pinned(self, shape: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return page-locked host memory."""
+        size = shape * np.dtype(dtype).itemsize
+        memory = self._cupy.cuda.alloc_pinned_memory(max(size, 1))
+        return np.frombuffer(memory, dtype, shape)
+
+    def copy_to_host(self, array: Array, host: npt.NDArray[Any]) -> None:
+        """Start a copy into pinned memory."""
+        array.get(out=host, blocking=False)
+
+    def copy_to_device(self, host: npt.NDArray[Any], array: Array) -> None:
+        """Start a copy from pinned memory."""
+        array.set(host)
+
+    def load(self, spec: KernelSpec) -> Kernel:
+        """Return the kernel for this GPU."""
+        if spec not in self._kernels:
+            from seiche.backend.cpu import CpuKernel
+
+            try:
+                bytes_per_item = CpuKernel(spec, 1).bytes_per_item
+            except (BackendUnavailable, KernelCompileError):
+                bytes_per_item = 0
+            self._kernels[spec] = CudaKernel(spec, self._architecture, bytes_per_item)
+        return self._kernels[spec]
+
+    def stream(self) -> Stream:
+        """Return a new stream."""
+        return CudaStream()
+
+    @contextmanager
+    def use(self, stream: Stream) -> Iterator[Stream]:
+        """Make `stream` current inside the context."""
+        assert isinstance(stream, CudaStream)
+        with stream.stream:
+            yield stream
+
+    def capture(self, work: Callable[[], None]) -> Graph:
+        """Capture what `work` launches."""
+        stream = self._cupy.cuda.get_current_stream()
+        stream.begin_capture()
+        try:
+            work()
+        finally:
+            graph = stream.end_capture()
+        return CudaGraph(graph)
+
+    def synchronize(self) -> None:
+        """Wait for the whole device."""
+        self._device.synchronize()
+
+    def clock(self) -> CudaClock:
+        """Return a clock of events."""
+        return CudaClock()
+
+    @contextmanager
+    def annotate(self, name: str) -> Iterator[None]:
+        """Name an NVTX range."""
+        self._cupy.cuda.nvtx.RangePush(name)
+        try:
+            yield
+        finally:
+            self._cupy.cuda.nvtx.RangePop()
+
+    def sum(self, array: Array) -> float:
+        """Return the sum in double precision."""
+        return float(array.sum(dtype=np.float64)) if array.size else 0.0
+
+    def max(self, array: Array) -> float:
+        """Return the greatest element, NaN if there is one."""
+        return float(array.max()) if array.size else 0.0
+
+    def free_memory(self) -> int:
+        """Return the device's free bytes."""
+        free, _ = self._cupy.cuda.runtime.memGetInfo()
+        return int(free)
+
+    def copy_bandwidth(self) -> float:
+        """Return the median of several copies of 1 GiB (less on a small device), bytes read plus written."""
+        count = int(min(1 << 28, self.free_memory() // 32))
+        source, target = self.zeros(count, np.float32), self.zeros(count, np.float32)
+        source += 1
+        clock, seconds = self.clock(), []
+        for _ in range(9):
+            begin = clock.record()
+            self._cupy.copyto(target, source)
+            seconds.append(clock.elapsed(begin, clock.record()))
+        del source, target
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        return 2.0 * 4.0 * count / float(np.median(seconds[2:]))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The NVRTC gate: compile every registered kernel for sm_80, sm_90 and sm_100 on a machine that needs no GPU.
+
+`python -m seiche.backend.gate` prints registers and spills of each and fails when one is over its bound.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from seiche.backend.cache import compile_kernel
+from seiche.errors import KernelCompileError
+from seiche.kernels.registry import KernelSpec, all_kernels
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the assembler reported of one kernel: registers a thread, bytes spilled (stores plus loads)."""
+
+    registers: int
+    spilled: int
+
+
+def usage_of(log: str) -> Usage:
+    """Read registers and spills from the assembler's verbose log.
+
+    Raises:
+        KernelCompileError: the log does not say.
+    """
+    registers = re.search(r"Used (\d+) registers", log)
+    spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    if registers is None or spills is None:
+        raise KernelCompileError(f"the assembler's log names no registers or spills: {log!r}")
+    return Usage(int(registers[1]), int(spills[1]) + int(spills[2]))
+
+
+def check_kernel(spec: KernelSpec, architecture: str) -> tuple[Usage, str | None]:
+    """Compile one kernel; return its usage and what is wrong with it, if anything."""
+    usage = usage_of(compile_kernel(spec, architecture, verbose=True).log)
+    if usage.registers > spec.max_registers:
+        return usage, f"{usage.registers} registers, {spec.max_registers} allowed"
+    if usage.spilled and not spec.may_spill:
+        return usage, f"{usage.spilled} bytes spilled"
+    return usage, None
+
+
+def run(specs: Iterable[KernelSpec], architectures: Sequence[str] = ARCHITECTURES) -> int:
+    """Check all; print a line a kernel and return the number of failures."""
+    failures = count = 0
+    print(f"{'registers/spilled bytes: ' + ' '.join(architectures):<52} kernel")
+    for spec in specs:
+        count += 1
+        columns = []
+        for architecture in architectures:
+            usage, wrong = check_kernel(spec, architecture)
+            columns.append(f"{usage.registers:>4}/{usage.spilled}")
+            if wrong:
+                failures += 1
+                print(f"FAILED {architecture}: {spec.type}: {wrong}")
+        print(f"{' '.join(columns):<24} {spec.type}", flush=True)
+    print(f"{count} kernels for {', '.join(architectures)}: {failures} failures")
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(1 if run(all_kernels()) else 0)

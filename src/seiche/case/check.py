@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche check`: what a case is and what it will cost, as lines of text, without allocating a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seiche.case.limits import MACH_ADVISED, TAU_SMALLEST, advice
+from seiche.case.predict import predict
+from seiche.case.setup import Setup
+from seiche.errors import BackendUnavailable
+
+
+def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
+    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    rows = [*_geometry(setup), *_numbers(setup), *_cost(setup, ranks, measure)]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:<{width}}  {value}" for name, value in rows]
+    return lines + [f"advice: {line}" for line in advice(setup)]
+
+
+def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
+    sites = setup.vessel.sites
+    yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
+    yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
+    yield "spacing", f"{sites.spacing:.4g} m"
+    for plane in sites.iolets:
+        radius = f", radius {plane.radius:.4g} m" if plane.radius is not None else ""
+        yield f"iolet {plane.name}", f"{plane.role} at ({', '.join(f'{c:.4g}' for c in plane.center)}) m{radius}"
+
+
+def _numbers(setup: Setup) -> Iterator[tuple[str, str]]:
+    numbers, units = setup.invariants, setup.units
+    yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in all"
+    low, high = numbers.tau
+    yield "tau", (f"{low:.4f}" if low == high else f"{low:.4f} to {high:.4f}") + f" (> {TAU_SMALLEST} needed)"
+    if numbers.velocity_scale is None:
+        yield "peak velocity", "not known before the run; set lattice.velocity_scale"
+    else:
+        lattice = units.to_lattice("velocity", numbers.velocity_scale)
+        yield "peak velocity", f"{numbers.velocity_scale:.4g} m/s, {lattice:.4f} sites/step"
+        yield "Mach number", f"{numbers.mach:.4f} (< {MACH_ADVISED} advised)"
+        yield "Reynolds number", f"{numbers.reynolds:.4g} (peak velocity, length {numbers.length_scale:.4g} m)"
+    if numbers.womersley is not None:
+        yield "Womersley number", f"{numbers.womersley:.4g} (period {setup.period:.4g} s)"
+    yield "density range", f"{numbers.density[0]:.5f} to {numbers.density[1]:.5f}"
+
+
+def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
+    bandwidth = _bandwidth(setup) if measure else None
+    yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
+    if bandwidth is not None:
+        yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
+    for row in predict(setup, bandwidth):
+        cost = f"{row.memory / ranks / 1e6:.0f} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
+        cost += f", {row.traffic:.0f} B a site and step"
+        if row.seconds is not None:
+            cost += f", at least {_duration(row.seconds)}"
+        yield f"layout {row.layout}", cost
+
+
+def _bandwidth(setup: Setup) -> float | None:
+    """Return the copy bandwidth (bytes/s) of the device of the case, None where this host does not have it."""
+    from seiche.backend import open_backend
+    from seiche.domain.world import World
+
+    threads = setup.case.run.threads or World.serial().threads()
+    try:
+        return float(open_backend(setup.case.run.device, threads, 0).copy_bandwidth())
+    except BackendUnavailable:
+        return None
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche convert`: a case, `.gmy` or STL file becomes a `.gmy`, a `.vtkhdf` of its sites or an STL of its wall."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seiche.case.geometry import Vessel, build, build_from_file
+from seiche.case.load import read_case
+from seiche.case.quantities import parse_quantity, shorten
+from seiche.case.wall import wall_surface
+from seiche.domain.sites import SiteSet
+from seiche.errors import CaseError
+
+if TYPE_CHECKING:
+    from seiche.domain.surface import Surface
+
+READABLE = (".toml", ".gmy", ".stl")
+WRITABLE = (".gmy", ".vtkhdf", ".stl")
+
+
+def convert(
+    source: Path, target: Path, *, spacing: str | None = None, unit: str | None = None, force: bool = False
+) -> str:
+    """Convert the file `source` to `target`, by their endings, and return a line that says what was written.
+
+    `spacing` ("0.1 mm") is needed to voxelise an STL file and gives a `.gmy` file its size (1 m by default); `unit` is
+    the length of one unit of an STL file. Raises CaseError when `target` exists and not `force`, or for a conversion
+    that does not exist; FormatError for a broken file.
+    """
+    if source.suffix.lower() not in READABLE:
+        raise CaseError(f"{source}: cannot convert from {shorten(source.suffix)}; known are {', '.join(READABLE)}")
+    if target.suffix.lower() not in WRITABLE:
+        raise CaseError(f"{target}: cannot convert to {shorten(target.suffix)}; known are {', '.join(WRITABLE)}")
+    if target.exists() and not force:
+        raise CaseError(f"{target}: exists already; add --force to replace it")
+    ending = target.suffix.lower()
+    try:
+        if source.suffix.lower() == ".stl" and ending == ".stl":
+            surface = _read_surface(source, unit)
+            return _write_surface(target, surface)
+        vessel = _read(source, spacing, unit)
+        if ending == ".stl":
+            return _write_surface(target, vessel.surface if vessel.surface is not None else wall_surface(vessel.sites))
+        if ending == ".gmy":
+            from seiche.io.formats.gmy import write_gmy
+
+            write_gmy(target, vessel.sites)
+        else:
+            _write_sites(target, vessel.sites)
+    except OSError as error:
+        raise CaseError(f"{error.filename or target}: {error.strerror or error}") from None
+    return f"{target}: {len(vessel.sites):,} sites"
+
+
+def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
+    if source.suffix.lower() == ".toml":
+        return build(read_case(source), source.parent, str(source))
+    if source.suffix.lower() == ".gmy":
+        return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
+    if spacing is None:
+        raise CaseError(f'{source}: voxelising an STL file needs --spacing, such as "0.1 mm"')
+    return build_from_file(source, _length("--spacing", spacing), _unit(source, unit))
+
+
+def _read_surface(source: Path, unit: str | None) -> Surface:
+    from seiche.domain.surface import Surface
+    from seiche.io.formats.stl import read_stl
+
+    raw = read_stl(source)
+    return Surface(np.asarray(raw.vertices) * (_unit(source, unit) if unit else 1.0), raw.faces)
+
+
+def _unit(source: Path, unit: str | None) -> float:
+    if unit is None:
+        raise CaseError(f'{source}: an STL file does not say its unit; add --unit, such as "1 mm"')
+    return _length("--unit", unit)
+
+
+def _length(option: str, text: str) -> float:
+    try:
+        value = parse_quantity(text, dimension="length")
+    except ValueError as error:
+        raise CaseError(f"{option}: {error}") from None
+    if value <= 0:
+        raise CaseError(f"{option}: {shorten(text)} is out of range; expected > 0")
+    return value
+
+
+def _write_surface(target: Path, surface: Surface) -> str:
+    from seiche.io.formats.stl import write_stl
+
+    write_stl(target, surface)
+    return f"{target}: {len(surface.faces):,} triangles"
+
+
+def _write_sites(target: Path, sites: SiteSet) -> None:
+    """Write one voxel a site with the field `kind`: 0 inside, 1 wall, 2 inlet, 3 outlet (the highest of its links)."""
+    from seiche.domain.world import World
+    from seiche.io.fields import FieldSeries, VoxelCells
+
+    kind = np.zeros(len(sites))
+    kind[sites.boundary] = sites.link_kind.max(axis=1)
+    cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin)
+    with FieldSeries(target, World.serial(), cells, {"kind": 1}, 1) as series:
+        series.write(0.0, {"kind": kind})

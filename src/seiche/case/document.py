@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page docs/reference/case.md, made from the schema: `python -m seiche.case.document > docs/reference/case.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from seiche.case import quantities
+from seiche.case.quantities import DIMENSIONS
+from seiche.case.schema import Case
+from seiche.case.waveforms import WAVEFORMS
+
+_INTRODUCTION = f"""# The case file
+
+A case is one TOML file. Every physical value is a string with a unit, such as `"0.1 mm"`, `"120 mmHg"`, `"4 mPa s"`,
+`"1060 kg/m^3"` or `"72 bpm"`; plain numbers are dimensionless. A key that is not listed here is an error. Times that
+say *time or steps* are a string with a unit or a whole number of time steps. Input files are relative to the folder of
+the case file, outputs to `output.folder` (which is relative to the same folder).
+
+Any key can be changed on the command line: `seiche run case.toml --set lattice.tau=0.8 --set "iolet.inlet.ramp=20 ms"`.
+
+What a run writes is replaced only by something complete. A run that goes on from a checkpoint (`--restart`) writes its
+time series to new files named after the step it starts from, as `flow.from-12000.vtkhdf`. SIGTERM, SIGINT (Ctrl-C)
+and the wall-clock limit finish the time step, write the checkpoint, close all files and end with exit status 0; a
+second Ctrl-C ends at once.
+
+The built-in waveforms ({", ".join(f"`{name}`" for name in WAVEFORMS)}) are drawn by hand after the usual look of such
+curves. They are illustrative, not measured data; for a study give your own `samples`.
+
+This page is made from the schema by `python -m seiche.case.document`.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    parts = [_INTRODUCTION]
+    for name, field in Case.model_fields.items():
+        parts.extend(_section(name, field))
+    top = [("solver", Case.model_fields["solver"]), ("title", Case.model_fields["title"])]
+    parts.insert(1, "## Top of the file\n\n" + _table(top))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _section(path: str, field: FieldInfo) -> Iterator[str]:
+    models, repeated = list(_models(field.annotation)), get_origin(_plain(field.annotation)) is tuple
+    for model in models:
+        kind = model.model_fields.get("kind")
+        tag = f', kind = "{get_args(kind.annotation)[0]}"' if kind is not None else ""
+        yield f"## {f'[[{path}]]' if repeated else f'[{path}]'}{tag}\n\n{_sentences(model)}\n\n{_table(_leaves(model))}"
+        for name, inner in model.model_fields.items():
+            yield from _section(f"{path}.{inner.alias or name}", inner)
+
+
+def _sentences(model: type[BaseModel]) -> str:
+    return " ".join((model.__doc__ or "").split()).replace(
+        "`seiche.domain.bifurcation.bifurcation_surface`", "the shape"
+    )
+
+
+def _leaves(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
+    return [(f.alias or n, f) for n, f in model.model_fields.items() if not list(_models(f.annotation)) or _choices(f)]
+
+
+def _choices(field: FieldInfo) -> bool:
+    return any(isinstance(argument, str) for part in get_args(field.annotation) for argument in get_args(part))
+
+
+def _table(rows: list[tuple[str, FieldInfo]]) -> str:
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    lines += [f"| `{name}` | {_type(field)} | {_default(field)} | {field.description or ''} |" for name, field in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(annotation: Any) -> Any:
+    """Return `annotation` without None and without what pydantic hangs on it."""
+    if hasattr(annotation, "__metadata__"):
+        return _plain(annotation.__origin__)
+    parts = [part for part in get_args(annotation) if part is not NoneType]
+    return _plain(parts[0]) if NoneType in get_args(annotation) and len(parts) == 1 else annotation
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _validators(annotation: Any, metadata: Any) -> Iterator[Any]:
+    for item in metadata:
+        yield getattr(item, "func", None)
+    for item in getattr(annotation, "__metadata__", ()):
+        yield getattr(item, "func", None)
+    for argument in get_args(annotation):
+        yield from _validators(argument, ())
+
+
+def _type(field: FieldInfo) -> str:
+    words = {
+        quantities.parse_period: 'a time or a rate, `"0.8 s"` or `"72 bpm"`',
+        quantities.parse_steps_or_time: 'time or steps, `"0.5 ms"` or `100`',
+        quantities.parse_velocity_or_flow_rate: 'a velocity or a flow rate, `"0.3 m/s"` or `"4 mL/s"`',
+    }
+    several = get_origin(_plain(field.annotation)) is tuple
+    for function in _validators(field.annotation, field.metadata):
+        if isinstance(function, partial):
+            dimension = function.keywords["dimension"]
+            if dimension is None:
+                return "three numbers"
+            _, kind, example = DIMENSIONS[dimension]
+            if function.func is quantities.parse_vector:
+                return f'a list of three, each {kind}, `"{example}"`'
+            return f'a list of two, each {kind}, `"{example}"`' if several else f'{kind}, `"{example}"`'
+        if function in words:
+            return words[function]
+    names = [f'`"{name}"`' for name in _literals(field.annotation)]
+    if names:
+        return ("list of " if get_origin(_plain(field.annotation)) is tuple else "") + ", ".join(names)
+    plain = _plain(field.annotation)
+    if get_origin(plain) is tuple:
+        return "list of numbers"
+    return {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(plain, "text")
+
+
+def _literals(annotation: Any) -> Iterator[str]:
+    for argument in get_args(annotation):
+        if isinstance(argument, str):
+            yield argument
+        elif not hasattr(argument, "func"):
+            yield from _literals(argument)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is PydanticUndefined:
+        return "needed"
+    if field.default is None or field.default in ((), ""):
+        return ""
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
+    return f"`{list(field.default) if isinstance(field.default, tuple) else field.default}`"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

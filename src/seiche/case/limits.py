@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a case may not ask for, each refused with one line before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seiche.case.openings import steps_of
+from seiche.case.setup import Setup, ramps_of
+from seiche.errors import CaseError
+
+#: Below this the collision hardly damps short waves: rounding errors grow faster than the viscosity removes them.
+TAU_SMALLEST = 0.501
+#: One relaxation time: the wall of bounce-back wanders off its place as tau grows (flow.md section 3).
+TAU_LARGEST_BGK = 2.0
+#: Two relaxation times keep the wall in place, but non-equilibrium moments decay over tau steps.
+TAU_LARGEST_TRT = 20.0
+#: The equilibrium is a low-Mach expansion with an error of Mach^2.
+MACH_LARGEST = 0.3
+MACH_ADVISED = 0.1
+TAU_ADVISED = 0.51
+SWING_ADVISED = 0.1
+
+
+def refuse_impossible(setup: Setup, ranks: int = 1) -> None:
+    """Raise a CaseError, of one line, for the first thing that makes `setup` impossible on `ranks` ranks."""
+    for message in _reasons(setup, ranks):
+        raise CaseError(f"{setup.source}: {message}")
+
+
+def _reasons(setup: Setup, ranks: int) -> Iterator[str]:
+    case, numbers, sites = setup.case, setup.invariants, len(setup.vessel.sites)
+    if ranks > sites:
+        yield f"run: {ranks} ranks are more than the {sites} fluid sites; use at most one rank a site"
+    low, high = numbers.tau
+    if low < TAU_SMALLEST:
+        yield (
+            f"lattice: tau = {low:.4f} is out of the stable window (> {TAU_SMALLEST}); "
+            "use a larger time step or a smaller spacing (tau = 1/2 + 3 nu dt/dx^2)"
+        )
+    largest = TAU_LARGEST_BGK if case.lattice.collision == "bgk" else TAU_LARGEST_TRT
+    if high > largest:
+        where = "tau" if high == low else "tau of the fluid at rest"
+        other = ' or collision = "trt"' if case.lattice.collision == "bgk" else ""
+        yield (
+            f"lattice: {where} = {high:.4g} is out of the stable window (<= {largest:g} for "
+            f"{case.lattice.collision}); use a smaller time step{other} (tau = 1/2 + 3 nu dt/dx^2)"
+        )
+    if numbers.mach is not None and numbers.mach > MACH_LARGEST:
+        yield (
+            f"lattice: Mach number {numbers.mach:.3g} of the peak velocity {numbers.velocity_scale:.3g} m/s is out "
+            f"of range (<= {MACH_LARGEST}); use a time step below "
+            f"{setup.units.step * MACH_LARGEST / numbers.mach:.3g} s"
+        )
+    if not 0.5 < numbers.density[0] <= numbers.density[1] < 2.0:
+        yield (
+            f"iolet: pressures give lattice densities {numbers.density[0]:.3g} to {numbers.density[1]:.3g}, out of "
+            "range (0.5 to 2); set fluid.reference_pressure near them, or use a smaller time step"
+        )
+    for name, ramp in ramps_of(setup).items():
+        if ramp > setup.steps:
+            yield f'iolet["{name}"].ramp: {ramp:.0f} steps are longer than the run of {setup.steps} steps'
+    yield from _outputs(setup)
+
+
+def _outputs(setup: Setup) -> Iterator[str]:
+    output = setup.case.output
+    times = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
+    times += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
+    times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
+    for key, every in times:
+        if steps_of(every, setup.units) < 0.5:
+            yield f"{key}.every: is shorter than half a time step of {setup.units.step:.3g} s"
+
+
+def advice(setup: Setup) -> tuple[str, ...]:
+    """Return warnings, one line each, about things that are possible but costly in accuracy."""
+    numbers, lines = setup.invariants, list(setup.vessel.notes)
+    if numbers.mach is not None and numbers.mach > MACH_ADVISED:
+        lines.append(f"Mach number {numbers.mach:.3g} is above {MACH_ADVISED}: errors of order Mach^2 will show")
+    if numbers.mach is None:
+        lines.append("no velocity is known before the run: Mach and Reynolds numbers are not checked")
+    if numbers.tau[0] < TAU_ADVISED:
+        lines.append(f"tau {numbers.tau[0]:.4f} is below {TAU_ADVISED}: the run may become unstable")
+    swing = numbers.density[1] - numbers.density[0]
+    if swing > SWING_ADVISED:
+        lines.append(f"pressures swing the density by {swing:.2g}: the fluid is no longer nearly incompressible")
+    return tuple(lines)

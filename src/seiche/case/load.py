@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads a case file; whatever is wrong with it becomes one line: file, key, value, what was expected."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from seiche.case.quantities import shorten
+from seiche.case.schema import Case
+from seiche.errors import CaseError, FormatError
+
+#: A case file is written by hand; anything larger is some other file.
+LARGEST_FILE = 4 * 1024 * 1024
+
+
+def read_case(path: Path | str, overrides: Sequence[str] = ()) -> Case:
+    """Return the checked case in the TOML file `path`, after the changes `overrides` ("run.device=cuda").
+
+    Raises FormatError when the file cannot be read as TOML, CaseError when a key or value is wrong.
+    """
+    data = _read_toml(path)
+    for override in overrides:
+        _override(data, override)
+    return check_case(data, str(path))
+
+
+def check_case(data: dict[str, Any], source: str) -> Case:
+    """Return the tables `data` as a case; CaseError whose message begins with `source`."""
+    try:
+        return Case.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=True)
+        # An unknown key is often the misspelling of one that is then missing: say the cause, not the effect.
+        first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
+        more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+        raise CaseError(f"{source}: {_describe(first, data)}{more}") from None
+
+
+def _read_toml(path: Path | str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise CaseError(f"{path}: cannot read the case file: {error.strerror}") from None
+    if len(content) > LARGEST_FILE:
+        raise FormatError(path, f"byte {LARGEST_FILE}", "a case file has at most 4 MiB; this is some other file")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"byte {error.start}", "not UTF-8 text") from None
+    except RecursionError:
+        raise FormatError(path, "whole file", "tables or lists are nested too deeply") from None
+    except ValueError as error:
+        reason, _, place = " ".join(str(error).split()).partition(" (at ")
+        shown = "".join(c if c.isprintable() else "?" for c in reason)
+        raise FormatError(path, place.rstrip(")") or "whole file", f"not TOML: {shown}") from None
+
+
+def _override(data: dict[str, Any], text: str) -> None:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise CaseError(f'--set {shorten(text)}: expected key=value, such as "run.device=cuda"')
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except (ValueError, RecursionError):
+        parsed = value.strip()
+    *parents, last = key.strip().split(".")
+    table: Any = data
+    for name in parents:
+        table = _child(table, name, text)
+    if isinstance(table, list) or not isinstance(table, dict):
+        raise CaseError(f"--set {shorten(text)}: {shorten('.'.join(parents))} is not a table")
+    table[last] = parsed
+
+
+def _child(table: Any, name: str, text: str) -> Any:
+    if isinstance(table, list):
+        for position, item in enumerate(table):
+            if name == str(position) or (isinstance(item, dict) and item.get("name") == name):
+                return item
+        raise CaseError(f"--set {shorten(text)}: no entry {shorten(name)} in the list")
+    if not isinstance(table, dict):
+        raise CaseError(f"--set {shorten(text)}: {shorten(name)} is not inside a table")
+    return table.setdefault(name, {})
+
+
+def _describe(detail: ErrorDetails, data: dict[str, Any]) -> str:
+    """Return "key.path: what is wrong" for one error of pydantic."""
+    path, value, model = _locate(detail["loc"], data)
+    context = detail.get("ctx", {})
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        return f"{path}: unknown key{nearest(path.rpartition('.')[2], _keys(model))}"
+    if kind == "missing":
+        return f"{path}: is missing; needed: {_meaning(model, path)}"
+    if kind == "value_error":
+        message = str(context.get("error", detail["msg"]))
+        return f"{path}: {message}" if path else message
+    if kind == "string_pattern_mismatch":
+        return f"{path}: {shorten(value)} is not known; expected {_meaning(model, path)}"
+    if kind == "literal_error":
+        choices = str(context["expected"]).replace("'", '"')
+        hint = nearest(value, _quoted(choices), listing=False)
+        return f"{path}: {shorten(value)} is not known; expected {choices}{hint}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        choices = str(context.get("expected_tags", "")).replace("'", '"')
+        if kind == "union_tag_not_found" or not isinstance(value, dict):
+            wanted = f"; expected kind = {choices}" if choices else "; expected a table with the key kind"
+            return (
+                f"{path}: kind is missing{wanted}"
+                if isinstance(value, dict)
+                else (f"{path}: {shorten(value)} is not a table with the key kind")
+            )
+        tag = value.get("kind")
+        hint = nearest(tag, _quoted(choices), listing=False)
+        return f"{path}.kind: {shorten(tag)} is not known; expected {choices}{hint}"
+    limits = {
+        "greater_than": ("gt", "> "),
+        "greater_than_equal": ("ge", ">= "),
+        "less_than": ("lt", "< "),
+        "less_than_equal": ("le", "<= "),
+    }
+    if kind in limits:
+        name, sign = limits[kind]
+        return f"{path}: {shorten(value)} is out of range; expected {sign}{context[name]:g}"
+    expected = {
+        "string_type": "a string",
+        "float_type": "a number",
+        "int_type": "a whole number",
+        "bool_type": "true or false",
+        "tuple_type": "a list",
+        "model_type": "a table",
+        "model_attributes_type": "a table",
+        "dict_type": "a table",
+        "finite_number": "a finite number",
+        "int_from_float": "a whole number",
+    }.get(kind)
+    if expected:
+        return f"{path}: {shorten(value)} is not {expected}"
+    return f"{path}: {shorten(value)}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+
+
+def _locate(location: tuple[int | str, ...], data: Any) -> tuple[str, Any, type[BaseModel] | None]:
+    """Follow `location` through `data`; return the key path as users write it, the value, and its table's model.
+
+    Pydantic puts the tags of unions into the location; those that are no keys of the data are left out.
+    """
+    path, value, entered = "", data, False
+    annotation: Any = Case
+    owner: type[BaseModel] | None = Case
+    for step in location:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list | tuple) and step < len(value) else None
+            name = value.get("name") if isinstance(value, dict) else None
+            path += f"[{shorten(name) if isinstance(name, str) else step}]"
+            entered = True
+        elif isinstance(value, dict) and not (entered and step in _tags(annotation)):
+            owner = _pick(annotation, value)
+            path = f"{path}.{step}" if path else step
+            value = value.get(step)
+            annotation = _annotation(owner, step)
+            entered = True
+        else:
+            entered = False
+    return path, value, owner
+
+
+def _annotation(model: type[BaseModel] | None, key: str) -> Any:
+    """Return the type of the field of `model` that users call `key`."""
+    fields = model.model_fields.items() if model else ()
+    return next((field.annotation for name, field in fields if key == (field.alias or name)), None)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield every table that may stand where `annotation` is asked for."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _tags(annotation: Any) -> set[str]:
+    """Return the values of `kind` among which `annotation` chooses; none where it has no choice."""
+    models = list(_models(annotation))
+    return {name for model in models for name in _tag(model)} if len(models) > 1 else set()
+
+
+def _tag(model: type[BaseModel]) -> tuple[str, ...]:
+    field = model.model_fields.get("kind")
+    return tuple(get_args(field.annotation)) if field is not None else ()
+
+
+def _pick(annotation: Any, value: dict[str, Any]) -> type[BaseModel] | None:
+    """Return the table that `value` is meant to be, judged by its `kind`."""
+    models = list(_models(annotation))
+    chosen = [model for model in models if value.get("kind") in _tag(model)]
+    return next(iter(chosen or models), None)
+
+
+def _keys(model: type[BaseModel] | None) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()] if model else []
+
+
+def _meaning(model: type[BaseModel] | None, path: str) -> str:
+    """Return what the schema says about the last key of `path`."""
+    key = path.rpartition(".")[2]
+    fields = model.model_fields.items() if model else ()
+    return next((f.description for name, f in fields if key in (name, f.alias) and f.description), "a value")
+
+
+def _quoted(choices: str) -> list[str]:
+    return choices.split('"')[1::2]
+
+
+def nearest(word: object, names: Sequence[str], *, listing: bool = True) -> str:
+    """Return a hint "; did you mean ..." for `word`, or the list of `names` when none is near (if `listing`)."""
+    if not isinstance(word, str):
+        return ""
+    close = difflib.get_close_matches(word[:60], names, n=1, cutoff=0.5)
+    if close:
+        return f'; did you mean "{close[0]}"?'
+    return f"; known are {', '.join(names)}" if listing and 0 < len(names) < 20 else ""

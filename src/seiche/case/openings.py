@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Iolets of a case: matched to the openings of the geometry, then turned into lattice units."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from seiche.case.load import nearest
+from seiche.case.quantities import shorten
+from seiche.case.schema import Case
+from seiche.case.schema_iolet import Opening, PressureOpening, VelocityOpening
+from seiche.case.units import LatticeUnits
+from seiche.case.waveforms import harmonics_of, peak_velocity
+from seiche.domain.sites import IoletPlane
+from seiche.errors import CaseError
+from seiche.flow.model import Iolet, PressureIolet, VelocityIolet
+
+
+@dataclass(frozen=True)
+class Inflow:
+    """What a velocity iolet asks for in SI units: mean velocity (m/s), its harmonics, period (s), radius (m)."""
+
+    mean: float
+    harmonics: tuple[complex, ...]
+    period: float | None
+    radius: float
+
+    def peak(self, kinematic_viscosity: float) -> float:
+        """Return the largest speed (m/s) over the opening and one period."""
+        if self.period is None:
+            return peak_velocity(self.mean, (), 0.0)
+        return peak_velocity(self.mean, self.harmonics, womersley_number(self.radius, self.period, kinematic_viscosity))
+
+
+def womersley_number(radius: float, period: float, kinematic_viscosity: float) -> float:
+    """Return alpha = a sqrt(omega/nu), omega = 2 pi/period."""
+    return radius * math.sqrt(2.0 * math.pi / (period * kinematic_viscosity))
+
+
+def planes_of(case: Case) -> tuple[IoletPlane, ...]:
+    """Return the planes that cut an STL surface open, as the case orders them; CaseError if one lacks its place."""
+    planes = []
+    for opening in case.iolet:
+        for key in ("center", "normal", "radius"):
+            if getattr(opening, key) is None:
+                raise CaseError(
+                    f'iolet["{opening.name}"].{key}: is missing; an STL surface does not say '
+                    "where its openings are, so center, normal and radius are needed"
+                )
+        planes.append(_placed(IoletPlane(opening.name, _role(opening), (0, 0, 0), (0, 0, 0)), opening))
+    return tuple(planes)
+
+
+def match(case: Case, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
+    """Return `planes` with what the case says of their places; CaseError when names do not match one to one."""
+    names = [plane.name for plane in planes]
+    openings = {opening.name: opening for opening in case.iolet}
+    for name in openings:
+        if name not in names:
+            listed = f"its openings are {', '.join(names)}" if names else "it has no openings"
+            raise CaseError(
+                f'iolet["{name}"].name: the geometry has no opening {shorten(name)}; '
+                f"{listed}{nearest(name, names, listing=False)}"
+            )
+    for name in names:
+        if name not in openings:
+            raise CaseError(
+                f'iolet: the opening "{name}" of the geometry has no condition; add a [[iolet]] with name = "{name}"'
+            )
+    return tuple(_placed(plane, openings[plane.name]) for plane in planes)
+
+
+def _role(opening: Opening) -> Literal["inlet", "outlet"]:
+    return opening.role or ("inlet" if isinstance(opening, VelocityOpening) else "outlet")
+
+
+def _placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
+    if opening.center is not None:
+        plane = replace(plane, center=opening.center)
+    if opening.normal is not None:
+        length = math.sqrt(sum(c * c for c in opening.normal))
+        x, y, z = (c / length for c in opening.normal)
+        plane = replace(plane, normal=(x, y, z))
+    if opening.radius is not None:
+        plane = replace(plane, radius=opening.radius)
+    return plane
+
+
+def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str) -> Inflow:
+    """Return what `opening` imposes on `plane`; CaseError when the radius that its profile needs is unknown."""
+    if plane.radius is None:
+        raise CaseError(f'{source}: iolet["{opening.name}"].radius: is missing; a velocity profile needs it')
+    area = math.pi * plane.radius**2 if opening.velocity is None else 1.0
+    mean = (opening.velocity if opening.velocity is not None else opening.flow_rate or 0.0) / area
+    if opening.harmonics is not None:
+        harmonics = tuple(cmath.rect(h.amplitude[1] / area, h.phase) for h in opening.harmonics)
+    elif opening.waveform is not None:
+        shape = harmonics_of(opening.waveform.values(), opening.waveform.harmonics)
+        harmonics = tuple(mean * c for c in shape)
+    else:
+        harmonics = ()
+    return Inflow(mean, harmonics, opening.period if harmonics else None, plane.radius)
+
+
+def steps_of(value: int | float, units: LatticeUnits) -> float:
+    """Return a number of steps (an int) as it is, a time in seconds (a float) in steps."""
+    return float(value) if isinstance(value, int) else units.to_lattice("time", value)
+
+
+def conditions(
+    case: Case, planes: Sequence[IoletPlane], units: LatticeUnits, kinematic_viscosity: float, source: str
+) -> tuple[Iolet, ...]:
+    """Return the condition of every plane in lattice units, in the order of `planes`.
+
+    `kinematic_viscosity` (m^2/s, at high shear) shapes the Womersley profiles.
+    """
+    openings = {opening.name: opening for opening in case.iolet}
+    start = units.density_of_pressure(initial_pressure(case))
+    result: list[Iolet] = []
+    for plane in planes:
+        opening = openings[plane.name]
+        ramp = steps_of(opening.ramp, units)
+        if isinstance(opening, PressureOpening):
+            result.append(_pressure(opening, units, ramp, start))
+        else:
+            inflow = inflow_of(opening, plane, source)
+            result.append(
+                VelocityIolet(
+                    mean=units.to_lattice("velocity", inflow.mean),
+                    harmonics=tuple(h / units.scale("velocity") for h in inflow.harmonics),
+                    period=units.to_lattice("time", inflow.period) if inflow.period else 1.0,
+                    viscosity=units.to_lattice("viscosity", kinematic_viscosity),
+                    ramp=ramp,
+                )
+            )
+    return tuple(result)
+
+
+def initial_pressure(case: Case) -> float:
+    """Return the pressure (Pa) from which a run starts."""
+    return case.fluid.reference_pressure if case.fluid.initial_pressure is None else case.fluid.initial_pressure
+
+
+def _pressure(opening: PressureOpening, units: LatticeUnits, ramp: float, start: float) -> PressureIolet:
+    mean = units.density_of_pressure(opening.pressure)
+    return PressureIolet(
+        mean=mean,
+        amplitude=units.density_of_pressure(opening.pressure + opening.amplitude) - mean,
+        period=units.to_lattice("time", opening.period) if opening.period else 1.0,
+        phase=opening.phase,
+        ramp=ramp,
+        ramp_from=start,
+    )

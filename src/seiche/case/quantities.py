@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Physical values as users write them, "0.1 mm" or "120 mmHg", turned into SI floats.
+
+The grammar is kept narrower than pint's own (a number, then unit names with small integer powers), because pint
+evaluates arithmetic and a file must not be able to ask for 9**9**9.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+if TYPE_CHECKING:
+    import pint
+
+#: For each kind of value: SI unit, words for a message, an example.
+DIMENSIONS: dict[str, tuple[str, str, str]] = {
+    "length": ("m", "a length", "0.1 mm"),
+    "time": ("s", "a time", "0.5 ms"),
+    "rate": ("1/s", "a rate", "72 bpm"),
+    "velocity": ("m/s", "a velocity", "0.3 m/s"),
+    "flow_rate": ("m^3/s", "a flow rate", "4 mL/s"),
+    "pressure": ("Pa", "a pressure", "120 mmHg"),
+    "density": ("kg/m^3", "a density", "1060 kg/m^3"),
+    "dynamic_viscosity": ("Pa s", "a dynamic viscosity", "4 mPa s"),
+    "force_density": ("N/m^3", "a force density", "10 N/m^3"),
+    "angle": ("rad", "an angle", "90 deg"),
+}
+
+_QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s*(.*?)\s*", re.DOTALL)
+_FACTOR = r"[^\W\d_]+(?:\s*(?:\^|\*\*)\s*-?[0-9]{1,2})?"
+_UNIT = re.compile(rf"(?:1\s*/\s*)?{_FACTOR}(?:\s*[*/·]\s*{_FACTOR}|\s+{_FACTOR})*")
+_LONGEST = 80
+#: In SI units; keeps every product of a few values a finite number.
+_LARGEST = 1e30
+
+
+@cache
+def _registry() -> pint.UnitRegistry[float]:
+    import pint
+
+    registry: pint.UnitRegistry[float] = pint.UnitRegistry()
+    registry.define("beat_per_minute = 1 / minute = bpm")
+    return registry
+
+
+def shorten(value: object) -> str:
+    """Return `value` as it can stand in a one-line message: quoted, without line ends, at most 60 characters."""
+    try:
+        text = f'"{value}"' if isinstance(value, str) else repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits has no decimal form in Python
+        return "a value too long to print"
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def parse_quantity(value: Any, *, dimension: str) -> float:
+    """Return `value`, a string of a number and a unit, in the SI unit of `dimension` (a key of `DIMENSIONS`).
+
+    Raises ValueError with a message that names the value and what was expected.
+    """
+    _, words, example = DIMENSIONS[dimension]
+    expected = f'expected {words} such as "{example}"'
+    if isinstance(value, bool) or not isinstance(value, str):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            raise ValueError(f"{shorten(value)} has no unit; {expected}")
+        raise ValueError(f"{shorten(value)} is not a quantity; {expected}")
+    match = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
+    if match is None:
+        raise ValueError(f"{shorten(value)} is not a number and a unit; {expected}")
+    number, unit = float(match[1]), match[2]
+    if not unit:
+        raise ValueError(f"{shorten(value)} has no unit; {expected}")
+    if _UNIT.fullmatch(unit) is None:
+        raise ValueError(f"{shorten(value)}: cannot read the unit {shorten(unit)}; {expected}")
+    result = number * _factor(value, unit, dimension, expected)
+    if result != 0.0 and not 1.0 / _LARGEST < abs(result) < _LARGEST:
+        raise ValueError(f"{shorten(value)} is beyond all reason; {expected}")
+    return result
+
+
+def _factor(value: str, unit: str, dimension: str, expected: str) -> float:
+    import pint
+
+    registry = _registry()
+    wanted = DIMENSIONS[dimension][0]
+    try:
+        parsed = registry.parse_units(unit.replace("·", "*"))
+        if parsed.dimensionality == registry.parse_units(wanted).dimensionality:
+            return float(registry.Quantity(1.0, parsed).to(wanted).magnitude)
+    except pint.UndefinedUnitError as error:
+        names = error.unit_names if isinstance(error.unit_names, str) else ", ".join(error.unit_names)
+        raise ValueError(f"{shorten(value)}: unknown unit {shorten(names)}; {expected}") from None
+    except (pint.PintError, ValueError, ArithmeticError):
+        raise ValueError(f"{shorten(value)}: cannot use the unit {shorten(unit)}; {expected}") from None
+    for other, (si, words, _) in DIMENSIONS.items():
+        if other != "angle" and parsed.dimensionality == registry.parse_units(si).dimensionality:
+            raise ValueError(f"{shorten(value)} is {words}; {expected}")
+    raise ValueError(f"{shorten(value)} has the wrong dimension; {expected}")
+
+
+def parse_period(value: Any) -> float:
+    """Return a period in seconds from a time ("0.8 s") or a rate ("72 bpm", "1.2 Hz")."""
+    try:
+        return parse_quantity(value, dimension="time")
+    except ValueError as error:
+        try:
+            rate = parse_quantity(value, dimension="rate")
+        except ValueError:
+            raise error from None
+    if rate <= 0:
+        raise ValueError(f'{shorten(value)} is not a positive rate; expected a time such as "0.8 s" or a rate "72 bpm"')
+    return 1.0 / rate
+
+
+def parse_steps_or_time(value: Any) -> int | float:
+    """Return a whole number of steps as an int, a time in seconds as a float."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value < 2**53:
+            raise ValueError(f"{shorten(value)} is not a number of steps between 0 and 2^53")
+        return value
+    try:
+        seconds = parse_quantity(value, dimension="time")
+    except ValueError as error:
+        raise ValueError(f"{error}, or a whole number of steps") from None
+    if seconds < 0:
+        raise ValueError(f'{shorten(value)} is negative; expected a time such as "0.5 ms", or a number of steps')
+    return seconds
+
+
+def parse_vector(value: Any, *, dimension: str | None) -> tuple[float, float, float]:
+    """Return three quantities (or plain numbers when `dimension` is None) as a tuple in SI units."""
+    example = f'"{DIMENSIONS[dimension][2]}"' if dimension else "0.0"
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        raise ValueError(f"{shorten(value)} is not a vector; expected a list of three such as [{example}, ...]")
+    if dimension:
+        x, y, z = (parse_quantity(item, dimension=dimension) for item in value)
+        return x, y, z
+    for item in value:
+        if isinstance(item, bool) or not isinstance(item, int | float) or not abs(item) < 1e100:
+            raise ValueError(f"{shorten(item)} is not a number; expected three plain numbers such as [1.0, 0.0, 0.0]")
+    x, y, z = (float(item) for item in value)
+    return x, y, z
+
+
+def parse_velocity_or_flow_rate(value: Any) -> tuple[str, float]:
+    """Return ("velocity", m/s) or ("flow_rate", m^3/s)."""
+    try:
+        return "velocity", parse_quantity(value, dimension="velocity")
+    except ValueError as error:
+        try:
+            return "flow_rate", parse_quantity(value, dimension="flow_rate")
+        except ValueError:
+            raise ValueError(f'{error} or a flow rate such as "4 mL/s"') from None
+
+
+def _scalar(dimension: str) -> BeforeValidator:
+    return BeforeValidator(partial(parse_quantity, dimension=dimension))
+
+
+def _vector(dimension: str | None) -> BeforeValidator:
+    return BeforeValidator(partial(parse_vector, dimension=dimension))
+
+
+Length = Annotated[float, _scalar("length")]
+PositiveLength = Annotated[float, _scalar("length"), Field(gt=0)]
+PositiveTime = Annotated[float, _scalar("time"), Field(gt=0)]
+Velocity = Annotated[float, _scalar("velocity")]
+PositiveVelocity = Annotated[float, _scalar("velocity"), Field(gt=0)]
+FlowRate = Annotated[float, _scalar("flow_rate")]
+VelocityOrFlowRate = Annotated[tuple[str, float], BeforeValidator(parse_velocity_or_flow_rate)]
+Pressure = Annotated[float, _scalar("pressure")]
+Density = Annotated[float, _scalar("density"), Field(gt=0)]
+Viscosity = Annotated[float, _scalar("dynamic_viscosity"), Field(gt=0)]
+Angle = Annotated[float, _scalar("angle")]
+Period = Annotated[float, BeforeValidator(parse_period), Field(gt=0)]
+StepsOrTime = Annotated[int | float, BeforeValidator(parse_steps_or_time)]
+Point = Annotated[tuple[float, float, float], _vector("length")]
+VelocityVector = Annotated[tuple[float, float, float], _vector("velocity")]
+ForceDensity = Annotated[tuple[float, float, float], _vector("force_density")]
+Direction = Annotated[tuple[float, float, float], _vector(None)]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checkpoints of a run: what must be equal for a run to go on from one, and the way there and back."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seiche.case.setup import Setup
+from seiche.domain.sites import SiteSet
+from seiche.errors import CaseError
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+    from seiche.flow import Solver
+
+
+def geometry_fingerprint(sites: SiteSet) -> str:
+    """Return a hash of the sites and of what their links meet."""
+    digest = hashlib.sha256(repr((tuple(sites.shape), tuple(sites.periodic))).encode())
+    for array in (sites.coords, sites.boundary, sites.link_kind, sites.link_iolet):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def model_fingerprint(setup: Setup) -> str:
+    """Return the lattice, units and rheology as text; iolets and forces may change when a run goes on."""
+    model, units = setup.model, setup.units
+    return repr((model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density))
+
+
+def save(path: Path, setup: Setup, solver: Solver, world: World) -> None:
+    """Write the state of `solver` to `path`, keeping the file that is there until the new one is complete."""
+    from seiche.io.checkpoint import write_checkpoint
+
+    write_checkpoint(
+        path,
+        world,
+        time_step=solver.time_step,
+        owned=solver.owned,
+        arrays=solver.state(),
+        n_sites=len(setup.vessel.sites),
+        attributes={
+            "geometry": geometry_fingerprint(setup.vessel.sites),
+            "model": model_fingerprint(setup),
+            "seconds": solver.time_step * setup.units.step,
+        },
+    )
+
+
+def resume(path: Path, setup: Setup, solver: Solver, world: World) -> None:
+    """Put the state in `path` into `solver`; CaseError when it belongs to another geometry, fluid or lattice."""
+    from seiche.io.checkpoint import read_checkpoint
+
+    try:
+        checkpoint = read_checkpoint(path, world, solver.owned)
+    except OSError as error:
+        raise CaseError(f"--restart {path}: cannot read the checkpoint: {error.strerror or error}") from None
+    if checkpoint.attributes.get("geometry") != geometry_fingerprint(setup.vessel.sites):
+        raise CaseError(f"--restart {path}: the checkpoint belongs to another geometry than {setup.source}")
+    if checkpoint.attributes.get("model") != model_fingerprint(setup):
+        raise CaseError(
+            f"--restart {path}: the checkpoint belongs to another fluid, lattice or time step than {setup.source}"
+        )
+    solver.load_state(checkpoint.arrays, checkpoint.time_step)

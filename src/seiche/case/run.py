@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The run loop: steps between events, a look at signals and the clock after each, the same decision on every rank."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seiche.case.outputs import Outputs
+from seiche.errors import UnstableError
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+    from seiche.flow import Solver
+    from seiche.observe.progress import Progress
+
+#: Seconds of stepping between two looks at signals, the clock and the progress bar.
+LOOK_EVERY = 0.25
+
+
+@dataclass
+class StopRequest:
+    """The signal that asked for an end, 0 while none did."""
+
+    number: int = 0
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.number and number == signal.SIGINT:
+            raise KeyboardInterrupt  # a second Ctrl-C: the user does not want to wait for the checkpoint
+        self.number = number
+
+
+@contextmanager
+def listening() -> Iterator[StopRequest]:
+    """Turn SIGTERM and SIGINT into a request to stop while the block runs (only in the main thread)."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.signal(number, request._ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def advance(
+    solver: Solver,
+    outputs: Outputs,
+    world: World,
+    target: int,
+    progress: Progress,
+    *,
+    wall_clock: float | None = None,
+    started: float | None = None,
+) -> str | None:
+    """Run until step `target`; return None, or why it stopped before, in words, after a checkpoint was written.
+
+    `wall_clock` (s) counts from `started` (a `time.monotonic()`). Collective: all ranks stop after the same step.
+    Raises UnstableError, with the last good checkpoint, when a field is no longer finite.
+    """
+    begin, first = time.monotonic(), solver.time_step
+    started = begin if started is None else started
+    chunk = 1
+    with listening() as request:
+        while solver.time_step < target:
+            last = min(target, outputs.next_event(solver.time_step), solver.time_step + chunk)
+            solver.run(last - solver.time_step)
+            try:
+                outputs.write_due()
+            except UnstableError as error:
+                raise UnstableError(f"{error}; {_last_checkpoint(outputs)}") from None
+            progress.update(solver.time_step)
+            chunk, reason = _look(world, request, first, solver.time_step, begin, started, wall_clock)
+            if reason is not None and solver.time_step < target:
+                outputs.check()
+                outputs.save()
+                return reason
+    return None
+
+
+def _look(
+    world: World, request: StopRequest, first: int, step: int, begin: float, started: float, wall_clock: float | None
+) -> tuple[int, str | None]:
+    """Return the number of steps until the next look and why to stop, if so; the same on every rank."""
+    now = time.monotonic()
+    late = wall_clock is not None and now - started >= wall_clock
+    pace = (now - begin) / max(1, step - first)
+    seen, slowest, over = world.allreduce_max(np.array([request.number, pace, float(late)], np.float64))
+    chunk = max(1, int(LOOK_EVERY / max(slowest, 1e-9)))
+    if seen:
+        return chunk, f"signal {signal.Signals(int(seen)).name}"
+    return chunk, f"wall-clock limit of {wall_clock:g} s" if over else None
+
+
+def _last_checkpoint(outputs: Outputs) -> str:
+    if outputs.last_checkpoint is None:
+        return "no checkpoint was written"
+    return f"last good checkpoint: {outputs.checkpoint_path} of step {outputs.last_checkpoint}"

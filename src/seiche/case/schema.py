@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The case file as tables of checked values, all in SI units; docs/reference/case.md is generated from here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from seiche.case.quantities import (
+    Density,
+    ForceDensity,
+    PositiveTime,
+    PositiveVelocity,
+    Pressure,
+    StepsOrTime,
+    VelocityVector,
+    Viscosity,
+)
+from seiche.case.schema_base import FileName, FromList, Table
+from seiche.case.schema_geometry import Geometry
+from seiche.case.schema_iolet import IoletTable
+
+FieldName = Literal["pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "viscosity"]
+
+
+class CarreauYasudaFluid(Table):
+    """Shear-thinning blood: eta = eta_inf + (eta_0 - eta_inf)(1 + (lambda g)^a)^((n - 1)/a)."""
+
+    kind: Literal["carreau-yasuda"]
+    preset: Literal["human", "mouse"] | None = Field(
+        default=None, description="published constants; else give all five"
+    )
+    eta_0: Viscosity | None = Field(default=None, description="viscosity at rest")
+    eta_inf: Viscosity | None = Field(default=None, description="viscosity at high shear rate")
+    relaxation_time: PositiveTime | None = Field(
+        default=None, alias="lambda", description="time constant of the thinning"
+    )
+    a: float | None = Field(default=None, gt=0, le=100, description="sharpness of the transition")
+    n: float | None = Field(default=None, gt=0, le=1, description="exponent of the power-law range")
+
+    @model_validator(mode="after")
+    def _all_or_preset(self) -> CarreauYasudaFluid:
+        values = {
+            "eta_0": self.eta_0,
+            "eta_inf": self.eta_inf,
+            "lambda": self.relaxation_time,
+            "a": self.a,
+            "n": self.n,
+        }
+        given = [name for name, value in values.items() if value is not None]
+        if self.preset is not None and given:
+            raise ValueError(f'preset = "{self.preset}" already fixes {given[0]}; give a preset or all five constants')
+        if self.preset is None and len(given) < len(values):
+            missing = next(name for name, value in values.items() if value is None)
+            raise ValueError(f"{missing} is missing; give eta_0, eta_inf, lambda, a and n, or a preset (human, mouse)")
+        if self.eta_0 is not None and self.eta_inf is not None and self.eta_inf > self.eta_0:
+            raise ValueError("eta_inf is larger than eta_0; shear-thinning fluid has eta_inf <= eta_0")
+        return self
+
+
+class NewtonianFluid(Table):
+    """A fluid of constant viscosity."""
+
+    kind: Literal["newtonian"]
+    viscosity: Viscosity = Field(description="dynamic viscosity")
+
+
+class Fluid(Table):
+    """The fluid: exactly one of `viscosity` and `rheology`."""
+
+    density: Density = Field(default=1060.0, description="mass density; blood by default")
+    viscosity: Viscosity | None = Field(default=None, description="dynamic viscosity of a Newtonian fluid")
+    rheology: Annotated[NewtonianFluid | CarreauYasudaFluid, Field(discriminator="kind")] | None = Field(
+        default=None, description="how the viscosity depends on the shear rate"
+    )
+    reference_pressure: Pressure = Field(
+        default=0.0, description="the pressure of lattice density 1; iolet pressures near it"
+    )
+    initial_pressure: Pressure | None = Field(
+        default=None, description="pressure at the start; reference_pressure by default"
+    )
+    initial_velocity: VelocityVector = Field(default=(0.0, 0.0, 0.0), description="velocity at the start, everywhere")
+
+    @model_validator(mode="after")
+    def _one_viscosity(self) -> Fluid:
+        self.exactly_one_of(("viscosity", "rheology"))
+        return self
+
+
+class Lattice(Table):
+    """The discretisation: exactly one of `step`, `tau` and `mach` fixes the time step."""
+
+    velocity_set: Literal["D3Q19"] = Field(default="D3Q19", description="the set of lattice velocities")
+    collision: Literal["trt", "bgk"] = Field(default="trt", description="two relaxation times, or one")
+    magic: float | None = Field(
+        default=None, gt=0, le=10, description="TRT only: (tau+ - 1/2)(tau- - 1/2); 3/16 by default"
+    )
+    layout: Literal["auto", "list-ab", "list-aa", "tiles-4", "tiles-8"] = Field(
+        default="auto", description="how populations are stored; the result does not depend on it"
+    )
+    step: PositiveTime | None = Field(default=None, description="time step")
+    tau: float | None = Field(default=None, description="relaxation time of the (high-shear) viscosity")
+    mach: float | None = Field(default=None, gt=0, description="Mach number of the velocity scale")
+    velocity_scale: PositiveVelocity | None = Field(
+        default=None, description="largest velocity to expect; by default the peak of the velocity iolets"
+    )
+
+    @model_validator(mode="after")
+    def _one_step(self) -> Lattice:
+        self.exactly_one_of(("step", "tau", "mach"))
+        if self.magic is not None and self.collision != "trt":
+            raise ValueError('magic goes only with collision = "trt"')
+        return self
+
+
+class Time(Table):
+    """How long to run: exactly one of the three."""
+
+    duration: PositiveTime | None = Field(default=None, description="physical time")
+    steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
+    cycles: float | None = Field(default=None, gt=0, description="number of periods of the iolets")
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Time:
+        self.exactly_one_of(("duration", "steps", "cycles"))
+        return self
+
+
+class BodyForce(Table):
+    """A uniform force on the fluid."""
+
+    force: ForceDensity = Field(description="force per volume; the same as a pressure gradient, with opposite sign")
+
+
+class PrecisionTable(Table):
+    """Arithmetic and storage of the populations."""
+
+    compute: Literal["float64", "float32"] = Field(default="float64", description="arithmetic")
+    storage: Literal["float64", "float32", "float16"] | None = Field(
+        default=None, description="memory; compute by default"
+    )
+
+    @model_validator(mode="after")
+    def _storage_fits(self) -> PrecisionTable:
+        if self.compute == "float32" and self.storage == "float64":
+            raise ValueError('storage = "float64" is wider than compute = "float32"; it would keep nothing more')
+        return self
+
+
+class Run(Table):
+    """How and where to compute; nothing here changes the physics."""
+
+    device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
+    precision: PrecisionTable = Field(default=PrecisionTable(), description="arithmetic and storage")
+    threads: int | None = Field(
+        default=None, ge=1, le=4096, description="threads of each rank; cores / ranks by default"
+    )
+    partition: Literal["metis", "curve"] = Field(default="metis", description="how sites are shared among ranks")
+    wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
+    monitor_every: int = Field(
+        default=200, ge=1, le=2**31, description="steps between checks for NaN, Mach number and mass"
+    )
+
+
+class FieldOutput(Table):
+    """A time series of values at every fluid site, in SI units."""
+
+    file: FileName = Field(description="VTKHDF file in the output folder")
+    every: StepsOrTime = Field(description="time or steps between two states")
+    fields: Annotated[tuple[FieldName, ...], FromList] = Field(
+        default=("pressure", "velocity"), min_length=1, description="what to write"
+    )
+
+
+class SurfaceOutput(Table):
+    """A time series of values on the vessel wall, in SI units."""
+
+    file: FileName = Field(description="VTKHDF file in the output folder")
+    every: StepsOrTime = Field(description="time or steps between two states")
+    fields: Annotated[tuple[Literal["wall_shear_stress", "pressure"], ...], FromList] = Field(
+        default=("wall_shear_stress",), min_length=1, description="what to write"
+    )
+
+
+class CheckpointOutput(Table):
+    """When to write the state from which a run can go on."""
+
+    file: FileName = Field(default="checkpoint.seiche", description="file in the output folder")
+    every: StepsOrTime | None = Field(default=None, description="time or steps between two; only at a stop by default")
+
+
+class Output(Table):
+    """What a run leaves behind."""
+
+    folder: FileName = Field(default="out", description="folder, relative to the case file")
+    fields: Annotated[tuple[FieldOutput, ...], FromList] = Field(default=(), description="time series at the sites")
+    surface: Annotated[tuple[SurfaceOutput, ...], FromList] = Field(default=(), description="time series on the wall")
+    checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
+    picture: FileName | None = Field(default=None, description="figure drawn at the end, a .png")
+    summary: FileName = Field(default="summary.json", description="numbers of the run")
+    record_every: StepsOrTime | None = Field(
+        default=None, description="time or steps between two samples of the flow rates; 200 samples a run by default"
+    )
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Output:
+        names = [table.file for table in self.fields] + [table.file for table in self.surface]
+        names += [name for name in (self.checkpoint.file, self.picture, self.summary) if name]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f'two outputs have the same file name "{twice}"')
+        return self
+
+
+class Case(Table):
+    """A whole case file."""
+
+    solver: Literal["flow"] = Field(description="which solver")
+    title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
+    geometry: Geometry = Field(description="where the fluid is")
+    fluid: Fluid = Field(description="what flows")
+    lattice: Lattice = Field(description="the discretisation")
+    time: Time = Field(description="how long")
+    iolet: Annotated[tuple[IoletTable, ...], FromList] = Field(default=(), description="conditions at the openings")
+    body_force: BodyForce | None = Field(default=None, description="uniform force")
+    run: Run = Field(default=Run(), description="how and where to compute")
+    output: Output = Field(default=Output(), description="what is left behind")
+
+    @model_validator(mode="after")
+    def _iolet_names_differ(self) -> Case:
+        names = [iolet.name for iolet in self.iolet]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f'iolet: two have the name "{twice}"')
+        return self

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every table of a case file shares: no unknown keys, no silent conversion, no change after reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+
+from seiche.case.quantities import shorten
+
+
+class Table(BaseModel):
+    """A table of a case file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+    def exactly_one_of(self, names: Iterable[str]) -> str:
+        """Return the name of the one key among `names` that is given; ValueError when it is none or several."""
+        names = tuple(names)
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = "none is given" if not given else f"{' and '.join(given)} are given"
+            raise ValueError(f"give exactly one of {', '.join(names)}; {found}")
+        return given[0]
+
+
+def _a_file_name(value: str) -> str:
+    if not value or len(value) > 1000 or not value.isprintable():
+        raise ValueError(f"{shorten(value)} is not a usable file name")
+    return value
+
+
+def _a_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+FileName = Annotated[str, AfterValidator(_a_file_name)]
+#: Turns a TOML list into the tuple that a strict field asks for.
+FromList = BeforeValidator(_a_tuple)

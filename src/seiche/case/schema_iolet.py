@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The [[iolet]] tables: what is imposed where fluid enters or leaves."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from seiche.case.quantities import (
+    Angle,
+    Direction,
+    FlowRate,
+    Period,
+    Point,
+    PositiveLength,
+    Pressure,
+    StepsOrTime,
+    Velocity,
+    VelocityOrFlowRate,
+)
+from seiche.case.schema_base import FromList, Table
+from seiche.case.waveforms import WAVEFORMS
+
+
+class Opening(Table):
+    """Name and place of an iolet; the place is needed only where the geometry does not give it (an STL surface)."""
+
+    name: str = Field(min_length=1, max_length=100, description="name; for gmy and built-in shapes the geometry's own")
+    center: Point | None = Field(default=None, description="centre of the opening")
+    normal: Direction | None = Field(default=None, description="direction into the fluid (any length)")
+    radius: PositiveLength | None = Field(default=None, description="radius of the opening")
+    role: Literal["inlet", "outlet"] | None = Field(
+        default=None,
+        description="how geometry files call it; a velocity iolet is an inlet, a pressure iolet an outlet by default",
+    )
+    ramp: StepsOrTime = Field(default=0, description="time or steps over which the condition grows from rest")
+
+    @model_validator(mode="after")
+    def _normal_has_length(self) -> Opening:
+        if self.normal is not None and sum(c * c for c in self.normal) < 1e-24:
+            raise ValueError("normal: its length is zero; expected the direction into the fluid")
+        return self
+
+
+class PressureOpening(Opening):
+    """Pressure mean + amplitude cos(2 pi t/period + phase), by the rule of Nash et al. 2014."""
+
+    kind: Literal["pressure"]
+    pressure: Pressure = Field(description="mean pressure, on the scale of fluid.reference_pressure")
+    amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
+    period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
+    phase: Angle = Field(default=0.0, description="phase of the cosine")
+
+    @model_validator(mode="after")
+    def _period_given(self) -> PressureOpening:
+        if self.amplitude != 0.0 and self.period is None:
+            raise ValueError("amplitude is given without period")
+        return self
+
+
+class Harmonic(Table):
+    """One harmonic of the mean velocity or of the flow rate: amplitude cos(2 pi k t/period + phase)."""
+
+    amplitude: VelocityOrFlowRate = Field(description="amplitude; the same dimension as the mean")
+    phase: Angle = Field(default=0.0, description="phase")
+
+
+class Waveform(Table):
+    """The shape of one period, scaled to a mean of one: exactly one of `preset` and `samples`."""
+
+    preset: Literal["internal-carotid"] | None = Field(default=None, description="a built-in, illustrative shape")
+    samples: Annotated[tuple[float, ...], FromList] | None = Field(
+        default=None, min_length=3, max_length=10_000, description="values at equal times over one period"
+    )
+    harmonics: int = Field(default=8, ge=1, le=100, description="number of Fourier harmonics kept")
+
+    @model_validator(mode="after")
+    def _usable(self) -> Waveform:
+        self.exactly_one_of(("preset", "samples"))
+        values = self.values()
+        if 2 * self.harmonics >= len(values):
+            most = (len(values) - 1) // 2
+            raise ValueError(f"{len(values)} samples give at most {most} harmonics, not {self.harmonics}")
+        if not abs(sum(values)) > 1e-6 * sum(map(abs, values)):
+            raise ValueError("samples: their mean is zero, so they cannot be scaled to the mean velocity")
+        return self
+
+    def values(self) -> tuple[float, ...]:
+        """Return the samples, those of the preset if it is one."""
+        return WAVEFORMS[self.preset] if self.preset is not None else self.samples or ()
+
+
+class VelocityOpening(Opening):
+    """Velocity along the inward normal by Ladd's rule: a parabola for the mean, Womersley profiles for harmonics.
+
+    `velocity` is the mean over the opening and over time; `flow_rate` the same times the area of the opening.
+    """
+
+    kind: Literal["velocity"]
+    velocity: Velocity | None = Field(default=None, description="mean over opening and time; positive into the fluid")
+    flow_rate: FlowRate | None = Field(default=None, description="the same as a flow rate; give one of the two")
+    profile: Literal["parabolic", "womersley"] = Field(default="parabolic", description="womersley asks for a period")
+    period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
+    harmonics: Annotated[tuple[Harmonic, ...], FromList] | None = Field(
+        default=None, min_length=1, max_length=100, description="harmonics k = 1, 2 ... in this order"
+    )
+    waveform: Waveform | None = Field(default=None, description="shape of one period, scaled to the mean")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> VelocityOpening:
+        mean = self.exactly_one_of(("velocity", "flow_rate"))
+        sources = ("harmonics", "waveform")
+        given = [name for name in sources if getattr(self, name) is not None]
+        if self.profile == "womersley":
+            self.exactly_one_of(sources)
+            if self.period is None:
+                raise ValueError('profile = "womersley" needs a period, such as "72 bpm"')
+        elif given:
+            raise ValueError(f'{given[0]} goes only with profile = "womersley"')
+        if any(harmonic.amplitude[0] != mean for harmonic in self.harmonics or ()):
+            raise ValueError(f"harmonics: each amplitude must be a {mean}, as the mean is")
+        return self
+
+
+IoletTable = Annotated[PressureOpening | VelocityOpening, Field(discriminator="kind")]

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A case that runs: `sim = seiche.load("case.toml"); sim.run(); print(sim.report())`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.agreement import on_rank_zero
+from seiche.case.geometry import build
+from seiche.case.limits import refuse_impossible
+from seiche.case.load import read_case
+from seiche.case.outputs import Outputs
+from seiche.case.restart import resume
+from seiche.case.run import advance
+from seiche.case.setup import Setup, build_setup
+from seiche.case.values import si_fields
+from seiche.errors import CaseError
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+    from seiche.flow import Solver
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: at step `step`, after `seconds`, `stopped` says why if before its time."""
+
+    step: int
+    seconds: float
+    stopped: str | None
+
+
+def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None = None) -> Setup:
+    """Read the case file `path` and make its geometry, on rank 0 for all ranks; no field is allocated.
+
+    Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
+    """
+    from seiche.domain.world import World
+
+    world = world or World.serial()
+
+    def make() -> Setup:
+        case = read_case(path, overrides)
+        setup = build_setup(case, build(case, Path(path).parent, str(path)), str(path))
+        refuse_impossible(setup, world.size)
+        return setup
+
+    return on_rank_zero(world, make)
+
+
+def load(
+    path: Path | str,
+    *,
+    device: str | None = None,
+    overrides: Sequence[str] = (),
+    restart: Path | str | None = None,
+    output: Path | str | None = None,
+    world: World | None = None,
+) -> Simulation:
+    """Return the simulation of the case file `path`, ready to run.
+
+    Args:
+        path: case file; the files that it names are relative to its folder.
+        device: "cpu", "cuda" or "cuda:1"; the case's own by default.
+        overrides: changes such as "lattice.tau=0.8" or "iolet.inlet.velocity=0.2 m/s".
+        restart: checkpoint to go on from.
+        output: folder of the outputs; the case's own by default.
+        world: the ranks that take part; those of mpiexec by default.
+
+    Raises:
+        CaseError: the case is wrong or impossible.
+        FormatError: a file is broken.
+        BackendUnavailable: the device is not there.
+    """
+    from seiche.domain.world import World
+
+    world = world or World.from_mpi()
+    changes = [*overrides, *([f"run.device={device}"] if device else [])]
+    setup = prepare(path, changes, world)
+    folder = Path(output) if output is not None else Path(path).parent / setup.case.output.folder
+    return Simulation(setup, world, folder, Path(restart) if restart is not None else None)
+
+
+class Simulation:
+    """A flow on its vessel, with the outputs of its case; every method is collective over the ranks.
+
+    Attributes:
+        setup: the case in lattice units, with its geometry.
+        solver: the lattice Boltzmann solver.
+        outputs: what is written and recorded.
+    """
+
+    def __init__(self, setup: Setup, world: World, folder: Path, restart: Path | None = None) -> None:
+        """Make the solver (this allocates the fields) and load the state in `restart`, if given."""
+        from seiche.flow import Solver
+
+        self.setup, self.world, self.folder = setup, world, folder
+        self.started = time.monotonic()
+        self.seconds = 0.0
+        self._bandwidth: float | None = None
+        case = setup.case
+        self.solver: Solver = Solver(
+            setup.vessel.sites,
+            setup.model,
+            device=case.run.device,
+            precision=setup.precision,
+            layout=case.lattice.layout,
+            world=world,
+            partition=case.run.partition,
+            threads=case.run.threads,
+        )
+        if restart is not None:
+            resume(restart, setup, self.solver, world)
+            if self.solver.time_step >= setup.steps:
+                raise CaseError(
+                    f"--restart {restart}: its step {self.solver.time_step} is not before the end of "
+                    f"{setup.source} at step {setup.steps}; make the run longer"
+                )
+        self.outputs = Outputs(setup, self.solver, world, folder)
+
+    @property
+    def time(self) -> float:
+        """Return the physical time reached, in seconds."""
+        return self.solver.time_step * self.setup.units.step
+
+    def run(self, steps: int | None = None) -> Outcome:
+        """Advance by `steps`, or to the end of the case; at the end close the files and write picture and summary.
+
+        SIGTERM, SIGINT and the wall-clock limit finish the step, write a checkpoint and return.
+        Raises UnstableError when a field is no longer finite; complete outputs and the last checkpoint stay.
+        """
+        from seiche.observe.progress import Progress
+
+        target = self.setup.steps if steps is None else self.solver.time_step + steps
+        begin = time.monotonic()
+        bar = Progress(target, len(self.setup.vessel.sites), first=self.solver.time_step, visible=self.world.rank == 0)
+        try:
+            with bar as progress:
+                stopped = advance(
+                    self.solver,
+                    self.outputs,
+                    self.world,
+                    target,
+                    progress,
+                    wall_clock=self.setup.case.run.wall_clock,
+                    started=self.started,
+                )
+        except BaseException:
+            self.outputs.close()
+            raise
+        self.seconds += time.monotonic() - begin
+        if stopped is not None or self.solver.time_step >= self.setup.steps:
+            self.close(stopped)
+        return Outcome(self.solver.time_step, self.seconds, stopped)
+
+    def fields(self, *names: str) -> dict[str, npt.NDArray[Any]]:
+        """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.
+
+        pressure (n,) Pa, density (n,) kg/m^3, velocity (n, 3) m/s, shear_rate (n,) 1/s, stress (n, 6) Pa in the order
+        xx, yy, zz, xy, xz, yz, wall_shear_stress (n, 3) Pa (zero off the wall), viscosity (n,) Pa s.
+        """
+        return si_fields(self.solver, self.setup.units, names or ("pressure", "velocity"))
+
+    def flow_rates(self) -> dict[str, float]:
+        """Return the volume flow (m^3/s, positive into the fluid) through every iolet during the last step."""
+        flow = self.setup.units.to_si("flow_rate", np.asarray(self.solver.iolet_flow(), np.float64))
+        return {plane.name: float(q) for plane, q in zip(self.setup.vessel.sites.iolets, flow, strict=True)}
+
+    def report(self) -> str:
+        """Return the table stage | time | share | GB/s | share of the copy bandwidth of the steps done so far."""
+        from seiche.case.summary import table_text
+
+        return table_text(self)
+
+    def bandwidth(self) -> float:
+        """Return the bytes a second that plain copies reach on the devices of all ranks; measured once."""
+        from seiche.case.summary import measured_bandwidth
+
+        if self._bandwidth is None:
+            self._bandwidth = measured_bandwidth(self)
+        return self._bandwidth
+
+    def close(self, stopped: str | None = None) -> None:
+        """Close the files, write the picture and the summary; done by `run` at the end of the case."""
+        from seiche.case.summary import save_summary
+
+        self.outputs.finish()
+        save_summary(self, stopped)
+
+    def __enter__(self) -> Simulation:
+        """Return the simulation."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the files."""
+        self.outputs.close()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The end of a run: table of stages, summary file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seiche.observe.timers import efficiency, mean_over_ranks
+from seiche.report.summary import Summary, write_summary
+from seiche.report.table import StageRow, as_text, stage_rows, stage_table
+
+if TYPE_CHECKING:
+    from seiche.case.simulation import Simulation
+
+
+def measured_bandwidth(simulation: Simulation) -> float:
+    """Return the bytes a second that plain copies reach on all ranks at once (collective)."""
+    world = simulation.world
+    world.barrier()
+    return float(world.allreduce_sum(np.array([simulation.solver.backend.copy_bandwidth()]))[0])
+
+
+def rows_of(simulation: Simulation) -> list[StageRow]:
+    """Return the rows of the table, means over the ranks and bytes of all of them (collective)."""
+    solver, world = simulation.solver, simulation.world
+    stages = {stage.name: stage for stage in solver.stages}
+    shares = world.allgather((solver.timers.times(), {name: stage.bytes for name, stage in stages.items()}))
+    names = dict.fromkeys(name for _, moved in shares for name in moved)
+    total = {name: sum(moved.get(name, 0) for _, moved in shares) for name in names}
+    return stage_rows(
+        list(stages.values()),
+        mean_over_ranks([times for times, _ in shares]),
+        steps=solver.timers.steps,
+        seconds=simulation.seconds,
+        copy_bandwidth=simulation.bandwidth(),
+        bytes_a_step=total,
+    )
+
+
+def table_text(simulation: Simulation) -> str:
+    """Return the table stage | time | share | GB/s | share of the copy bandwidth as text (collective)."""
+    bandwidth = simulation.bandwidth()
+    note = f"copy bandwidth {bandwidth * 1e-9:.1f} GB/s, measured at the end of the run"
+    return as_text(stage_table(rows_of(simulation), seconds=simulation.seconds, note=note))
+
+
+def save_summary(simulation: Simulation, stopped: str | None) -> None:
+    """Write the summary of the case from rank 0 (collective)."""
+    solver, world, setup = simulation.solver, simulation.world, simulation.setup
+    rows = rows_of(simulation)
+    useful = world.allgather(sum(t.mean * t.samples for n, t in solver.timers.times().items() if "halo" not in n))
+    flow_rates = simulation.flow_rates()
+    if world.rank != 0:
+        return
+    elapsed = max(sum(useful), 1e-9) if world.size == 1 else max(useful)
+    shares = efficiency(useful, elapsed) if max(useful) > 0 else None
+    summary = Summary(
+        case=setup.case.title or setup.source,
+        device=solver.backend.describe(),
+        sites=len(setup.vessel.sites),
+        steps=solver.time_step - simulation.outputs.first_step,
+        seconds=simulation.seconds,
+        ranks=world.size,
+        threads=setup.case.run.threads or world.threads(),
+        layout=solver.layout_name,
+        precision=f"{setup.precision.compute}/{setup.precision.storage}",
+        copy_bandwidth=simulation.bandwidth(),
+        stages=rows,
+        invariants=_invariants(simulation),
+        flow_rates=flow_rates,
+        efficiency={"load_balance": shares.load_balance} if shares is not None else {},
+        details=_details(simulation),
+        stopped=stopped,
+    )
+    write_summary(simulation.folder / setup.case.output.summary, summary)
+
+
+def _invariants(simulation: Simulation) -> dict[str, float]:
+    numbers, record = simulation.setup.invariants, simulation.outputs.record
+    known = {
+        "reynolds": numbers.reynolds,
+        "womersley": numbers.womersley,
+        "mach": numbers.mach,
+        "tau_smallest": numbers.tau[0],
+        "tau_largest": numbers.tau[1],
+        "density_smallest": numbers.density[0],
+        "density_largest": numbers.density[1],
+        "mach_seen": record.largest_mach,
+    }
+    if record.masses:
+        known["mass_kg"] = record.masses[-1]
+        known["mass_change_relative"] = record.masses[-1] / record.masses[0] - 1.0
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _details(simulation: Simulation) -> dict[str, Any]:
+    setup, record = simulation.setup, simulation.outputs.record
+    names = [plane.name for plane in setup.vessel.sites.iolets]
+    flows = np.stack(record.flows) if record.flows else np.zeros((0, len(names)))
+    return {
+        "time_step_s": setup.units.step,
+        "spacing_m": setup.units.spacing,
+        "time_s": simulation.time,
+        "period_s": setup.period,
+        "files": [path.name for path in simulation.outputs.files()],
+        "notes": list(setup.vessel.notes),
+        "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
+    }

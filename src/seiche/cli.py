@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `seiche`: run, check, convert, bench and validate.
+
+Exit status: 0 done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 a validation did
+not pass; 2 an error, said in one line on the standard error of one rank.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seiche.errors import SeicheError
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+
+app = typer.Typer(
+    name="seiche",
+    help="Flow and waves on many GPUs.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
+validate = typer.Typer(
+    help="Compare with exact solutions: pass or fail for each.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(bench, name="bench")
+app.add_typer(validate, name="validate")
+
+CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML).", metavar="CASE")]
+Device = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; the case\'s own by default.')]
+Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the case.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")]
+
+
+class Shape(StrEnum):
+    """Geometries that the benchmark knows."""
+
+    TUBE = "tube"
+    BOX = "box"
+
+
+class Layout(StrEnum):
+    """Storage layouts of the flow solver."""
+
+    LIST_AB = "list-ab"
+    LIST_AA = "list-aa"
+    TILES_4 = "tiles-4"
+    TILES_8 = "tiles-8"
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        from seiche import __version__
+
+        print(f"seiche {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    case: CaseFile,
+    device: Device = None,
+    restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Go on from this checkpoint.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the outputs.")] = None,
+    changes: Changes = None,
+    ranks_info: Annotated[bool, typer.Option("--ranks-info", help="Print the share of every rank.")] = False,
+) -> None:
+    """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
+    from seiche.case.simulation import load
+
+    world = _world()
+    simulation = load(case, device=device, overrides=changes or (), restart=restart, output=output, world=world)
+    if ranks_info:
+        shares = world.gather((world.rank, len(simulation.solver.owned), os.uname().nodename))
+        for rank, sites, host in shares or ():
+            print(f"rank {rank} on {host}: {sites:,} sites")
+    outcome = simulation.run()
+    report = simulation.report()
+    if world.rank != 0:
+        return
+    print(report)
+    if outcome.stopped is None:
+        print(
+            f"seiche: done: step {outcome.step:,} ({simulation.time:.4g} s) after {outcome.seconds:.1f} s; "
+            f"results in {simulation.folder}"
+        )
+    else:
+        print(
+            f"seiche: stopped by {outcome.stopped} at step {outcome.step:,}; "
+            f"go on with --restart {simulation.outputs.checkpoint_path}"
+        )
+
+
+@app.command()
+def check(
+    case: CaseFile,
+    device: Device = None,
+    ranks: Annotated[int | None, typer.Option(min=1, help="Ranks to divide the memory by.")] = None,
+    changes: Changes = None,
+) -> None:
+    """Say what a case is and what it will cost, without allocating its fields."""
+    from seiche.case.check import describe
+    from seiche.case.limits import refuse_impossible
+    from seiche.case.simulation import prepare
+
+    world = _world()
+    setup = prepare(case, [*(changes or ()), *([f"run.device={device}"] if device else [])], world)
+    refuse_impossible(setup, ranks or world.size)
+    if world.rank == 0:
+        print("\n".join(describe(setup, ranks or world.size)))
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="A case (.toml), .gmy or .stl file.", metavar="IN")],
+    target: Annotated[Path, typer.Argument(help="A .gmy, .vtkhdf or .stl file.", metavar="OUT")],
+    spacing: Annotated[str | None, typer.Option(help='Distance of sites, such as "0.1 mm".')] = None,
+    unit: Annotated[str | None, typer.Option(help='Length of one unit of an STL file, such as "1 mm".')] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+) -> None:
+    """Convert a geometry."""
+    from seiche.case.convert import convert as convert_file
+
+    print(convert_file(source, target, spacing=spacing, unit=unit, force=force))
+
+
+@bench.command("flow")
+def bench_flow(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    shape: Annotated[list[Shape] | None, typer.Option(help="What to fill; a tube by default.")] = None,
+    layout: Annotated[list[Layout] | None, typer.Option(help="Storage layouts; all by default.")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Edge of the box, million sites of the tube.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
+    json: JsonFile = None,
+) -> None:
+    """Measure site updates a second of storage layouts and precisions, against the copy bandwidth."""
+    from seiche.report.bench_flow import main as measure
+
+    measure(
+        device=device,
+        names=shape or [Shape.TUBE],
+        layouts=layout or list(Layout),
+        size=size,
+        seconds=seconds,
+        threads=threads,
+        output=json,
+    )
+
+
+@validate.command("flow")
+def validate_flow(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: minutes instead of an hour.")] = False,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Run the flow solver against exact solutions; exit status 1 if one does not pass."""
+    from seiche.report.validate_flow import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (those of the process by default) and return the exit status.
+
+    Whatever fails on purpose becomes one line on the standard error, whatever the number of ranks.
+    """
+    try:
+        status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except (SeicheError, OSError, MemoryError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
+        return _fail(_line(error))
+    except BaseException:
+        if _world().size == 1:
+            raise
+        # A defect on one rank: its traceback, and an end for the ranks that would wait for it.
+        return _fail(traceback.format_exc())
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, typer.TyperException):
+        text = error.format_message()
+        if error.exit_code == 2 and "Usage:" in text:  # `seiche` alone asks for the help
+            return text
+    elif isinstance(error, MemoryError):
+        text = "not enough memory; `seiche check` says how much a case needs"
+    elif isinstance(error, KeyboardInterrupt | typer.Abort):
+        text = "interrupted"
+    else:
+        text = str(error)
+    return f"seiche: error: {' '.join(text.split())}"
+
+
+@cache
+def _world() -> World:
+    """Return the ranks of this run; made once, because making it asks every rank."""
+    from seiche.domain.world import World
+
+    return World.from_mpi()
+
+
+def _fail(message: str) -> int:
+    from seiche.case.agreement import end_of_rank
+
+    return end_of_rank(_world(), message)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A vessel that divides in two with an aneurysm sac at its apex, as a triangulated surface.
+
+The wall is the zero level of a signed distance field: tubes around center lines, a spherical sac and its neck, joined
+by a smooth minimum, meshed by marching cubes and cut flat at the three openings. It is a model with the measures of a
+cerebral artery bifurcation, not a patient: parent radius 1.5 mm, daughters that obey Murray's law (the cubes of their
+radii add up to the parent's), the smaller one leaving at the larger angle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.sites import IoletPlane
+from seiche.domain.surface import Floats, Loop, Surface
+from seiche.errors import CaseError
+
+#: How far a daughter turns back towards the parent's direction along its way (radians).
+BEND = np.radians(25.0)
+#: How far the sac leans towards the second daughter (radians).
+LEAN = np.radians(6.0)
+_SEGMENTS = 32
+
+
+@dataclass(frozen=True)
+class _Tube:
+    """A tube of `radius` around the polyline `points` (k, 3)."""
+
+    points: Floats
+    radius: float
+
+    def distance(self, places: Floats) -> Floats:
+        """Return the signed distance of `places` (p, 3), negative inside."""
+        nearest = np.full(len(places), np.inf)
+        for start, end in zip(self.points[:-1], self.points[1:], strict=True):
+            along = end - start
+            offset = places - start
+            share = np.clip(offset @ along / (along @ along), 0.0, 1.0)
+            offset -= share[:, None] * along
+            np.minimum(nearest, np.einsum("ij,ij->i", offset, offset), out=nearest)
+        distance: Floats = np.sqrt(nearest) - self.radius
+        return distance
+
+
+def bifurcation_surface(
+    parent_radius: float = 1.5e-3,
+    daughter_radii: tuple[float, float] = (1.25e-3, 1.12e-3),
+    angles: tuple[float, float] = (0.92, 1.08),
+    sac_radius: float = 2.0e-3,
+    *,
+    parent_length: float = 9.0e-3,
+    daughter_length: float = 9.5e-3,
+    open_ends: bool = True,
+    resolution: float | None = None,
+) -> tuple[Surface, tuple[IoletPlane, IoletPlane, IoletPlane]]:
+    """Return the surface (metres) and its openings "inlet", "outlet1" and "outlet2".
+
+    The vessel lies in the plane z = 0. Blood enters at x = -`parent_length` along +x and divides at the origin; the
+    first daughter leaves towards +y and the second towards -y, at `angles` (radians) to the parent's axis, each about
+    `daughter_length` long and slightly bent forwards. The sac of `sac_radius` sits on a neck ahead of the apex; a
+    radius of zero leaves it out. `open_ends` leaves the three openings open, with their rims exactly in the iolet
+    planes; otherwise they are capped. `resolution` is the edge of the meshing grid (default: a tenth of the parent's
+    radius). Raises CaseError for measures that do not make one vessel with three ends.
+    """
+    radii = (parent_radius, *daughter_radii)
+    if not (min(*radii, parent_length, daughter_length) > 0.0 and sac_radius >= 0.0):
+        raise CaseError("a bifurcation needs positive radii and lengths")
+    if not all(np.radians(20.0) <= angle <= np.radians(100.0) for angle in angles):
+        raise CaseError(f"angles = {angles} rad must lie between 0.35 and 1.74 (20 and 100 degrees)")
+    start = np.array([-parent_length, 0.0, 0.0])
+    lines = [np.stack([np.zeros(3), start])]
+    for side, angle in zip((1.0, -1.0), angles, strict=True):
+        lines.append(_daughter(side, angle, daughter_length))
+    planes, tubes = [], []
+    roles: tuple[tuple[str, Literal["inlet", "outlet"]], ...] = (
+        ("inlet", "inlet"),
+        ("outlet1", "outlet"),
+        ("outlet2", "outlet"),
+    )
+    for (name, role), line, radius in zip(roles, lines, radii, strict=True):
+        outwards = (line[-1] - line[-2]) / np.linalg.norm(line[-1] - line[-2])
+        planes.append(IoletPlane(name, role, _triple(line[-1]), _triple(-outwards), radius))
+        tubes.append(_Tube(np.concatenate([line, [line[-1] + 0.8 * radius * outwards]]), radius))
+    sac = _sac(daughter_radii, angles, sac_radius)
+    widths = [0.6 * sac_radius] * len(sac) + [0.3 * parent_radius] * len(tubes)
+    surface = _mesh([*sac, *tubes], widths, resolution or 0.1 * parent_radius)
+    for plane, radius in zip(planes, radii, strict=True):
+        surface = surface.clipped(plane.center, plane.normal, 2.2 * radius)
+    loops = surface.boundary_loops()
+    if len(loops) != 3 or not all(any(_is_rim_of(plane, loop) for loop in loops) for plane in planes):
+        raise CaseError("these measures do not give three round openings: make the vessels longer or the sac smaller")
+    return surface if open_ends else surface.capped(loops), (planes[0], planes[1], planes[2])
+
+
+def _is_rim_of(plane: IoletPlane, loop: Loop) -> bool:
+    """Tell whether `loop` is the round rim that `plane` should leave, within a twentieth of its radius."""
+    radius = plane.radius or 0.0
+    aside = float(np.linalg.norm(np.subtract(loop.center, plane.center)))
+    return aside < 0.05 * radius and abs(loop.radius - radius) < 0.05 * radius
+
+
+def _daughter(side: float, angle: float, length: float) -> Floats:
+    """Return the center line (k, 3) of a daughter, a quadratic Bezier curve from the origin."""
+    turn = angle - min(BEND, 0.5 * angle)
+    half = 0.5 * length
+    middle = half * np.array([np.cos(angle), side * np.sin(angle), 0.0])
+    end = middle + half * np.array([np.cos(turn), side * np.sin(turn), 0.0])
+    t = np.linspace(0.0, 1.0, _SEGMENTS + 1)[:, None]
+    line: Floats = 2.0 * t * (1.0 - t) * middle + t * t * end
+    return line
+
+
+def _sac(daughter_radii: Sequence[float], angles: Sequence[float], radius: float) -> list[_Tube]:
+    """Return sac and neck; the sac stands clear of the daughters by a third of their radius."""
+    if radius == 0.0:
+        return []
+    sines = np.sin(np.minimum(angles, 0.5 * np.pi))
+    clear = float(np.max((radius + 1.3 * np.asarray(daughter_radii)) / sines))
+    center = clear * np.array([np.cos(LEAN), -np.sin(LEAN), 0.0])
+    neck = _Tube(np.stack([np.zeros(3), center]), 0.6 * radius)
+    return [_Tube(np.stack([center, center * (1.0 + 1e-6)]), radius), neck]
+
+
+def _mesh(parts: Sequence[_Tube], widths: Sequence[float], step: float) -> Surface:
+    """Mesh the smooth union of `parts` on a grid of `step`; each is blended to those before it over its width."""
+    import igl
+
+    margin = max(widths) + 3.0 * step
+    low = np.min([part.points.min(axis=0) - part.radius for part in parts], axis=0) - margin
+    high = np.max([part.points.max(axis=0) + part.radius for part in parts], axis=0) + margin
+    nx, ny, nz = (int(count) for count in np.ceil((high - low) / step) + 1)
+    if nx * ny * nz > 1 << 26:
+        raise CaseError(f"a meshing grid of {nx} x {ny} x {nz} nodes is too fine: choose a larger resolution")
+    z, y, x = np.meshgrid(*(low[a] + step * np.arange(n) for a, n in ((2, nz), (1, ny), (0, nx))), indexing="ij")
+    places = np.stack([x.reshape(-1), y.reshape(-1), z.reshape(-1)], axis=1)
+    field = parts[0].distance(places)
+    for part, width in zip(parts[1:], widths[1:], strict=True):
+        field = _smooth_minimum(field, part.distance(places), width)
+    vertices, faces, _ = igl.marching_cubes(field, places, nx, ny, nz, 0.0)
+    surface = Surface.from_triangles(vertices[faces])
+    return surface if surface.volume > 0.0 else Surface(surface.vertices, np.ascontiguousarray(surface.faces[:, ::-1]))
+
+
+def _smooth_minimum(a: Floats, b: Floats, width: float) -> Floats:
+    """Return the cubic smooth minimum of Quilez: min(a, b) where they differ by more than `width`, lower in between."""
+    overlap = np.maximum(width - np.abs(a - b), 0.0) / width
+    result: npt.NDArray[np.float64] = np.minimum(a, b) - overlap**3 * width / 6.0
+    return result
+
+
+def _triple(values: Floats) -> tuple[float, float, float]:
+    return float(values[0]) + 0.0, float(values[1]) + 0.0, float(values[2]) + 0.0

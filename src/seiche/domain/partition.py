@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which rank owns which site: a graph partition by METIS, or pieces of a space-filling curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.sites import LINK_VECTORS, SiteSet
+from seiche.errors import CaseError
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+Weights: TypeAlias = npt.NDArray[np.float64]
+
+#: One of each pair of opposite D3Q19 directions (the first non-zero component is positive). Shape (9, 3).
+_HALF_D3Q19 = LINK_VECTORS[13:][np.abs(LINK_VECTORS[13:]).sum(axis=1) <= 2].astype(np.int64)
+#: Sites looked at together; the work arrays of one round then stay near the processor.
+_CHUNK = 1 << 19
+#: Graphs are coarsened to at most so many vertices, but not below so many a part.
+_MOST_VERTICES, _LEAST_VERTICES_A_PART = 200_000, 256
+#: METIS counts in 32-bit integers: weights are scaled so that their sum stays below this.
+_MOST_WEIGHT = 1 << 30
+#: A METIS partition is taken if its heaviest part is at most so many times the mean, or not heavier than the curve's.
+_IMBALANCE = 1.03
+#: Up to so many parts recursive bisection goes first: on vessels it cuts 5 to 30 % fewer links than k-way partitioning.
+_MOST_BISECTED = 64
+
+
+class PartitionQuality(NamedTuple):
+    """What a partition costs.
+
+    `imbalance` is the sites of the largest part over the mean, `cut_links` the D3Q19 links between sites of different
+    parts (a link and its opposite count as two: populations that travel each step), `max_neighbours` the largest number
+    of other parts that one part has links with.
+    """
+
+    imbalance: float
+    cut_links: int
+    max_neighbours: int
+
+
+def partition(
+    sites: SiteSet,
+    parts: int,
+    *,
+    method: str = "metis",
+    weights: npt.NDArray[Any] | None = None,
+    block: int = 1,
+    most_vertices: int = _MOST_VERTICES,
+) -> npt.NDArray[np.int32]:
+    """Return the owner of every site, (n,) int32 in 0 ... parts - 1; the same on every call and rank.
+
+    Args:
+        sites: the fluid sites; links through periodic directions count.
+        parts: number of parts; each gets at least one block.
+        method: `metis` cuts few links, `curve` (Hilbert order of the blocks) is fast and needs little memory. No part
+            of either is heavier than the mean and the heaviest block together, or 1.03 of the mean if that is more;
+            where METIS is not even enough and the curve is more even, the curve is used.
+        weights: cost of each site (n,), at least 0; None counts sites.
+        block: edge of the cubes of sites (aligned with coordinate 0) that stay whole.
+        most_vertices: METIS works on cubes of 2, 4, 8 ... times `block` when there are more blocks than this.
+
+    Raises:
+        CaseError: more parts than blocks, or `parts`, `method`, `weights` or `block` make no sense.
+    """
+    if parts < 1 or block < 1:
+        raise CaseError(f"a partition needs at least one part and blocks of at least one site: {parts}, {block}")
+    if method not in ("metis", "curve"):
+        raise CaseError(f"partition {method!r} is unknown: use 'metis' or 'curve'")
+    site_weights = _site_weights(len(sites), weights)
+    grid, block_of_site = _blocks(sites, block)
+    if not len(grid):
+        raise CaseError("there are no fluid sites to share among ranks")
+    if parts > len(grid):
+        what = "fluid sites" if block == 1 else f"blocks of {block}^3 sites with fluid"
+        raise CaseError(f"{parts} ranks cannot share {len(grid)} {what}: use at most {len(grid)} ranks")
+    if parts == 1:
+        return np.zeros(len(sites), np.int32)
+    block_weights: Weights = np.bincount(block_of_site, site_weights, len(grid)).astype(np.float64)
+    if method == "curve" or parts == len(grid):
+        return _cut_curve(grid, block_weights, parts)[block_of_site]
+    blocks, vertex_of_block = grid, np.arange(len(grid))
+    while len(grid) > most_vertices:
+        coarser, vertex_of_vertex = _unique_rows(grid // 2)
+        if len(coarser) < parts * _LEAST_VERTICES_A_PART:
+            break
+        grid, vertex_of_block = coarser, vertex_of_vertex[vertex_of_block]
+    vertex_weights: Weights = np.bincount(vertex_of_block, block_weights, len(grid)).astype(np.float64)
+    graph = _graph(sites, vertex_of_block[block_of_site], len(grid))
+    candidates = []
+    for recursive in (True, False) if parts <= _MOST_BISECTED else (False,):
+        owner = _metis(graph, vertex_weights, parts, recursive)[vertex_of_block]
+        if _heaviest(owner, block_weights, parts) <= _IMBALANCE * block_weights.sum() / parts:
+            return owner[block_of_site]
+        candidates.append(owner)
+    # Where parts have few vertices METIS may leave some empty or far too heavy; the curve keeps its bounds there too.
+    along_curve = _cut_curve(blocks, block_weights, parts)
+    limit = _heaviest(along_curve, block_weights, parts)
+    even = [owner for owner in candidates if _heaviest(owner, block_weights, parts) <= limit]
+    return (even or [along_curve])[0][block_of_site]
+
+
+def partition_quality(sites: SiteSet, owner: npt.NDArray[np.integer]) -> PartitionQuality:
+    """Return the quality of the partition in which site i belongs to part `owner[i]`, (n,)."""
+    parts = int(owner.max()) + 1
+    counts = np.bincount(owner, minlength=parts)
+    cut, pairs = 0, np.zeros(0, np.int64)
+    for first, second in _links(sites):
+        one, other = owner[first].astype(np.int64), owner[second].astype(np.int64)
+        crossing = one != other
+        cut += 2 * int(np.count_nonzero(crossing))
+        one, other = one[crossing], other[crossing]
+        pairs = np.union1d(pairs, np.minimum(one, other) * parts + np.maximum(one, other))
+    neighbours = np.bincount(np.concatenate([pairs // parts, pairs % parts]), minlength=parts)
+    return PartitionQuality(float(counts.max() / counts.mean()), cut, int(neighbours.max()))
+
+
+def _site_weights(count: int, weights: npt.NDArray[Any] | None) -> Weights:
+    if weights is None:
+        return np.ones(count)
+    values = np.asarray(weights, np.float64)
+    if values.shape != (count,):
+        raise CaseError(f"partition weights have shape {values.shape}, but there are {count} sites")
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise CaseError("partition weights must be finite and not negative")
+    return values if values.any() else np.ones(count)
+
+
+def _blocks(sites: SiteSet, block: int) -> tuple[Indices, Indices]:
+    """Return the coordinates (m, 3) of the blocks that hold sites, ascending, and the block of every site (n,)."""
+    if block == 1:
+        return sites.coords.astype(np.int64), np.arange(len(sites))
+    return _unique_rows(sites.coords.astype(np.int64) // block)
+
+
+def _unique_rows(coords: Indices) -> tuple[Indices, Indices]:
+    """Return the distinct rows, ascending, and for each row the number of its like."""
+    extent = coords.max(axis=0, initial=0) + 1
+    keys, number = np.unique((coords[:, 0] * extent[1] + coords[:, 1]) * extent[2] + coords[:, 2], return_inverse=True)
+    return np.stack([keys // (extent[1] * extent[2]), keys // extent[2] % extent[1], keys % extent[2]], axis=1), number
+
+
+def _links(sites: SiteSet) -> Iterator[tuple[Indices, Indices]]:
+    """Yield the D3Q19 links between fluid sites, one of each pair of opposite ones, as indices of both ends."""
+    keys = sites.keys()
+    for begin in range(0, len(keys), _CHUNK):
+        coords = sites.coords[begin : begin + _CHUNK].astype(np.int64)
+        for vector in _HALF_D3Q19:
+            wanted = sites.linear(coords + vector)
+            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            found = np.flatnonzero(keys[place] == wanted)
+            yield begin + found, place[found]
+
+
+def _crossings(sites: SiteSet, vertex_of_site: Indices, count: int) -> tuple[Indices, Indices]:
+    """Return keys (lower vertex * count + higher one) of the pairs of vertices with links, and how many links each."""
+    found: list[tuple[Indices, Indices]] = []
+    for first, second in _links(sites):
+        one, other = vertex_of_site[first], vertex_of_site[second]
+        crossing = one != other
+        one, other = one[crossing], other[crossing]
+        pairs, links = np.unique(np.minimum(one, other) * count + np.maximum(one, other), return_counts=True)
+        found.append((pairs, links))
+    keys, number = np.unique(np.concatenate([pairs for pairs, _ in found]), return_inverse=True)
+    return keys, np.bincount(number, np.concatenate([links for _, links in found]), len(keys)).astype(np.int64)
+
+
+def _graph(sites: SiteSet, vertex_of_site: Indices, count: int) -> Any:
+    """Return the graph of the vertices as a SciPy CSR matrix: the entries are numbers of links between two vertices."""
+    from scipy.sparse import coo_array
+
+    keys, links = _crossings(sites, vertex_of_site, count)
+    lower, higher = (keys // count).astype(np.int32), (keys % count).astype(np.int32)
+    ends = (np.concatenate([lower, higher]), np.concatenate([higher, lower]))
+    return coo_array((np.concatenate([links, links]).astype(np.int32), ends), shape=(count, count)).tocsr()
+
+
+def _metis(graph: Any, weights: Weights, parts: int, recursive: bool) -> npt.NDArray[np.int32]:
+    """Return the part of every vertex by METIS (Karypis and Kumar, SIAM J. Sci. Comput. 20, 359, 1998)."""
+    import pymetis
+
+    whole = np.array_equal(weights, np.round(weights)) and weights.sum() < _MOST_WEIGHT
+    scaled = weights if whole else np.round(weights * (_MOST_WEIGHT / 2 / weights.sum()))
+    _, part = pymetis.part_graph(
+        parts,
+        pymetis.CSRAdjacency(graph.indptr, graph.indices),
+        vweights=scaled.astype(np.int32),
+        eweights=graph.data,
+        recursive=recursive,
+        # The best of five cuts costs little after coarsening and saves up to a tenth of the links.
+        options=pymetis.Options(seed=1, ncuts=5, ufactor=5),
+    )
+    return np.asarray(part, np.int32)
+
+
+def _heaviest(owner: npt.NDArray[np.int32], weights: Weights, parts: int) -> float:
+    """Return the weight of the heaviest part, infinite if a part is empty."""
+    if not np.bincount(owner, minlength=parts).all():
+        return float("inf")
+    return float(np.bincount(owner, weights, parts).max())
+
+
+def _cut_curve(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.int32]:
+    """Return the part of every block: the Hilbert curve through them, cut into pieces of equal weight.
+
+    A block goes where its middle lies, so no piece exceeds its share by more than a block; every piece gets one.
+    """
+    order = np.argsort(hilbert_index(grid), kind="stable")
+    ordered = weights[order]
+    middles = np.cumsum(ordered) - ordered / 2
+    cuts = np.searchsorted(middles, np.arange(1, parts) * (ordered.sum() / parts))
+    numbers = np.arange(1, parts)
+    cuts = np.maximum(np.maximum.accumulate(cuts - numbers), 0) + numbers
+    cuts = np.minimum(cuts, len(grid) - parts + numbers)
+    owner = np.empty(len(grid), np.int32)
+    owner[order] = np.searchsorted(cuts, np.arange(len(grid)), side="right")
+    return owner
+
+
+def hilbert_index(coords: Indices) -> Indices:
+    """Return the position (n,) of points `coords` (n, 3), 0 <= coordinate < 2^21, on a Hilbert curve.
+
+    Successive points of a full cube of 2^k points an edge are neighbours. The transform works on all points at once,
+    bit by bit (Skilling, AIP Conf. Proc. 707, 381, 2004).
+    """
+    axes = [coords[:, axis].astype(np.int64) for axis in range(3)]
+    bits = max(1, int(coords.max(initial=0)).bit_length())
+    for bit in range(bits - 1, 0, -1):
+        low = (1 << bit) - 1
+        for axis in range(3):
+            # Where the bit is set the octant's curve is reflected in x, elsewhere x and this axis change places.
+            is_set = -(axes[axis] >> bit & 1)
+            axes[0] ^= low & is_set
+            swap = (axes[0] ^ axes[axis]) & low & ~is_set
+            axes[0] ^= swap
+            axes[axis] ^= swap
+    axes[1] ^= axes[0]
+    axes[2] ^= axes[1]
+    flip = np.zeros_like(axes[0])
+    for bit in range(bits - 1, 0, -1):
+        flip ^= -(axes[2] >> bit & 1) & ((1 << bit) - 1)
+    index = np.zeros_like(flip)
+    for bit in range(bits - 1, -1, -1):
+        for axis in range(3):
+            index = index << 1 | ((axes[axis] ^ flip) >> bit & 1)
+    return index

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where lattice links meet the triangles of a surface.
+
+A link from x along c meets the triangle (a, b, d) at x + t c. With e = b - a, g = d - a, s = x - a and N = e x g,
+Cramer's rule gives t = -(s.N)/(c.N), u = -(c.(g x s))/(c.N), v = -(c.(s x e))/(c.N); it is a hit if u, v and 1 - u - v
+are not negative. The products do not depend on the link, so all 13 pairs of opposite directions cost three
+matrix products for a node and a triangle near it. Edges are tested with a tolerance: a lattice often meets them
+exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.assemble import Floats, Lattice, WallHits
+from seiche.domain.inside import ON_SURFACE
+from seiche.domain.sites import LINK_VECTORS
+from seiche.domain.surface import Surface, subdivided
+
+#: How far outside of a triangle, in its own coordinates u and v, a hit still counts.
+EDGE_TOLERANCE = 1e-6
+#: Pairs of nodes and pieces that are looked at together.
+CHUNK = 1 << 20
+_PIECE = 2.0
+_FORWARD = LINK_VECTORS[13:].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class SurfaceWall:
+    """A triangulated wall, as `assemble` asks for it; `labels` (f,) are the iolets that triangles close, else -1."""
+
+    surface: Surface
+    labels: npt.NDArray[np.int16]
+
+    def find(self, lattice: Lattice, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
+        """Return what the links from the nodes `node` (p,) along `direction` (p,) meet first."""
+        corners = (self.surface.corners() - np.asarray(lattice.origin)) / lattice.spacing
+        rows = np.unique(node)
+        fraction, face = _first_hits(corners, lattice.coords[rows].astype(np.int64), np.array(lattice.shape, np.int64))
+        place = np.searchsorted(rows, node)
+        fraction, face = fraction[place, direction], face[place, direction]
+        area = self.surface.vector_areas()
+        unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), np.finfo(float).tiny)
+        met = face >= 0
+        normal = np.where(met[:, None], unit[face], 0.0)
+        label = np.where(met, self.labels[face], -1).astype(np.int16)
+        return WallHits(np.where(met, np.minimum(fraction, 1.0), np.nan), normal, label)
+
+
+def _first_hits(
+    corners: Floats, nodes: npt.NDArray[np.int64], shape: npt.NDArray[np.int64]
+) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return fraction (m, 26) and triangle (m, 26) of the first hit from `nodes` (m, 3); inf and -1 for none."""
+    strides = np.array([(shape[1] + 2) * (shape[2] + 2), shape[2] + 2, 1], np.int64)
+    keys = (nodes + 1) @ strides
+    fraction = np.full((len(nodes), 26), np.inf)
+    triangle = np.full((len(nodes), 26), -1, np.int64)
+    pieces, parent = subdivided(corners, _PIECE)
+    order = np.argsort(parent, kind="stable")
+    pieces, parent = pieces[order], parent[order]
+    reach = int(_PIECE) + 3
+    window = np.indices((reach,) * 3).reshape(3, -1).T
+    step = max(1, CHUNK // len(window))
+    for start in range(0, len(pieces), step):
+        part = pieces[start : start + step]
+        low, high = np.ceil(part.min(axis=1) - 1.001), np.floor(part.max(axis=1) + 1.001)
+        around = low[:, None, :].astype(np.int64) + window
+        wanted = np.all((around <= high[:, None, :]) & (around >= 0) & (around < shape), axis=2)
+        piece, offset = np.nonzero(wanted)
+        key = (around[piece, offset] + 1) @ strides
+        row = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        known = keys[row] == key
+        pair = np.unique(parent[start + piece[known]] * len(nodes) + row[known])
+        _test(corners, nodes, pair // len(nodes), pair % len(nodes), fraction, triangle)
+    return fraction, triangle
+
+
+def _test(
+    corners: Floats,
+    nodes: npt.NDArray[np.int64],
+    face: npt.NDArray[np.int64],
+    row: npt.NDArray[np.int64],
+    fraction: Floats,
+    triangle: npt.NDArray[np.int64],
+) -> None:
+    """Lower `fraction` and set `triangle` where a link of node `row` (q,) meets the triangle `face` (q,)."""
+    a, b, d = np.moveaxis(corners[face], 1, 0)
+    e, g, s = b - a, d - a, nodes[row] - a
+    normal = np.cross(e, g)
+    height = np.einsum("ij,ij->i", s, normal)
+    close = np.abs(height) <= np.sqrt(3.0) * (1.0 + 3.0 * ON_SURFACE) * np.linalg.norm(normal, axis=1)
+    face, row, e, g, s, normal, height = (values[close] for values in (face, row, e, g, s, normal, height))
+    against = -(normal @ _FORWARD.T)
+    size = np.linalg.norm(normal, axis=1, keepdims=True)
+    against = np.where(np.abs(against) > 1e-12 * size, against, np.nan)
+    u, v = (np.cross(g, s) @ _FORWARD.T) / against, (np.cross(s, e) @ _FORWARD.T) / against
+    t = height[:, None] / against
+    hit = (u >= -EDGE_TOLERANCE) & (v >= -EDGE_TOLERANCE) & (u + v <= 1.0 + EDGE_TOLERANCE)
+    hit &= (np.abs(t) <= 1.0 + 3.0 * ON_SURFACE) & (t != 0.0)
+    pair, k = np.nonzero(hit)
+    distance = t[pair, k]
+    direction = np.where(distance > 0.0, 13 + k, 12 - k)
+    distance = np.abs(distance)
+    nearer = distance < fraction[row[pair], direction]
+    pair, direction, distance = pair[nearer], direction[nearer], distance[nearer]
+    last = np.argsort(-distance, kind="stable")  # the nearest is written last and stays
+    where = (row[pair[last]], direction[last])
+    fraction[where], triangle[where] = distance[last], face[pair[last]]

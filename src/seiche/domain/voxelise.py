@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a triangulated vessel and its openings to fluid sites.
+
+The surface may be closed and cut by the iolet planes, or open with a rim at each plane; it may have holes. Its inside
+is found by the generalised winding number, so holes do not leak; each is reported with its place and size.
+Walls and gaps thinner than the spacing are not resolved: two sites that are neighbours are taken to be in contact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.assemble import RIM_SPACINGS, Dropped, Floats, Lattice, assemble
+from seiche.domain.inside import nodes_inside
+from seiche.domain.sites import IoletPlane, SiteSet
+from seiche.domain.surface import Loop, Surface
+from seiche.domain.surface_hits import SurfaceWall
+from seiche.errors import CaseError
+
+#: More nodes than this in the bounding box are refused: the spacing is then surely not what was meant.
+MOST_NODES = 1 << 35
+#: A triangle closes an opening if it lies in the iolet's plane within this many spacings.
+CAP_SPACINGS = 0.5
+
+
+@dataclass(frozen=True)
+class VoxelReport:
+    """What `voxelise` met on its way.
+
+    `holes` are open rims of the surface that no iolet covers (metres); `dropped` connected parts that no iolet opens
+    into, the largest first; `unresolved_links` met no triangle, because of a hole, and were cut half way.
+    """
+
+    holes: tuple[Loop, ...]
+    dropped: tuple[Dropped, ...]
+    unresolved_links: int
+
+    def lines(self) -> list[str]:
+        """Return one line of text for each thing worth knowing; none when the surface was faultless."""
+        said = [f"hole of radius {loop.radius:.3g} m at {_place(loop.center)} m" for loop in self.holes]
+        said += [f"{part.sites} sites around {_place(part.center)} m left out: no iolet there" for part in self.dropped]
+        if self.unresolved_links:
+            said.append(f"{self.unresolved_links} wall links run through a hole and were cut half way")
+        return said
+
+
+def voxelise(
+    surface: Surface,
+    spacing: float,
+    iolets: Sequence[IoletPlane] = (),
+    *,
+    origin: tuple[float, float, float] | None = None,
+) -> tuple[SiteSet, VoxelReport]:
+    """Return the fluid sites inside `surface` (metres) and a report of what was odd.
+
+    `spacing` in metres. An iolet cuts the vessel within its radius (None: the whole cross-section around its center);
+    its normal points into the fluid. `origin` is the position of the site (0, 0, 0); without it, sites lie at
+    (i + 1/2) spacing and the box is as small as it can be.
+
+    Link fractions and wall normals come from the triangles that the links hit. Raises CaseError for a surface that is
+    inside out, a spacing that leaves no site or needs too many, an iolet that touches no site or whose normal points
+    out of the fluid, two iolets on one site, and an `origin` inside the vessel's box.
+    """
+    if not (np.isfinite(spacing) and spacing > 0.0):
+        raise CaseError(f"spacing = {spacing:g} m must be positive")
+    planes = [_checked(plane) for plane in iolets]
+    loops = surface.boundary_loops()
+    if surface.volume < 0.0:
+        raise CaseError("the surface is inside out (its volume is negative): reverse its triangles")
+    owner = [_iolet_of(loop, planes, spacing) for loop in loops]
+    caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0]
+    closed = surface.capped([loop for loop, _ in caps])
+    lattice = _lattice(surface, spacing, origin)
+    coords = nodes_inside(closed, spacing, np.asarray(lattice.origin), lattice.shape)
+    if not len(coords):
+        raise CaseError(f"the surface holds no site at the spacing {spacing:g} m: check spacing and unit")
+    lattice = replace(lattice, coords=coords)
+    planes = [_bounded(plane, lattice, caps, index) for index, plane in enumerate(planes)]
+    labels = _face_labels(closed, planes, spacing)
+    start = len(surface.faces)
+    for loop, index in caps:
+        labels[start : start + len(loop.vertices)] = index
+        start += len(loop.vertices)
+    wall = SurfaceWall(closed, labels)
+    sites, dropped, unresolved = assemble(lattice, planes, wall.find, trim=origin is None)
+    holes = tuple(loop for loop, index in zip(loops, owner, strict=True) if index < 0)
+    return sites, VoxelReport(holes, tuple(dropped), unresolved)
+
+
+def _checked(plane: IoletPlane) -> IoletPlane:
+    length = float(np.linalg.norm(plane.normal))
+    if not (np.isfinite(length) and length > 0.0 and np.isfinite(plane.center).all()):
+        raise CaseError(f'iolet "{plane.name}" needs a finite center and a normal that is not zero')
+    if plane.radius is not None and not (np.isfinite(plane.radius) and plane.radius > 0.0):
+        raise CaseError(f'iolet "{plane.name}": radius = {plane.radius:g} m must be positive')
+    x, y, z = (value / length for value in plane.normal)
+    return replace(plane, normal=(x, y, z))
+
+
+def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float] | None) -> Lattice:
+    """Return the empty lattice over the bounding box of `surface`."""
+    low, high = surface.vertices.min(axis=0) / spacing, surface.vertices.max(axis=0) / spacing
+    if np.prod(high - low + 1.0) > MOST_NODES:
+        nodes = float(np.prod(high - low + 1.0))
+        raise CaseError(f"the surface's box has {nodes:.3g} nodes at the spacing {spacing:g} m: check unit and spacing")
+    if origin is None:
+        first = np.floor(low)
+        size = np.ceil(high) - first
+        place = (first + 0.5) * spacing
+    else:
+        place = np.asarray(origin, float)
+        if np.any(np.ceil(low - place / spacing) < 0.0):
+            needed = _place(low * spacing)
+            raise CaseError(f"the surface reaches below the origin {_place(origin)} m: move the origin to {needed} m")
+        size = np.floor(high - place / spacing) + 1.0
+    shape = (max(1, int(size[0])), max(1, int(size[1])), max(1, int(size[2])))
+    where = (float(place[0]), float(place[1]), float(place[2]))
+    return Lattice(shape, np.zeros((0, 3), np.int32), spacing, where)
+
+
+def _iolet_of(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
+    """Return the iolet that covers the open rim `loop`, or -1; refuse a normal that points the wrong way."""
+    for index, plane in enumerate(planes):
+        offset = np.asarray(loop.center) - plane.center
+        height = float(offset @ np.asarray(plane.normal))
+        aside = float(np.linalg.norm(offset - height * np.asarray(plane.normal)))
+        facing = float(np.dot(loop.normal, plane.normal))
+        if abs(height) > max(2.0 * spacing, 0.5 * loop.radius) or abs(facing) < 0.5:
+            continue
+        if aside <= max(loop.radius, plane.radius or 0.0):
+            if facing > 0.0:
+                raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid, reverse it')
+            return index
+    return -1
+
+
+def _bounded(plane: IoletPlane, lattice: Lattice, caps: Sequence[tuple[Loop, int]], index: int) -> IoletPlane:
+    """Give an unbounded plane the radius of its rim, or else of the cross-section of the fluid around its center."""
+    if plane.radius is not None:
+        return plane
+    rims = [loop for loop, at in caps if at == index]
+    reaches = [loop.radius + float(np.linalg.norm(np.subtract(loop.center, plane.center))) for loop in rims]
+    radius = max(reaches) if reaches else _section_radius(plane, lattice)
+    return replace(plane, radius=radius)
+
+
+def _section_radius(plane: IoletPlane, lattice: Lattice) -> float:
+    """Return how far the fluid that is connected within one spacing of the plane reaches from its center."""
+    from scipy.ndimage import label
+
+    height = (lattice.positions() - plane.center) @ np.asarray(plane.normal)
+    near = lattice.coords[np.abs(height) <= lattice.spacing]
+    if not len(near):
+        raise CaseError(f'iolet "{plane.name}" touches no site: check its center, normal and radius')
+    low = near.min(axis=0)
+    mask = np.zeros(near.max(axis=0) - low + 1, bool)
+    mask[tuple((near - low).T)] = True
+    parts = label(mask, np.ones((3, 3, 3)))[0][tuple((near - low).T)]
+    offset = np.linalg.norm(np.asarray(lattice.origin) + lattice.spacing * near - plane.center, axis=1)
+    return float(offset[parts == parts[offset.argmin()]].max())
+
+
+def _face_labels(surface: Surface, planes: Sequence[IoletPlane], spacing: float) -> npt.NDArray[np.int16]:
+    """Return for each triangle the iolet whose opening it closes, -1 for the wall."""
+    labels = np.full(len(surface.faces), -1, np.int16)
+    area = surface.vector_areas()
+    for index, plane in enumerate(planes):
+        offset: Floats = surface.vertices - plane.center
+        flat = np.abs(offset @ np.asarray(plane.normal)) <= CAP_SPACINGS * spacing
+        limit = np.inf if plane.radius is None else plane.radius + 2.0 * RIM_SPACINGS * spacing
+        flat &= np.linalg.norm(offset, axis=1) <= limit
+        facing = area @ np.asarray(plane.normal)
+        parallel = np.abs(facing) >= 0.99 * np.linalg.norm(area, axis=1)
+        closing = flat[surface.faces].all(axis=1) & parallel
+        if facing[closing].sum() > 0.0:
+            raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid, reverse it')
+        labels[closing] = index
+    return labels
+
+
+def _place(point: Sequence[float] | Floats) -> str:
+    return "(" + ", ".join(f"{value:.4g}" for value in point) + ")"

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The processes of a run: one, or the ranks that mpiexec started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: Variables by which an MPI launcher tells its children that they are ranks (Hydra, Open MPI, PMIx, Slurm).
+_LAUNCHERS = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+
+
+@dataclass(frozen=True)
+class World:
+    """Rank `rank` of `size`, of which `local_size` share this host; `comm` is the MPI communicator or None."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    comm: Any = None
+
+    @staticmethod
+    def serial() -> World:
+        """Return a world of this process alone."""
+        return World()
+
+    @staticmethod
+    def from_mpi() -> World:
+        """Return the world that mpiexec started, or a serial one when no launcher did or mpi4py is missing."""
+        if not any(name in os.environ for name in _LAUNCHERS):
+            return World()
+        try:
+            from mpi4py import MPI
+        except ImportError:
+            return World()
+        return World.of(MPI.COMM_WORLD)
+
+    @staticmethod
+    def of(comm: Any) -> World:
+        """Return the world of an mpi4py communicator."""
+        from mpi4py import MPI
+
+        local = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        world = World(comm.Get_rank(), comm.Get_size(), local.Get_rank(), local.Get_size(), comm)
+        local.Free()
+        return world
+
+    def threads(self) -> int:
+        """Return the CPU threads for this process: its share of the cores, or OMP_NUM_THREADS."""
+        forced = int(os.environ.get("OMP_NUM_THREADS", "0") or 0)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return forced or max(1, cores // self.local_size)
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        if self.comm is not None:
+            self.comm.Barrier()
+
+    def allreduce_sum(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sum over ranks of equal-shaped arrays."""
+        if self.comm is None:
+            return np.array(values)
+        result = np.empty_like(values)
+        self.comm.Allreduce(np.ascontiguousarray(values), result)
+        return result
+
+    def allreduce_max(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the maximum over ranks; NaN anywhere gives NaN everywhere."""
+        if self.comm is None:
+            return np.array(values)
+        return np.asarray(np.max(np.stack(self.comm.allgather(np.asarray(values))), axis=0))
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """Return the values of all ranks on rank 0, None elsewhere."""
+        if self.comm is None:
+            return [value]
+        gathered: list[Any] | None = self.comm.gather(value, root=0)
+        return gathered
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks everywhere."""
+        return [value] if self.comm is None else list(self.comm.allgather(value))
+
+    def bcast(self, value: Any) -> Any:
+        """Return rank 0's value everywhere."""
+        return value if self.comm is None else self.comm.bcast(value, root=0)
+
+    def abort(self, message: str) -> None:
+        """End all ranks with one message; alone, raise SystemExit.
+
+        Raises:
+            SystemExit: in a serial world.
+        """
+        print(message, file=sys.stderr, flush=True)
+        if self.comm is None or self.size == 1:
+            raise SystemExit(1)
+        self.comm.Abort(1)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lattice Boltzmann flow on sparse vessels."""
+
+from __future__ import annotations
+
+from seiche.flow.model import (
+    Bgk,
+    CarreauYasuda,
+    FlowModel,
+    Newtonian,
+    Precision,
+    PressureIolet,
+    Trt,
+    VelocityIolet,
+)
+from seiche.flow.solver import Monitor, Solver
+
+__all__ = [
+    "Bgk",
+    "CarreauYasuda",
+    "FlowModel",
+    "Monitor",
+    "Newtonian",
+    "Precision",
+    "PressureIolet",
+    "Solver",
+    "Trt",
+    "VelocityIolet",
+]

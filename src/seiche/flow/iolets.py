@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Iolets of one rank: which sites they touch, the weights of their links, and their values in time.
+
+Values in time are computed on the host for a block of steps at once and read on the device by a clock, so that any
+function of time works and steps can be captured into a graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.sites import IoletPlane, LinkKind
+from seiche.errors import CaseError
+from seiche.flow.layout import Layout
+from seiche.flow.model import Iolet, PressureIolet, VelocityIolet
+from seiche.flow.profiles import parabola, womersley
+from seiche.flow.region import Region
+from seiche.flow.velocity_set import LINK_ROW, C, Q, W
+
+#: Steps whose values are uploaded at once; a multiple of the steps of a graph.
+BLOCK = 1024
+
+Floats = npt.NDArray[np.float64]
+
+
+def density_excess(iolet: PressureIolet, time: Floats) -> Floats:
+    """Return rho - 1 at `time` (in steps)."""
+    rho = iolet.mean + iolet.amplitude * np.cos(2.0 * np.pi * time / iolet.period + iolet.phase)
+    if iolet.ramp > 0:
+        rho = iolet.ramp_from + (rho - iolet.ramp_from) * np.clip(time / iolet.ramp, 0.0, 1.0)
+    return np.asarray(rho - 1.0)
+
+
+def mode_values(iolet: VelocityIolet, time: Floats) -> Floats:
+    """Return the factors of the modes at `time`, shape (n_times, 1 + 2 n_harmonics): mean, then Re and Im of each."""
+    columns = [np.full(len(time), iolet.mean)]
+    for k, harmonic in enumerate(iolet.harmonics, start=1):
+        turning = harmonic * np.exp(2j * np.pi * k * time / iolet.period)
+        columns += [turning.real, turning.imag]
+    ramp = np.clip(time / iolet.ramp, 0.0, 1.0) if iolet.ramp > 0 else np.ones(len(time))
+    return np.asarray(np.stack(columns, axis=1) * ramp[:, None])
+
+
+def mode_profiles(iolet: VelocityIolet, radius: float, r: Floats) -> Floats:
+    """Return the profiles of the modes at distances `r` (n,) from the axis (all in sites), shape (n, modes)."""
+    columns = [parabola(r / radius)]
+    for k in range(1, len(iolet.harmonics) + 1):
+        alpha = radius * math.sqrt(2.0 * np.pi * k / iolet.period / iolet.viscosity)
+        profile = womersley(r / radius, alpha)
+        columns += [profile.real, -profile.imag]
+    return np.stack(columns, axis=1)
+
+
+@dataclass
+class IoletGroup:
+    """The sites of one kind of iolet (pressure or velocity) on this rank, uploaded.
+
+    `iolets` are the numbers of the iolets of this kind in the site set; `site_iolet` (m,) the position in `iolets`.
+    """
+
+    kind: type[PressureIolet] | type[VelocityIolet]
+    iolets: list[int]
+    site_iolet: npt.NDArray[np.int32]
+    inflow: Array
+    values: Array
+    members: dict[str, Any]
+
+    def __len__(self) -> int:
+        """Return the number of sites."""
+        return len(self.site_iolet)
+
+
+class Iolets:
+    """All iolets of one rank."""
+
+    def __init__(self, backend: Backend, layout: Layout, region: Region, model: Sequence[Iolet], real: str) -> None:
+        """Find the sites and links of every iolet.
+
+        Raises:
+            CaseError: numbers of planes and conditions differ, an iolet without a radius that needs one, a site that
+                touches two iolets.
+        """
+        planes = list(region.sites.iolets)
+        if len(planes) != len(model):
+            raise CaseError(f"{len(model)} iolet conditions for {len(planes)} iolets of the geometry")
+        self._backend, self._real, self._model = backend, real, list(model)
+        self.clock = backend.zeros(1, np.int64)
+        self._block_start, self._row = 0, BLOCK
+        links = _IoletLinks(region)
+        self.groups = [
+            group
+            for kind in (PressureIolet, VelocityIolet)
+            if (group := self._group(kind, layout, region, planes, links)) is not None
+        ]
+
+    def _group(
+        self,
+        kind: type[PressureIolet] | type[VelocityIolet],
+        layout: Layout,
+        region: Region,
+        planes: list[IoletPlane],
+        links: _IoletLinks,
+    ) -> IoletGroup | None:
+        chosen = [k for k, condition in enumerate(self._model) if isinstance(condition, kind)]
+        rows = np.flatnonzero(np.isin(links.iolet, chosen))
+        if not len(rows):
+            return None
+        position = np.searchsorted(chosen, links.iolet[rows]).astype(np.int32)
+        upload, real = self._backend.upload, self._real
+        inflow = self._backend.zeros(len(rows), real)
+        pressure = kind is PressureIolet
+        width = len(chosen) if pressure else sum(self._modes(k) for k in chosen)
+        values = self._backend.zeros((BLOCK, width), real)
+        at = {
+            "sites": upload(layout.item[links.row[rows]]),
+            "links": upload(links.mask[rows]),
+            "iolet": upload(position),
+            "inflow": inflow,
+            "values": values,
+            "clock": self.clock,
+            "value_count": width,
+        }
+        members: dict[str, Any] = {"at": at}
+        if pressure:
+            normals = np.array([planes[k].normal for k in chosen])
+            members["normals"] = upload(normals.astype(real))
+        else:
+            weights, first_link = self._weights(region, planes, links, rows)
+            first_value = np.cumsum([0] + [self._modes(k) for k in chosen[:-1]])
+            members |= {
+                "weights": upload(weights.astype(real)),
+                "first_link": upload(first_link.astype(np.int32)),
+                "first_value": upload(first_value.astype(np.int32)),
+                "modes": weights.shape[1],
+            }
+        return IoletGroup(kind, chosen, position, inflow, values, members)
+
+    def _modes(self, iolet: int) -> int:
+        condition = self._model[iolet]
+        return 1 + 2 * len(condition.harmonics) if isinstance(condition, VelocityIolet) else 1
+
+    def _weights(
+        self, region: Region, planes: list[IoletPlane], links: _IoletLinks, rows: npt.NDArray[np.int64]
+    ) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """Return -6 w_q (n.c_q) profile_mode(middle of the link), (links, modes), and each site's first link."""
+        spacing = region.sites.spacing
+        flags = (links.mask[rows, None] >> np.arange(1, Q, dtype=np.uint32)) & 1
+        site, direction = np.nonzero(flags)
+        q = direction + 1
+        middle = region.coords[links.row[rows][site]] + 0.5 * C[q]
+        weights = np.zeros((len(q), max(self._modes(int(k)) for k in np.unique(links.iolet[rows]))))
+        for iolet in np.unique(links.iolet[rows]):
+            mine = links.iolet[rows][site] == iolet
+            plane, condition = planes[iolet], self._model[iolet]
+            assert isinstance(condition, VelocityIolet)
+            if plane.radius is None:
+                raise CaseError(f"iolet {plane.name!r}: a velocity profile needs a radius")
+            normal = np.array(plane.normal)
+            offset = middle[mine] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
+            across = offset - (offset @ normal)[:, None] * normal
+            profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(across**2, axis=1)))
+            weights[mine, : profiles.shape[1]] = -6.0 * (W[q[mine]] * (C[q[mine]] @ normal))[:, None] * profiles
+        return weights, np.searchsorted(site, np.arange(len(rows)))
+
+    def prepare(self, time_step: int, steps: int) -> None:
+        """Make the values of the next `steps` steps (at most `BLOCK`) available; a condition holds at t + 1/2."""
+        if not self.groups or (self._row + steps <= BLOCK and self._block_start + self._row == time_step):
+            self._row += steps
+            return
+        time = np.arange(BLOCK, dtype=np.float64) + (time_step + 0.5)
+        for group in self.groups:
+            columns = []
+            for k in group.iolets:
+                condition = self._model[k]
+                if isinstance(condition, PressureIolet):
+                    columns.append(density_excess(condition, time)[:, None])
+                else:
+                    columns.append(mode_values(condition, time))
+            self._backend.assign(group.values, np.concatenate(columns, axis=1).astype(self._real))
+        self._backend.assign(self.clock, np.zeros(1, np.int64))
+        self._block_start, self._row = time_step, steps
+
+    def inflow(self, count: int) -> Floats:
+        """Return the mass a step that entered through each of `count` iolets on this rank in the last step."""
+        total = np.zeros(count)
+        for group in self.groups:
+            by_site = self._backend.download(group.inflow).astype(np.float64)
+            total[group.iolets] += np.bincount(group.site_iolet, by_site, minlength=len(group.iolets))
+        return total
+
+
+class _IoletLinks:
+    """Owned sites with links through an iolet: `row` in the region, link `mask` (bit q), `iolet` number; all (m,)."""
+
+    def __init__(self, region: Region) -> None:
+        kinds = region.sites.link_kind[region.boundary_rows][:, LINK_ROW]
+        numbers = region.sites.link_iolet[region.boundary_rows][:, LINK_ROW]
+        through = (kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET)
+        touched = through.any(axis=1)
+        self.row = region.boundary_sites[touched]
+        flags, numbers = through[touched], numbers[touched]
+        self.mask = (flags.astype(np.uint32) << np.arange(1, Q, dtype=np.uint32)).sum(axis=1, dtype=np.uint32)
+        self.iolet = np.where(flags, numbers, -1).max(axis=1).astype(np.int64) if len(flags) else np.zeros(0, np.int64)
+        lowest = np.where(flags, numbers, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
+        mixed = np.flatnonzero(lowest != self.iolet)
+        if len(mixed):
+            place = region.coords[self.row[mixed[0]]].tolist()
+            names = [region.sites.iolets[k].name for k in (int(lowest[mixed[0]]), int(self.iolet[mixed[0]]))]
+            raise CaseError(f"the site at {place} touches two iolets, {names[0]!r} and {names[1]!r}: move them apart")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a storage layout must tell the solver; `list_layout.py` and `tile_layout.py` are the layouts.
+
+Populations are kept shifted by their weight. A site's state between steps is what *leaves* it: the populations after
+the collision, those through iolets already replaced by the ones that come back. Every layout can hand out and take in
+that state, which makes checkpoints independent of layout, ranks and device.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.flow.velocity_set import Q
+from seiche.halo.plan import HaloPlan
+from seiche.kernels.registry import CPP_TYPE, halo_move
+
+HaloMode = Literal["gather", "scatter"]
+
+#: What a stored half means: the value is the half divided by this (see `f16` in kernels/portable.hpp).
+HALF_SCALE = 32768.0
+
+
+class Layout(ABC):
+    """Populations of one rank in memory.
+
+    `phases` is the number of kinds of steps that alternate (2: the two directions of two copies, or even and odd).
+    `item` (n_owned,) gives the kernel item of each owned site; `items` bounds them. Items [0, interior) need nothing
+    from other ranks, items [interior, items) do.
+    """
+
+    phases = 2
+    items: int
+    interior: int
+    item: npt.NDArray[np.int64]
+    plan: HaloPlan
+    arrays: list[Array]
+
+    def __init__(self, backend: Backend, store: str) -> None:
+        """Remember where and in which precision populations live."""
+        self.backend, self.store = backend, store
+        if store not in CPP_TYPE:
+            raise ValueError(f"storage {store!r} is not one of {sorted(CPP_TYPE)}")
+
+    @abstractmethod
+    def kernel_name(self, phase: int) -> str:
+        """Return the layout's name in the kernel registry for a step of this phase."""
+
+    @abstractmethod
+    def members(self, phase: int) -> dict[str, Any]:
+        """Return the members of the layout's argument struct for a step of this phase."""
+
+    @abstractmethod
+    def source(self, phase: int) -> Array:
+        """Return the array that a step of this phase reads from neighbours."""
+
+    @abstractmethod
+    def halo_mode(self, phase: int) -> HaloMode:
+        """Return which way the halo moves before a step of this phase."""
+
+    @abstractmethod
+    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+        """Return the slots of the populations that left along q in the step before one of this phase, (n_owned,)."""
+
+    @property
+    @abstractmethod
+    def addressing_bytes(self) -> int:
+        """Return the bytes of tables that a step reads beside what the kernel counts an item."""
+
+    def memory(self) -> int:
+        """Return the bytes of the populations."""
+        return sum(int(array.nbytes) for array in self.arrays)
+
+    def leaving(self, phase: int) -> npt.NDArray[np.float64]:
+        """Return the state (n_owned, 19) before a step of this phase."""
+        state = np.empty((len(self.item), Q))
+        buffer = self.backend.zeros(len(self.item), self.store)
+        for q in range(Q):
+            self._move("Pack", phase, q, buffer)
+            state[:, q] = self.backend.download(buffer)
+        return state / HALF_SCALE if self.store == "float16" else state
+
+    def set_leaving(self, q: int, values: npt.NDArray[Any], phase: int = 0) -> None:
+        """Overwrite the populations (n_owned,) that leave along q, as the state before a step of this phase."""
+        if self.store == "float16":
+            values = values * HALF_SCALE
+        self._move("Unpack", phase, q, self.backend.upload(np.ascontiguousarray(values, self.store)))
+
+    def _move(self, action: Literal["Pack", "Unpack"], phase: int, q: int, buffer: Array) -> None:
+        kernel = self.backend.load(halo_move(action, self.store))  # type: ignore[arg-type]
+        slots = self.backend.upload(self.leaving_slots(phase, q))
+        arguments = self.backend.pack(kernel, array=self.source(phase), slots=slots, buffer=buffer)
+        kernel.bind(arguments, 0, len(self.item))()
+        self.backend.synchronize()
+
+
+def check_slots(count: int) -> None:
+    """Refuse more populations than a 32-bit slot number can name.
+
+    Raises:
+        ValueError: more than 2^32 populations on one rank.
+    """
+    if count >= 1 << 32:
+        raise ValueError(f"{count} populations on one rank are more than 2^32: use more ranks")

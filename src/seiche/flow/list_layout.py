@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""List layouts: structure of arrays over the sites, an adjacency of absolute slots, two copies (AB) or in place (AA).
+
+Slot of population q at row i: q stride + i; copies of other ranks' populations follow behind 19 stride.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.world import World
+from seiche.flow.layout import HaloMode, Layout, check_slots
+from seiche.flow.region import Region
+from seiche.flow.velocity_set import OPPOSITE, Q
+from seiche.halo.plan import build_plan
+
+#: Directions must not start a multiple of the page size apart, or they all fight for the same lines of a cache.
+_PAGE, _OFFSET = 4096, 320
+
+
+def padded_stride(count: int, item_bytes: int) -> int:
+    """Return a distance between directions that keeps them aligned to cache lines and off each other's cache sets."""
+    stride = -(-count * item_bytes // 64) * 64
+    return (stride + (_OFFSET - stride % _PAGE) % _PAGE) // item_bytes if count else 64
+
+
+class ListLayout(Layout):
+    """Sites in a list: `in_place` is AA (one copy, even and odd steps), else AB (two copies)."""
+
+    def __init__(self, backend: Backend, world: World, region: Region, store: str, *, in_place: bool) -> None:
+        """Order the sites, build the adjacency and allocate."""
+        super().__init__(backend, store)
+        self.in_place = in_place
+        count = len(region.owned)
+        upwind_of = {q: region.neighbour(int(OPPOSITE[q])) for q in range(1, Q)}
+        remote = np.zeros(count, bool)
+        if world.size > 1:
+            for upwind in upwind_of.values():
+                remote |= (upwind >= 0) & (region.owner[upwind] != region.rank)
+        order = np.argsort(remote, kind="stable")
+        self.item = np.empty(count, np.int64)
+        self.item[order] = np.arange(count)
+        self.items, self.interior = count, int(count - np.count_nonzero(remote))
+        self.stride = padded_stride(count, np.dtype(store).itemsize)
+        check_slots(Q * self.stride + Q * int(np.count_nonzero(remote)))
+        item_of_site = np.full(len(region.sites), -1, np.int64)
+        item_of_site[region.owned] = self.item
+
+        adjacency = np.zeros((Q - 1, self.stride), np.uint32)
+        wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+        copies = Q * self.stride
+        for q, upwind in upwind_of.items():
+            kept = int(OPPOSITE[q]) if in_place else q  # where the upwind site left what arrives along q
+            slots = item_of_site[upwind] + kept * self.stride
+            wall = np.flatnonzero(upwind < 0)
+            slots[wall] = self._slot(q if in_place else int(OPPOSITE[q]), self.item[wall])
+            if remote.any():
+                away = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
+                for peer in np.unique(region.owner[upwind[away]]):
+                    from_peer = away[region.owner[upwind[away]] == peer]
+                    slots[from_peer] = copies + np.arange(len(from_peer))
+                    copies += len(from_peer)
+                    keys = upwind[from_peer].astype(np.int64) * Q + kept
+                    wanted.setdefault(int(peer), []).append((keys, slots[from_peer].astype(np.uint32)))
+            adjacency[q - 1, self.item] = slots
+        self._adjacency_host = adjacency if in_place else None
+        self._adjacency = backend.upload(adjacency)
+        self.arrays = [backend.zeros(copies, store) for _ in range(1 if in_place else 2)]
+        self.plan = build_plan(world, merged(wanted), lambda keys: self._locate(region, keys))
+
+    def _slot(self, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return q * self.stride + rows
+
+    def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        rows = region.local[keys // Q]
+        return np.where(rows >= 0, (keys % Q) * self.stride + self.item[rows], 0).astype(np.uint32)
+
+    def kernel_name(self, phase: int) -> str:
+        """Return the registry's name."""
+        return ("list-aa-odd" if phase == 0 else "list-aa-even") if self.in_place else "list-ab"
+
+    def members(self, phase: int) -> dict[str, Any]:
+        """Return array addresses, adjacency and stride."""
+        common = {"adjacency": self._adjacency, "stride": self.stride}
+        if self.in_place:
+            return {"f": self.arrays[0], **common}
+        return {"f_in": self.arrays[phase], "f_out": self.arrays[1 - phase], **common}
+
+    def source(self, phase: int) -> Array:
+        """Return the copy that holds the state."""
+        return self.arrays[0 if self.in_place else phase]
+
+    def halo_mode(self, phase: int) -> HaloMode:
+        """Return gather, but for the even step of AA, before which copies go home."""
+        return "scatter" if self.in_place and phase == 1 else "gather"
+
+    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+        """Return the slots; in place they are the own opposite ones (phase 0) or where the odd step put them."""
+        if not self.in_place:
+            return self._slot(q, self.item).astype(np.uint32)
+        if phase == 0 or q == 0:
+            return self._slot(int(OPPOSITE[q]), self.item).astype(np.uint32)
+        assert self._adjacency_host is not None
+        return np.ascontiguousarray(self._adjacency_host[OPPOSITE[q] - 1, self.item])
+
+    @property
+    def addressing_bytes(self) -> int:
+        """Return nothing: the kernels count the adjacency."""
+        return 0
+
+
+def merged(
+    wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]],
+) -> dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]:
+    """Return one pair of keys and slots a peer."""
+    return {
+        peer: (np.concatenate([keys for keys, _ in parts]), np.concatenate([slots for _, slots in parts]))
+        for peer, parts in wanted.items()
+    }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a flow solver is asked to compute, in lattice units (dx = dt = 1, cs^2 = 1/3, reference density 1).
+
+Nothing here knows SI units (that is `case/`) or devices (that is `backend/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Newtonian:
+    """A fluid of constant kinematic viscosity `viscosity` = (tau - 1/2)/3."""
+
+    viscosity: float
+
+
+@dataclass(frozen=True)
+class CarreauYasuda:
+    """Shear-thinning blood, nu(g) = nu_inf + (nu_0 - nu_inf)(1 + (lam g)^a)^((n - 1)/a), g the shear rate (1/step)."""
+
+    viscosity_zero: float
+    viscosity_infinity: float
+    relaxation_time: float
+    a: float
+    n: float
+
+    def viscosity(self, shear_rate: float) -> float:
+        """Return the kinematic viscosity at `shear_rate` (1/step)."""
+        thinning: float = (1.0 + (self.relaxation_time * shear_rate) ** self.a) ** ((self.n - 1.0) / self.a)
+        return self.viscosity_infinity + (self.viscosity_zero - self.viscosity_infinity) * thinning
+
+
+Rheology = Newtonian | CarreauYasuda
+
+
+@dataclass(frozen=True)
+class Bgk:
+    """Single relaxation time (the wall of bounce-back then moves with tau)."""
+
+
+@dataclass(frozen=True)
+class Trt:
+    """Two relaxation times, (tau+ - 1/2)(tau- - 1/2) = `magic`; 3/16 puts a half-way wall exactly in place."""
+
+    magic: float = 3.0 / 16.0
+
+
+Collision = Bgk | Trt
+
+
+@dataclass(frozen=True)
+class PressureIolet:
+    """Density rho(t) = mean + amplitude cos(2 pi t/period + phase), imposed by the rule of Nash et al. 2014.
+
+    `period` is in steps; `ramp` steps at the start raise the density linearly from `ramp_from` to rho(t).
+    """
+
+    mean: float = 1.0
+    amplitude: float = 0.0
+    period: float = 1.0
+    phase: float = 0.0
+    ramp: float = 0.0
+    ramp_from: float = 1.0
+
+
+@dataclass(frozen=True)
+class VelocityIolet:
+    """Velocity along the inward normal, imposed by Ladd's rule at the middle of each link.
+
+    The profile over the radius r/a of the opening is that of developed flow: a parabola for the mean and the
+    Womersley profile for every harmonic k = 1, 2 ... of the period. The mean over the opening of the velocity is
+    `mean` + sum_k Re(harmonics[k-1] exp(2 pi i k t/period)); velocities in sites/step, `period` in steps.
+    `viscosity` is the one that enters the Womersley number (for shear-thinning fluid: its high-shear value).
+    `ramp` steps at the start raise everything linearly from zero.
+    """
+
+    mean: float
+    harmonics: Sequence[complex] = ()
+    period: float = 1.0
+    viscosity: float = 1.0 / 6.0
+    ramp: float = 0.0
+
+
+Iolet = PressureIolet | VelocityIolet
+
+
+@dataclass(frozen=True)
+class FlowModel:
+    """Everything that fixes the flow on a given `SiteSet`; `iolets[k]` belongs to `sites.iolets[k]`."""
+
+    rheology: Rheology
+    collision: Collision = Trt()
+    iolets: Sequence[Iolet] = ()
+    body_force: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    velocity_set: Literal["D3Q19"] = "D3Q19"
+    initial_density: float = 1.0
+    initial_velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Arithmetic in `compute`, populations kept in `storage` (float16 is scaled around the rest state)."""
+
+    compute: Literal["float64", "float32"] = "float64"
+    storage: Literal["float64", "float32", "float16"] = "float64"

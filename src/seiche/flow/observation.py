@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Density, velocity, stress, shear rate and wall shear stress of the sites of a rank, computed on its device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.links import outward_normals
+from seiche.flow.layout import Layout
+from seiche.flow.region import Region
+from seiche.kernels.registry import observe, wall_shear_stress
+
+#: Columns of the observation kernel by field.
+COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate": (10, 11)}
+#: Sites observed at once: bounds the memory beside the populations.
+CHUNK = 1 << 21
+
+
+class Observation:
+    """Observe the state before a step; halos must be current."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        layout: Layout,
+        region: Region,
+        spec: tuple[Any, str, str, str],
+        arguments: dict[str, Any],
+    ) -> None:
+        """Prepare for sites of `region`.
+
+        Args:
+            backend: the device.
+            layout: where the populations are.
+            region: the rank's sites.
+            spec: (compute precision, storage, relaxation, force) of the kernels.
+            arguments: members `relaxation` and `force` of the kernel's arguments.
+        """
+        self._backend, self._layout, self._region, self._arguments, self._spec = (
+            backend,
+            layout,
+            region,
+            arguments,
+            spec,
+        )
+        count = len(layout.item)
+        self._stride = max(1, min(CHUNK, count))
+        self._out = backend.zeros(11 * self._stride, spec[0])
+        self._items = backend.upload(layout.item)
+        self._count = count
+
+    def _chunks(self, phase: int) -> Iterator[tuple[int, int, Array]]:
+        """Yield (begin, end, columns) with columns[c * stride + k] for k < end - begin."""
+        real, store, relaxation, force = self._spec
+        kernel = self._backend.load(observe(self._layout.kernel_name(phase), real, store, relaxation, force))  # type: ignore[arg-type]
+        for begin in range(0, self._count, self._stride):
+            end = min(begin + self._stride, self._count)
+            arguments = self._backend.pack(
+                kernel,
+                layout=self._layout.members(phase),
+                sites=self._backend.pointer(self._items) + 8 * begin,
+                out=self._out,
+                stride=self._stride,
+                **self._arguments,
+            )
+            kernel.bind(arguments, 0, end - begin)()
+            yield begin, end, self._out
+
+    def fields(self, names: Sequence[str], phase: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the named fields of the owned sites, rows in the order of `Region.owned`.
+
+        Names: density, velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate,
+        wall_shear_stress (n, 3; zero off the wall).
+
+        Raises:
+            KeyError: an unknown name.
+        """
+        unknown = set(names) - set(COLUMNS) - {"wall_shear_stress"}
+        if unknown:
+            raise KeyError(f"no field {sorted(unknown)}; there are {[*COLUMNS, 'wall_shear_stress']}")
+        real = self._spec[0]
+        result = {name: np.zeros((self._count, _width(name)), real) for name in names}
+        for begin, end, out in self._chunks(phase):
+            for name in names:
+                if name == "wall_shear_stress":
+                    rows, stress = self._wall_shear_stress(begin, end)
+                    result[name][begin + rows] = stress
+                    continue
+                for place, column in enumerate(range(*COLUMNS[name])):
+                    values = self._backend.download(out[column * self._stride : column * self._stride + end - begin])
+                    result[name][begin:end, place] = values + (1.0 if name == "density" else 0.0)
+        return {name: values[:, 0] if values.shape[1] == 1 else values for name, values in result.items()}
+
+    def _wall_shear_stress(self, begin: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """Return rows relative to `begin` and the stress vectors of the wall sites among [begin, end)."""
+        normals = outward_normals(self._region.sites)[self._region.boundary_rows]
+        rows = self._region.boundary_sites
+        mine = (rows >= begin) & (rows < end) & np.any(normals != 0, axis=1)
+        rows, normals, real = rows[mine] - begin, normals[mine], self._spec[0]
+        if not len(rows):
+            return rows, np.zeros((0, 3), real)
+        kernel, out = self._backend.load(wall_shear_stress(real)), self._backend.zeros(3 * len(rows), real)
+        walls, upright = self._backend.upload(rows), self._backend.upload(normals.astype(real))
+        arguments = self._backend.pack(
+            kernel, observed=self._out, stride=self._stride, walls=walls, normals=upright, out=out
+        )
+        kernel.bind(arguments, 0, len(rows))()
+        return rows, self._backend.download(out).reshape(-1, 3)
+
+    def totals(self, phase: int) -> tuple[float, float, int]:
+        """Return the sum of rho - 1, the greatest |u|^2, and a row of the region that is not finite (or -1)."""
+        excess, fastest, bad = 0.0, 0.0, -1
+        for begin, end, out in self._chunks(phase):
+            column = [out[c * self._stride : c * self._stride + end - begin] for c in range(4)]
+            excess += self._backend.sum(column[0])
+            square = column[1] * column[1] + column[2] * column[2] + column[3] * column[3]
+            fastest = float(np.fmax(fastest, self._backend.max(square)))
+            if bad < 0 and not (np.isfinite(self._backend.sum(column[0])) and np.isfinite(self._backend.max(square))):
+                whole = self._backend.download(column[0]) + self._backend.download(square)
+                wrong = np.flatnonzero(~np.isfinite(whole))
+                bad = begin + int(wrong[0]) if len(wrong) else -1
+        return excess, fastest, bad
+
+
+def _width(name: str) -> int:
+    return 3 if name == "wall_shear_stress" else COLUMNS[name][1] - COLUMNS[name][0]

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Velocity profiles of developed flow in a round tube, each with mean one over the opening (theory/flow, eq. 17)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def parabola(r: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return 2 (1 - r^2), r the distance from the axis over the radius; zero outside."""
+    return np.where(r < 1.0, 2.0 * (1.0 - r**2), 0.0)
+
+
+def womersley(r: npt.NDArray[np.float64], alpha: float) -> npt.NDArray[np.complex128]:
+    """Return the complex profile of a flow that oscillates as exp(i omega t) with Womersley number `alpha`.
+
+    (1 - J0(L r)/J0(L)) / (1 - 2 J1(L)/(L J0(L))), L = i^(3/2) alpha; Womersley 1955, J. Physiol. 127 553.
+    The Bessel functions are scaled by exp(-|Im L|), so that no alpha overflows.
+    """
+    from scipy.special import jve
+
+    big = 1j**1.5 * alpha
+    inside = np.minimum(r, 1.0)
+    ratio = jve(0, big * inside) / jve(0, big) * np.exp(np.abs(big.imag) * (inside - 1.0))
+    mean = 1.0 - 2.0 * jve(1, big) / (big * jve(0, big))
+    return np.where(r < 1.0, (1.0 - ratio) / mean, 0.0)

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lattice Boltzmann solver of sparse vessels.
+
+One step from t to t + 1 (theory/flow, section 4):
+
+    send halo                 what left the sites beside another rank
+    stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
+    receive halo
+    stream-collide edge       the same for the sites beside another rank
+    pressure iolets           replace what left through an iolet by what comes back
+    velocity iolets
+    advance clock
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Backend, Kernel, open_backend
+from seiche.domain.partition import partition as partition_sites
+from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
+from seiche.errors import CaseError, UnstableError
+from seiche.flow.choice import choose_layout
+from seiche.flow.iolets import IoletGroup, Iolets
+from seiche.flow.layout import Layout
+from seiche.flow.list_layout import ListLayout
+from seiche.flow.model import CarreauYasuda, FlowModel, Precision, PressureIolet, Trt
+from seiche.flow.observation import Observation
+from seiche.flow.region import Region
+from seiche.flow.tile_layout import TileLayout
+from seiche.flow.velocity_set import CS2, Q, equilibrium
+from seiche.halo.exchange import HaloExchange
+from seiche.kernels import registry
+from seiche.observe.stage import Stage
+from seiche.observe.timers import StageTimers
+
+#: Steps that one CUDA graph replays on a single rank (even, so that both phases alternate as before).
+GRAPH_STEPS = 32
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What is watched: total mass (in sites of density 1), greatest Mach number, mass a step into each iolet."""
+
+    step: int
+    mass: float
+    mach: float
+    flow: npt.NDArray[np.float64]
+
+
+def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
+    """Return omega+ and omega- (theory/flow, eq. 8); BGK has both equal."""
+    even = 1.0 / (0.5 + viscosity / CS2)
+    if isinstance(model.collision, Trt):
+        return even, 1.0 / (0.5 + model.collision.magic / (1.0 / even - 0.5))
+    return even, even
+
+
+class Solver:
+    """Flow of `model` on `sites`, on one device word, on all ranks of `world`; arguments as in the README's example."""
+
+    def __init__(
+        self,
+        sites: SiteSet,
+        model: FlowModel,
+        *,
+        device: str = "cpu",
+        precision: Precision | None = None,
+        layout: str = "auto",
+        world: World | None = None,
+        partition: str = "metis",
+        transport: str = "auto",
+        threads: int | None = None,
+    ) -> None:
+        """Partition the sites, allocate the populations and set the initial state.
+
+        Raises:
+            CaseError: an impossible model or more ranks than sites.
+            BackendUnavailable: the device is not there.
+        """
+        self.sites, self.model, self.precision = sites, model, precision or Precision()
+        self.world = world or World.serial()
+        self._check()
+        self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
+        self.layout_name = choose_layout(sites, layout, self.precision.storage, device)
+        edge = int(self.layout_name[-1]) if self.layout_name.startswith("tiles") else 1
+        owner = partition_sites(sites, self.world.size, method=partition, weights=None, block=edge)
+        self.region = Region(sites, owner, self.world.rank)
+        self.layout = self._make_layout(edge)
+        self.time_step = 0
+        self._phase = 0
+        self._relaxation, self._force = self._policies()
+        self._members = {"relaxation": self._relaxation[1], "force": self._force[1]}
+        self.iolets = Iolets(self.backend, self.layout, self.region, model.iolets, self.precision.compute)
+        self.halo = HaloExchange(
+            self.backend,
+            self.world,
+            self.layout.plan,
+            self.precision.storage,
+            transport=transport,  # type: ignore[arg-type]
+        )
+        spec = (self.precision.compute, self.precision.storage, self._relaxation[0], self._force[0])
+        self._observation = Observation(self.backend, self.layout, self.region, spec, self._members)
+        self.timers = StageTimers(self.backend.clock())
+        self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+        self._graph: Any = None
+        self._set_initial_state()
+
+    def _check(self) -> None:
+        """Refuse what cannot be computed, with one line."""
+        model, precision = self.model, self.precision
+        if not len(self.sites):
+            raise CaseError("the geometry has no fluid site")
+        if self.world.size > len(self.sites):
+            raise CaseError(f"{self.world.size} ranks are more than the {len(self.sites)} fluid sites")
+        if (precision.compute, precision.storage) not in registry.PRECISIONS:
+            raise CaseError(f"storage {precision.storage} is wider than compute {precision.compute}")
+        rheology = model.rheology
+        viscosities = (
+            (rheology.viscosity_zero, rheology.viscosity_infinity)
+            if isinstance(rheology, CarreauYasuda)
+            else (rheology.viscosity,)
+        )
+        for viscosity in viscosities:
+            if not (np.isfinite(viscosity) and viscosity > 0):
+                raise CaseError(f"viscosity {viscosity} (lattice units) is not positive: tau would be <= 1/2")
+        if isinstance(model.collision, Trt) and not model.collision.magic > 0:
+            raise CaseError(f"TRT magic parameter {model.collision.magic} is not positive")
+
+    def _make_layout(self, edge: int) -> Layout:
+        arguments = (self.backend, self.world, self.region, self.precision.storage)
+        try:
+            if edge > 1:
+                return TileLayout(*arguments, edge=edge)
+            return ListLayout(*arguments, in_place=self.layout_name == "list-aa")
+        except ValueError as error:
+            raise CaseError(str(error)) from error
+
+    def _policies(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
+        """Return name and kernel members of the relaxation and of the force."""
+        g = self.model.body_force
+        force = ("uniform", {"g": g}) if any(g) else ("none", {})
+        rheology = self.model.rheology
+        if not isinstance(rheology, CarreauYasuda):
+            even, odd = relaxation_rates(rheology.viscosity, self.model)
+            return ("constant", {"even": even, "odd": odd}), force
+        self._omega = self.backend.zeros(self.layout.items, self.precision.compute)
+        self.backend.assign(
+            self._omega,
+            np.full(
+                self.layout.items, relaxation_rates(rheology.viscosity_zero, self.model)[0], self.precision.compute
+            ),
+        )
+        members = {
+            "omega": self._omega,
+            "viscosity_infinity": rheology.viscosity_infinity,
+            "viscosity_range": rheology.viscosity_zero - rheology.viscosity_infinity,
+            "relaxation_time": rheology.relaxation_time,
+            "a": rheology.a,
+            "exponent": (rheology.n - 1.0) / rheology.a,
+            "magic": self.model.collision.magic if isinstance(self.model.collision, Trt) else 0.0,
+        }
+        return ("carreau-yasuda", members), force
+
+    def _stages(self, phase: int) -> list[Stage]:
+        """Return the stages of a step of this phase, in order."""
+        layout, halo, mode = self.layout, self.halo, self.layout.halo_mode(phase)
+        source = layout.source(phase)
+        kernel = self._kernel(registry.stream_collide, phase, self._relaxation[0], self._force[0])
+        arguments = self.backend.pack(kernel, layout=layout.members(phase), **self._members)
+        share = layout.addressing_bytes / max(layout.items, 1)
+
+        def sweep(name: str, begin: int, end: int, after: tuple[str, ...]) -> list[Stage]:
+            if begin == end:
+                return []
+            action = self._named(name, kernel.bind(arguments, begin, end))
+            fluid = np.count_nonzero((layout.item >= begin) & (layout.item < end))
+            return [Stage(name, action, int(kernel.bytes_per_item * fluid + share * (end - begin)), after)]
+
+        stages: list[Stage] = []
+        exchange = bool(layout.plan.peers)
+        if exchange:
+            stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
+        stages += sweep("stream-collide interior", 0, layout.interior, ())
+        if exchange:
+            receive = self._named("receive halo", lambda: halo.finish(source, mode))
+            stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
+        stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
+        swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
+        for group in self.iolets.groups:
+            stages.append(self._iolet_stage(group, phase, swept))
+        if self.iolets.groups:
+            tick = self.backend.load(registry.tick())
+            action = tick.bind(self.backend.pack(tick, clock=self.iolets.clock), 0, 1)
+            stages.append(Stage("advance clock", action, 0, tuple(s.name for s in stages if "iolets" in s.name)))
+        return stages
+
+    def _iolet_stage(self, group: IoletGroup, phase: int, after: tuple[str, ...]) -> Stage:
+        pressure = group.kind is PressureIolet
+        name = "pressure iolets" if pressure else "velocity iolets"
+        kernel = self._kernel(registry.nash_pressure if pressure else registry.ladd_velocity, phase, self._force[0])
+        arguments = self.backend.pack(kernel, layout=self.layout.members(phase), force=self._force[1], **group.members)
+        traffic = len(group) * Q * np.dtype(self.precision.storage).itemsize * 2
+        return Stage(name, self._named(name, kernel.bind(arguments, 0, len(group))), traffic, after)
+
+    def _kernel(self, family: Callable[..., registry.KernelSpec], phase: int, *policies: str) -> Kernel:
+        name = self.layout.kernel_name(phase)
+        return self.backend.load(family(name, self.precision.compute, self.precision.storage, *policies))
+
+    def _named(self, name: str, action: Callable[[], None]) -> Callable[[], None]:
+        """Return `action` inside a profiler range, on devices that have them."""
+        if not self.backend.asynchronous:
+            return action
+
+        def run() -> None:
+            with self.backend.annotate(name):
+                action()
+
+        return run
+
+    def _set_initial_state(self) -> None:
+        model = self.model
+        if model.initial_density == 1.0 and not any(model.initial_velocity):
+            return  # the shifted populations of the fluid at rest are the zeros that were allocated
+        rest = equilibrium(np.array([model.initial_density - 1.0]), np.array([model.initial_velocity], np.float64))[0]
+        for q in range(Q):
+            self.layout.set_leaving(q, np.full(len(self.owned), rest[q]))
+
+    @property
+    def owned(self) -> npt.NDArray[np.int64]:
+        """Return the global indices (into `sites.coords`) of this rank's sites, ascending."""
+        return self.region.owned
+
+    @property
+    def stages(self) -> list[Stage]:
+        """Return the stages of the next step."""
+        return self._phases[self._phase]
+
+    @property
+    def phases(self) -> list[list[Stage]]:
+        """Return the stages of each kind of step; the kinds alternate."""
+        return self._phases
+
+    def step(self) -> None:
+        """Advance the populations by one time step, hiding the halo behind the interior."""
+        self.iolets.prepare(self.time_step, 1)
+        self.timers.step(self.stages)
+        self._phase = (self._phase + 1) % self.layout.phases
+        self.time_step += 1
+
+    def run(self, steps: int) -> None:
+        """Advance by `steps` steps; on one GPU without neighbours most of them are replays of a captured graph."""
+        with self.timers.running():
+            end = self.time_step + steps
+            while self.time_step < end:
+                if self._can_replay(end - self.time_step):
+                    self._replay()
+                else:
+                    self.step()
+            self.backend.synchronize()
+
+    def _can_replay(self, remaining: int) -> bool:
+        alone = self.backend.asynchronous and not self.layout.plan.peers
+        return alone and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
+
+    def _replay(self) -> None:
+        """Run GRAPH_STEPS steps as one graph, captured on first use."""
+        if self._graph is None:
+            self._graph = self.backend.capture(self._graph_steps)
+        self.iolets.prepare(self.time_step, GRAPH_STEPS)
+        self._graph.launch()
+        self.timers.count(GRAPH_STEPS)
+        self.time_step += GRAPH_STEPS
+
+    def _graph_steps(self) -> None:
+        for k in range(GRAPH_STEPS):
+            for stage in self._phases[k % self.layout.phases]:
+                stage.action()
+
+    def _refresh_halo(self) -> None:
+        """Bring the halo of the current state up to date (the next step does it again, with the same values)."""
+        if self.layout.plan.peers:
+            source, mode = self.layout.source(self._phase), self.layout.halo_mode(self._phase)
+            self.halo.start(source, mode)
+            self.halo.finish(source, mode)
+
+    def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+        """Return fields of the owned sites in lattice units; all ranks must call it together.
+
+        Names: density (n,), velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate (n,),
+        wall_shear_stress (n, 3; zero off the wall), viscosity (n,).
+
+        Raises:
+            KeyError: an unknown name.
+        """
+        self._refresh_halo()
+        result = self._observation.fields([name for name in names if name != "viscosity"], self._phase)
+        if "viscosity" in names:
+            result["viscosity"] = CS2 * (1.0 / self._even_rates() - 0.5)
+        return {name: result[name] for name in names}
+
+    def _even_rates(self) -> npt.NDArray[Any]:
+        if isinstance(self.model.rheology, CarreauYasuda):
+            return np.asarray(self.backend.download(self._omega)[self.layout.item])
+        return np.full(len(self.owned), self._relaxation[1]["even"], self.precision.compute)
+
+    def iolet_flow(self) -> npt.NDArray[np.float64]:
+        """Return the mass that entered through each iolet in the last step (positive: into the fluid), of all ranks."""
+        return self.world.allreduce_sum(self.iolets.inflow(len(self.sites.iolets)))
+
+    def monitor(self) -> Monitor:
+        """Return mass, Mach number and flow over all ranks.
+
+        Raises:
+            UnstableError: a population is not finite; on every rank, with the place of the first such site.
+        """
+        self._refresh_halo()
+        excess, square, bad = self._observation.totals(self._phase)
+        finite = bad < 0 and np.isfinite(excess) and np.isfinite(square)
+        worst = self.world.allgather(None if finite else self._place(bad))
+        for rank, place in enumerate(worst):
+            if place is not None:
+                raise UnstableError(f"populations are not finite at site {place}, rank {rank}, step {self.time_step}")
+        total = self.world.allreduce_sum(np.array([excess + len(self.owned)]))
+        fastest = self.world.allreduce_max(np.array([square]))
+        return Monitor(self.time_step, float(total[0]), float(np.sqrt(fastest[0] / CS2)), self.iolet_flow())
+
+    def _place(self, row: int) -> list[int]:
+        return [int(x) for x in self.region.coords[max(row, 0)]]
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what a restart needs, the same for every layout, number of ranks and device.
+
+        `populations` (n_owned, 19): those that leave, shifted by the weight; `relaxation` (n_owned,): omega+ of the
+        last step, for a rheology that needs it.
+        """
+        state: dict[str, npt.NDArray[Any]] = {"populations": self.layout.leaving(self._phase)}
+        if isinstance(self.model.rheology, CarreauYasuda):
+            state["relaxation"] = self._even_rates().astype(np.float64)
+        return state
+
+    def load_state(self, state: dict[str, npt.NDArray[Any]], time_step: int) -> None:
+        """Set the state that `state()` returned, for the rows of `owned`.
+
+        Raises:
+            CaseError: an array is missing or has another shape.
+        """
+        needed: dict[str, tuple[int, ...]] = {"populations": (len(self.owned), Q)}
+        if isinstance(self.model.rheology, CarreauYasuda):
+            needed["relaxation"] = (len(self.owned),)
+        for name, shape in needed.items():
+            if name not in state or state[name].shape != shape:
+                found = state[name].shape if name in state else "nothing"
+                raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")
+        self._phase, self.time_step = 0, time_step
+        for q in range(Q):
+            self.layout.set_leaving(q, state["populations"][:, q])
+        if "relaxation" in needed:
+            rates = self.backend.download(self._omega)
+            rates[self.layout.item] = state["relaxation"]
+            self.backend.assign(self._omega, rates)
+
+    def close(self) -> None:
+        """Give back what other ranks or the device hold for this solver."""
+        self.halo.close()

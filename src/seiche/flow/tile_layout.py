@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tile layout: blocks of B^3 sites whose populations are contiguous, a table of neighbour tiles, two copies.
+
+Tiles are owned whole. Order: interior tiles, tiles beside another rank's, then copies of other ranks' tiles.
+Slot of population q at lane s of tile t: (t 19 + q) B^3 + s with s = x + B (y + B z).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow.layout import HaloMode, Layout, check_slots
+from seiche.flow.list_layout import merged
+from seiche.flow.region import Region
+from seiche.flow.velocity_set import Q
+from seiche.halo.plan import build_plan
+
+_AROUND = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+_NOT_FLUID = np.uint32((1 << Q) - 1)
+
+
+class TileLayout(Layout):
+    """Sites in tiles of `edge`^3 (4 or 8)."""
+
+    def __init__(self, backend: Backend, world: World, region: Region, store: str, *, edge: int) -> None:
+        """Number the tiles, flag walls, build the table and allocate.
+
+        Raises:
+            CaseError: a periodic direction is not a multiple of the tile's edge.
+        """
+        super().__init__(backend, store)
+        self.edge, self.volume = edge, edge**3
+        sites = region.sites
+        for axis, name in enumerate("xyz"):
+            if sites.periodic[axis] and sites.shape[axis] % edge:
+                raise CaseError(
+                    f"layout tiles-{edge}: the periodic extent of {sites.shape[axis]} sites along {name} is not a"
+                    f" multiple of {edge}; choose another layout or size"
+                )
+        self._number_tiles(region)
+        rows = self._tile_rows(region.coords)
+        self.item = rows * self.volume + self._lane(region.coords)
+        walls, wall_rows = self._walls(region)
+        table = np.concatenate([self._neighbours, wall_rows[:, None]], axis=1).astype(np.int32)
+        self._table, self._walls_array = backend.upload(table), backend.upload(walls)
+        tiles = len(self._keys)
+        check_slots(tiles * Q * self.volume)
+        self.arrays = [backend.zeros(tiles * Q * self.volume, store) for _ in range(2)]
+        self.plan = build_plan(world, merged(self._wanted(region)), lambda keys: self._locate(region, keys))
+        self._table_bytes = int(table.nbytes + walls.nbytes)
+
+    def _key(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the number of the tile of each site in the box of all tiles."""
+        tile = coords // self.edge
+        return np.asarray((tile[..., 0] * self._extent[1] + tile[..., 1]) * self._extent[2] + tile[..., 2])
+
+    def _lane(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        inside = coords % self.edge
+        return np.asarray(inside[..., 0] + self.edge * (inside[..., 1] + self.edge * inside[..., 2]))
+
+    def _number_tiles(self, region: Region) -> None:
+        """Set tile keys in local order and the 27 neighbours of every owned tile (own number where there is none)."""
+        edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
+        self._extent = [-(-extent // edge) for extent in shape]
+        owned = np.unique(self._key(region.coords))
+        every, first = np.unique(self._key(region.sites.coords.astype(np.int64)), return_index=True)
+        tile_owner = region.owner[first]
+        place = np.stack(np.unravel_index(owned, self._extent), axis=1)
+        found = np.empty((len(owned), 27), np.int64)
+        for column, step in enumerate(_AROUND):
+            around = place + step
+            inside = np.ones(len(owned), bool)
+            for axis in range(3):
+                if periodic[axis]:
+                    around[:, axis] %= self._extent[axis]
+                inside &= (around[:, axis] >= 0) & (around[:, axis] < self._extent[axis])
+            around[~inside] = 0
+            key = np.ravel_multi_index(tuple(around.T), self._extent)
+            index = np.minimum(np.searchsorted(every, key), len(every) - 1)
+            found[:, column] = np.where(inside & (every[index] == key), index, -1)
+        foreign = (found >= 0) & (tile_owner[found] != region.rank)
+        beside = foreign.any(axis=1)
+        order = np.argsort(beside, kind="stable")
+        copies = np.unique(found[foreign])
+        self._keys = np.concatenate([owned[order], every[copies]])
+        self._sorted = np.argsort(self._keys)
+        local = np.full(len(every), -1, np.int64)
+        local[np.searchsorted(every, self._keys)] = np.arange(len(self._keys))
+        neighbours = np.where(found >= 0, local[found], -1)[order]
+        own = np.arange(len(owned))[:, None]
+        self._neighbours = np.where(neighbours >= 0, neighbours, own)
+        self.items = len(owned) * self.volume
+        self.interior = int(np.count_nonzero(~beside)) * self.volume
+
+    def _tile_rows(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the local tile of each site (owned or copied)."""
+        keys = self._key(coords)
+        return np.asarray(self._sorted[np.searchsorted(self._keys, keys, sorter=self._sorted)])
+
+    def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Return the link masks (rows, B^3) of the tiles with walls, and the row of each owned tile or -1."""
+        tiles = self.items // self.volume
+        masks = np.full(self.items, _NOT_FLUID, np.uint32)
+        masks[self.item] = 0
+        for q in range(1, Q):
+            leaves = region.neighbour(q) < 0
+            masks[self.item[leaves]] |= np.uint32(1 << q)
+        mask = masks.reshape(tiles, self.volume)
+        has_walls = mask.any(axis=1)
+        rows = np.where(has_walls, np.cumsum(has_walls) - 1, -1)
+        return np.ascontiguousarray(mask[has_walls]) if has_walls.any() else np.zeros((1, self.volume), np.uint32), rows
+
+    def _wanted(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
+        """Return by peer the populations that edge sites pull from copied tiles, and where the copies lie."""
+        wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+        if self.interior == self.items:
+            return wanted
+        for q in range(1, Q):
+            # what leaves another rank's site y along q arrives at an owned site y + c_q
+            upwind = region.neighbour(q + 1 if q % 2 else q - 1)
+            upwind = upwind[upwind >= 0]
+            upwind = upwind[region.owner[upwind] != region.rank]
+            coords = region.sites.coords[upwind].astype(np.int64)
+            slots = (self._tile_rows(coords) * Q + q) * self.volume + self._lane(coords)
+            for peer in np.unique(region.owner[upwind]):
+                mine = region.owner[upwind] == peer
+                keys = upwind[mine].astype(np.int64) * Q + q
+                wanted.setdefault(int(peer), []).append((keys, slots[mine].astype(np.uint32)))
+        return wanted
+
+    def _slot(self, q: int, item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return (item // self.volume * Q + q) * self.volume + item % self.volume
+
+    def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        item = self.item[region.local[keys // Q]]
+        return ((item // self.volume * Q + keys % Q) * self.volume + item % self.volume).astype(np.uint32)
+
+    def kernel_name(self, phase: int) -> str:
+        """Return the registry's name."""
+        return f"tiles-{self.edge}"
+
+    def members(self, phase: int) -> dict[str, Any]:
+        """Return array addresses, table and wall masks."""
+        arrays = {"f_in": self.arrays[phase], "f_out": self.arrays[1 - phase]}
+        return {**arrays, "table": self._table, "walls": self._walls_array}
+
+    def source(self, phase: int) -> Array:
+        """Return the copy that holds the state."""
+        return self.arrays[phase]
+
+    def halo_mode(self, phase: int) -> HaloMode:
+        """Return gather: both copies are pulled from."""
+        return "gather"
+
+    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+        """Return the sites' own slots."""
+        return self._slot(q, self.item).astype(np.uint32)
+
+    @property
+    def addressing_bytes(self) -> int:
+        """Return the bytes of the table and of the wall masks: each is read once a step."""
+        return self._table_bytes

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exchange of a halo: pack, let a transport carry the messages, unpack; the caller works in between."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from seiche.backend import Array, Backend, Kernel
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo.plan import HaloPlan, Slots, all_distinct
+from seiche.halo.transports import SLOTS, Transport, TransportName, open_transport
+from seiche.kernels.registry import Store, halo_move
+
+#: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
+Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
+
+#: Launches of one message round, for each of the transport's slots.
+_Launches: TypeAlias = tuple[tuple[Callable[[], None], ...], ...]
+
+
+class _Direction:
+    """Messages from owners to copies, or back: their transport, their slots on the device, and who is under way."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        world: World,
+        peers: tuple[int, ...],
+        sources: tuple[Slots, ...],
+        targets: tuple[Slots, ...],
+        size: int,
+        transport: TransportName,
+    ) -> None:
+        self.sent = tuple(size * len(part) for part in sources)
+        self.received = tuple(size * len(part) for part in targets)
+        self.transport: Transport = open_transport(transport, backend, world, peers, self.sent, self.received)
+        self.sources, self.targets = sources, targets
+        self.source_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *sources]))
+        self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
+        # Messages may be unpacked side by side only if no two of them write the same slot.
+        self.disjoint = all_distinct(*targets)
+        self.next_slot = 0
+        self.under_way: deque[tuple[int, int, Mode]] = deque()
+
+
+class HaloExchange:
+    """Carries the values of a plan between ranks, for any number of arrays of one storage type.
+
+    Between `start` and `finish` the caller may work on all parts of the array but those that messages are read from
+    (by work launched after `start`: free) or written to. `finish` comes in the order of `start`; in each direction
+    (gather; scatter and scatter_add) at most two exchanges may be under way. All ranks call the same sequence.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        world: World,
+        plan: HaloPlan,
+        store: Store,
+        transport: TransportName = "auto",
+    ) -> None:
+        """Remember what to exchange; buffers come with the first exchange in each direction.
+
+        Args:
+            backend: the device that holds the arrays.
+            world: the ranks.
+            plan: the slots.
+            store: type of an array's elements; float16 is carried as it is stored, scaled or not.
+            transport: how messages travel.
+        """
+        self.backend, self.world, self.plan, self.store = backend, world, plan, store
+        self._transport = transport
+        self._size = np.dtype(store).itemsize
+        self._directions: dict[bool, _Direction] = {}
+        self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the messages that this rank sends and receives in one exchange of any mode."""
+        return self._size * sum(len(part) for part in (*self.plan.owned, *self.plan.copies))
+
+    @property
+    def capturable(self) -> bool:
+        """Whether prepared exchanges are device work only, so that a graph may contain them."""
+        return bool(self._directions) and all(each.transport.capturable for each in self._directions.values())
+
+    def prepare(self, array: Array, mode: Mode = "gather") -> None:
+        """Set up everything that `start` and `finish` need for `array`, so that they can be captured or timed.
+
+        The first call in a direction is collective: all ranks must make it together. `start` makes it if need be.
+
+        Raises:
+            TransportError: the array is too small for the plan, the mode is unknown or has no kernel for the storage
+                type, or the transport cannot be opened.
+        """
+        self._bind(self.backend.pointer(array), array, mode)
+
+    def start(self, array: Array, mode: Mode = "gather") -> None:
+        """Pack the messages and send them; returns at once.
+
+        Raises:
+            TransportError: as `prepare`; or two exchanges are already under way in this direction.
+        """
+        pointer = self.backend.pointer(array)
+        bound = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
+        direction, packs, _ = bound
+        if len(direction.under_way) == SLOTS:
+            raise TransportError(f"rank {self.world.rank}: {SLOTS} exchanges are under way, finish one before the next")
+        slot = direction.next_slot
+        direction.transport.acquire(slot)
+        for launch in packs[slot]:
+            launch()
+        direction.transport.send(slot)
+        direction.under_way.append((slot, pointer, mode))
+        direction.next_slot = (slot + 1) % SLOTS
+
+    def finish(self, array: Array, mode: Mode = "gather") -> None:
+        """Receive the messages and unpack them, in the order of the current stream.
+
+        Raises:
+            TransportError: the oldest exchange under way in this direction is another one, or a message failed.
+        """
+        pointer = self.backend.pointer(array)
+        bound = self._bound.get((pointer, mode))
+        if bound is None or not bound[0].under_way or bound[0].under_way[0][1:] != (pointer, mode):
+            raise TransportError(f"rank {self.world.rank}: finish of a {mode} that is not the oldest one started")
+        direction, _, unpacks = bound
+        slot = direction.under_way[0][0]
+        direction.transport.receive(slot)
+        for launch in unpacks[slot]:
+            launch()
+        direction.transport.release(slot)
+        direction.under_way.popleft()
+
+    def close(self) -> None:
+        """Free the transports; all ranks must call it together, with nothing under way.
+
+        Raises:
+            TransportError: an exchange was started and not finished.
+        """
+        if any(direction.under_way for direction in self._directions.values()):
+            raise TransportError(f"rank {self.world.rank}: close while an exchange is under way")
+        for _, direction in sorted(self._directions.items()):
+            direction.transport.close()
+        self._directions.clear()
+        self._bound.clear()
+
+    def _direction(self, outward: bool) -> _Direction:
+        if outward not in self._directions:
+            sources, targets = (self.plan.owned, self.plan.copies) if outward else (self.plan.copies, self.plan.owned)
+            self._directions[outward] = _Direction(
+                self.backend, self.world, self.plan.peers, sources, targets, self._size, self._transport
+            )
+        return self._directions[outward]
+
+    def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
+        if mode not in ("gather", "scatter", "scatter_add"):
+            raise TransportError(f"halo mode {mode!r} is unknown: use 'gather', 'scatter' or 'scatter_add'")
+        if mode == "scatter_add" and self.store == "float16":
+            raise TransportError("scatter_add of float16 would round every sum: use float32 or float64")
+        if array.nbytes < self._size * self.plan.slots:
+            raise TransportError(
+                f"rank {self.world.rank}: an array of {array.nbytes} B is too small"
+                f" for a halo plan of {self.plan.slots} {self.store} slots"
+            )
+        direction = self._direction(mode == "gather")
+        pack = self.backend.load(halo_move("Pack", self.store))
+        unpack = self.backend.load(halo_move("UnpackAdd" if mode == "scatter_add" else "Unpack", self.store))
+        transport = direction.transport
+        packs = tuple(
+            self._launches(pack, pointer, direction.source_slots, direction.sent, addresses, True)
+            for addresses in transport.outgoing
+        )
+        unpacks = tuple(
+            self._launches(unpack, pointer, direction.target_slots, direction.received, addresses, direction.disjoint)
+            for addresses in transport.incoming
+        )
+        self._bound[pointer, mode] = (direction, packs, unpacks)
+        return self._bound[pointer, mode]
+
+    def _launches(
+        self,
+        kernel: Kernel,
+        array: int,
+        slots: Array,
+        sizes: tuple[int, ...],
+        addresses: tuple[int, ...],
+        together: bool,
+    ) -> tuple[Callable[[], None], ...]:
+        """Return the launches for messages of `sizes` at `addresses`: one where they touch and may go together."""
+        first_slot = self.backend.pointer(slots)
+        runs: list[list[int]] = []
+        for address, size in zip(addresses, sizes, strict=True):
+            if runs and together and runs[-1][0] + runs[-1][1] == address:
+                runs[-1][1] += size
+            else:
+                runs.append([address, size])
+        launches, done = [], 0
+        for address, size in runs:
+            count = size // self._size
+            if count:
+                slot_address = first_slot + done * np.dtype(np.uint32).itemsize
+                arguments = self.backend.pack(kernel, array=array, slots=slot_address, buffer=address)
+                launches.append(kernel.bind(arguments, 0, count))
+            done += count
+        return tuple(launches)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages by MPI from host memory: any MPI, any number of hosts, any device.
+
+On a device with memory of its own a message takes three steps: pinned copy, MPI, pinned copy. On the CPU the kernels
+pack into and unpack from the MPI buffers themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo.transports.base import SLOTS, Transport, places
+
+
+class _Slot:
+    """Buffers and requests of every second message."""
+
+    def __init__(self, backend: Backend, sent: int, received: int) -> None:
+        self.host_out = backend.pinned(max(1, sent), np.uint8)
+        self.host_in = backend.pinned(max(1, received), np.uint8)
+        staged = backend.asynchronous
+        self.device_out = backend.zeros(max(1, sent), np.uint8) if staged else self.host_out
+        self.device_in = backend.zeros(max(1, received), np.uint8) if staged else self.host_in
+        self.stream = backend.stream()
+        self.sends: list[Any] = []
+        self.receives: list[Any] = []
+
+
+class HostTransport(Transport):
+    """Persistent MPI requests on a communicator of its own, one tag a slot."""
+
+    def __init__(
+        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
+    ) -> None:
+        """Allocate buffers and set up the requests; all ranks must call it together.
+
+        Raises:
+            TransportError: there is no MPI, or two ranks expect different messages.
+        """
+        if world.comm is None:
+            raise TransportError("transport 'host' needs MPI: start Seiche by mpiexec, or use 'local'")
+        super().__init__(backend, world, peers, sent, received)
+        from mpi4py import MPI
+
+        self._mpi = MPI
+        self._comm = world.comm.Dup()
+        self._slots = [_Slot(backend, sum(sent), sum(received)) for _ in range(SLOTS)]
+        for tag, slot in enumerate(self._slots):
+            slot.sends = self._requests(self._comm.Send_init, slot.host_out, sent, tag)
+            slot.receives = self._requests(self._comm.Recv_init, slot.host_in, received, tag)
+        self.outgoing = tuple(places(backend.pointer(slot.device_out), sent) for slot in self._slots)
+        self.incoming = tuple(places(backend.pointer(slot.device_in), received) for slot in self._slots)
+
+    def _requests(self, set_up: Any, buffer: Any, sizes: tuple[int, ...], tag: int) -> list[Any]:
+        requests, begin = [], 0
+        for peer, size in zip(self.peers, sizes, strict=True):
+            if size:
+                requests.append(set_up([buffer[begin : begin + size], self._mpi.BYTE], peer, tag))
+            begin += size
+        return requests
+
+    def acquire(self, slot: int) -> None:
+        """Wait until the slot's earlier messages have left, and stand ready for the new ones."""
+        at = self._slots[slot]
+        self._wait(at.sends, "sending")
+        self._mpi.Prequest.Startall(at.receives)
+
+    def send(self, slot: int) -> None:
+        """Send, or where the device works on its own, start the copy that must come first."""
+        at = self._slots[slot]
+        if not self.backend.asynchronous:
+            self._mpi.Prequest.Startall(at.sends)
+            return
+        # The event stands after the pack kernels, and after the unpack kernels of the slot's message before, so the
+        # copies of this slot in both directions can start only when the kernels are through with its buffers.
+        at.stream.wait(self.backend.clock().record())
+        with self.backend.use(at.stream):
+            self.backend.copy_to_host(at.device_out, at.host_out)
+
+    def receive(self, slot: int) -> None:
+        """Wait for the messages; kernels of the current stream go on meanwhile."""
+        at = self._slots[slot]
+        if self.backend.asynchronous:
+            at.stream.synchronize()
+            self._mpi.Prequest.Startall(at.sends)
+        self._wait(at.receives, "receiving")
+        if self.backend.asynchronous:
+            with self.backend.use(at.stream):
+                self.backend.copy_to_device(at.host_in, at.device_in)
+            # The host waits here rather than the current stream: it had to wait for MPI in any case, and the copy runs
+            # beside the kernels that the caller has launched.
+            at.stream.synchronize()
+
+    def _wait(self, requests: list[Any], doing: str) -> None:
+        try:
+            self._mpi.Prequest.Waitall(requests)
+        except self._mpi.Exception as error:
+            raise TransportError(f"rank {self.world.rank}, {doing}, peers {self.peers}: {error}") from error
+
+    def close(self) -> None:
+        """Free requests and communicator; all ranks must call it together."""
+        for slot in self._slots:
+            self._wait(slot.sends, "sending")
+            for request in slot.sends + slot.receives:
+                request.Free()
+            slot.sends, slot.receives = [], []
+        if self._comm is not None:
+            self._comm.Free()
+            self._comm = None

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write fields over time to one VTKHDF file that ParaView opens, from all ranks at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.world import World
+from seiche.errors import FormatError
+from seiche.io.cells import Cells, Mesh, Triangles, VoxelCells
+from seiche.io.files import part_path, publish
+from seiche.io.parallel import ParallelFile, all_or_none, rows_before
+from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, Layout, lay_out
+
+__all__ = ["FieldSeries", "Triangles", "VoxelCells"]
+
+
+class FieldSeries:
+    """A VTKHDF time series of fields on cells that never move.
+
+    The file carries the name `path` + ".part" until its first step is complete and on the disk; only then does it
+    replace a file called `path`. Each later step counts only once it is on the disk, so that a run that is killed at
+    any moment leaves complete steps or nothing. Making it and `write` are collective over `world`, `close` is not.
+
+    ```python
+    cells = VoxelCells(sites.shape, sites.coords, sites.spacing)
+    with FieldSeries("tube.vtkhdf", world, cells, {"velocity": 3}, capacity=100) as series:
+        series.write(0.5, {"velocity": velocity})
+    ```
+
+    Args:
+        path: name of the file, by custom ending in `.vtkhdf`.
+        world: the ranks that write; each hands over its own rows.
+        cells: this rank's cells, `VoxelCells` or `Triangles`.
+        fields: number of components of each field, by name.
+        capacity: most steps the file can hold; room on the disk is taken only when a step is written.
+        dtype: type of the fields in the file.
+        on: whether the rows of the fields belong to cells or, for a surface, to its vertices.
+        units: unit of a field by name, kept in the file as an attribute of its dataset.
+
+    Raises:
+        ValueError: an impossible capacity, number of components or field name.
+        OSError: the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        world: World,
+        cells: Cells,
+        fields: Mapping[str, int],
+        capacity: int,
+        *,
+        dtype: npt.DTypeLike = "float32",
+        on: Literal["cells", "points"] = "cells",
+        units: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make the file under its temporary name and write the geometry."""
+        _check(fields, capacity)
+        self.path = Path(path)
+        self.steps = 0
+        self._world, self._fields, self._capacity = world, dict(fields), capacity
+        self._dtype = np.dtype(dtype).newbyteorder("<")
+        self._rows = cells.rows(on)
+        self._first, self._all_rows = rows_before(world, self._rows)
+        self._times = np.zeros(capacity, "<f8")
+        mesh = cells.mesh(world)
+        first_cell, all_cells = rows_before(world, len(mesh.connectivity))
+        _, all_points = rows_before(world, len(mesh.points))
+        extent = Extent(all_points, all_cells, mesh.connectivity.shape[1], mesh.cell_type)
+        part = part_path(self.path)
+        layout: Layout | None = None
+        with all_or_none(world):
+            if world.rank == 0:
+                layout = lay_out(
+                    part, extent, self._fields, on=on, capacity=capacity, dtype=self._dtype, units=units or {}
+                )
+        self._layout: Layout = world.bcast(layout)
+        self._file = ParallelFile(part, world)
+        self._write_mesh(mesh, first_cell, extent.corners)
+
+    def _write_mesh(self, mesh: Mesh, first_cell: int, corners: int) -> None:
+        with all_or_none(self._world):
+            self._file.write(self._layout.points + 24 * mesh.first_point, mesh.points.astype("<f8"))
+            self._file.write(self._layout.connectivity + 8 * corners * first_cell, mesh.connectivity.astype("<i8"))
+
+    def write(self, time: float, values: Mapping[str, npt.ArrayLike]) -> None:
+        """Add one step at `time`; `values` holds this rank's rows of every field, (n,) or (n, components).
+
+        Raises:
+            FormatError: the file is full.
+            ValueError: a field is missing, unknown or of another shape.
+            OSError: the disk refused; the steps before stay valid.
+        """
+        with all_or_none(self._world):
+            if self.steps == self._capacity:
+                raise FormatError(
+                    self.path, f"step {self.steps + 1}", f"made for {self._capacity} steps; give a larger capacity"
+                )
+            for name, array in self._checked(values).items():
+                row_bytes = self._fields[name] * self._dtype.itemsize
+                at = self._layout.fields[name] + row_bytes * (self.steps * self._all_rows + self._first)
+                self._file.write(at, array)
+            self._times[self.steps] = time
+            if self._world.rank == 0:
+                self._file.write(self._layout.times[self.steps], self._times[: self.steps + 1])
+        self._file.sync()
+        # Everything the step needs is on the disk; these six bytes make it count.
+        with all_or_none(self._world):
+            if self._world.rank == 0:
+                self._file.write(self._layout.link, Layout.digits(self.steps + 1))
+        self._file.sync()
+        if self.steps == 0:
+            with all_or_none(self._world):
+                if self._world.rank == 0:
+                    publish(part_path(self.path), self.path)
+        self.steps += 1
+
+    def _checked(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+        if set(values) != set(self._fields):
+            raise ValueError(f"fields {sorted(values)} given, {sorted(self._fields)} promised")
+        arrays = {}
+        for name, components in self._fields.items():
+            array = np.asarray(values[name])
+            shapes = [(self._rows, components)] + ([(self._rows,)] if components == 1 else [])
+            if array.shape not in shapes:
+                raise ValueError(f"field {name!r}: shape {array.shape}, need {shapes[-1]}")
+            arrays[name] = array.astype(self._dtype, copy=False)
+        return arrays
+
+    def close(self) -> None:
+        """Close the file; without a single step nothing is left behind. A second call does nothing."""
+        self._file.close()
+        if self.steps == 0 and self._world.rank == 0:
+            with suppress(OSError):
+                part_path(self.path).unlink()
+
+    def __enter__(self) -> Self:
+        """Return the open series."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the series."""
+        self.close()
+
+
+def _check(fields: Mapping[str, int], capacity: int) -> None:
+    if not 1 <= capacity <= CAPACITY_LIMIT:
+        raise ValueError(f"capacity = {capacity} steps: need 1..{CAPACITY_LIMIT}")
+    for name, components in fields.items():
+        if not name or "/" in name or "." in name or components < 1:
+            raise ValueError(f"field {name!r} with {components} components: need a name without / or . and at least 1")

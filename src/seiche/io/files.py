@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Replace a file only by a complete one: write beside it, force it to the disk, then rename."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def part_path(path: Path) -> Path:
+    """Return the name under which the next `path` is written: same folder, so that the rename is atomic."""
+    return path.with_name(path.name + ".part")
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in `folder` to the disk, so that a rename survives a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def publish(part: Path, path: Path) -> None:
+    """Give the complete and synced file `part` the name `path`, replacing what had it."""
+    part.replace(path)
+    sync_folder(path.parent)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary name beside `path`; publish it if the block succeeds, remove it if not.
+
+    ```python
+    with replacing("summary.json") as part:
+        part.write_text(text)
+    ```
+
+    Raises:
+        OSError: the folder is not there or not writable.
+    """
+    final = Path(path)
+    part = part_path(final)
+    try:
+        yield part
+        with part.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        publish(part, final)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise

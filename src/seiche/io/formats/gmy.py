@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HemeLB geometry files: `.gmy` version 4, read and written, and the `.gmy+` of HemePure, read.
+
+Big-endian 32-bit words: a preamble of 8, a record of 3 (`.gmy+`: 4) for each block, then one zlib stream for each
+block with fluid. In a block of B^3 sites, z fastest, a solid site is the word 0 and a fluid site 1, then 26 links in
+the order of `LINK_VECTORS` (0; 1 wall, fraction; 2 inlet or 3 outlet, iolet, fraction), then 0 or 1 and a normal.
+Spacing and origin are not in the file but in the case that names it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.links import check_sites
+from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
+from seiche.errors import FormatError
+from seiche.io.formats.gmy_block import FluidRecords, MalformedBlockError, decode_block
+from seiche.io.formats.gmy_header import GmyHeader, PathLike, parse_header, read_gmy_header
+from seiche.io.formats.gmy_write import write_gmy
+
+__all__ = ["GmyHeader", "read_gmy", "read_gmy_header", "write_gmy"]
+
+
+def read_gmy(path: PathLike, *, spacing: float = 1.0, origin: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> SiteSet:
+    """Read the sites of a `.gmy` or `.gmy+` file.
+
+    `spacing` and `origin` (metres, of the site (0, 0, 0)) come from the HemeLB XML. Iolets are the inlets and then the
+    outlets, "inlet0", "inlet1" ... "outlet0" ...; the file does not hold their planes, so center, normal and radius
+    are estimated from where the links are cut. Wall normals stay as read: see `seiche.domain.links.outward_normals`.
+    Raises FormatError, naming byte or block, for anything that the format forbids; memory stays in proportion to the
+    file whatever it claims.
+    """
+    data = Path(path).read_bytes()
+    header = parse_header(path, data)
+    offset = header.body
+    parts: list[FluidRecords] = []
+    edge, counts = header.block, header.blocks
+    for number in np.flatnonzero(header.records[:, 0]).tolist():
+        fluid, packed, unpacked = (int(value) for value in header.records[number])
+        place = f"block {number} (byte {offset})"
+        words = _inflate(path, place, data[offset : offset + packed], unpacked)
+        try:
+            part = decode_block(words, edge)
+        except MalformedBlockError as reason:
+            raise FormatError(path, place, str(reason)) from None
+        if len(part.coords) != fluid:
+            raise FormatError(path, place, f"it holds {len(part.coords)} fluid sites, the header says {fluid}")
+        corner = np.array(np.unravel_index(number, counts), np.int32) * edge
+        parts.append(FluidRecords(part.coords + corner, *part[1:]))
+        offset += packed
+    return _sites(path, parts, (counts[0] * edge, counts[1] * edge, counts[2] * edge), spacing, origin)
+
+
+def _inflate(path: PathLike, place: str, packed: bytes, size: int) -> npt.NDArray[np.uint32]:
+    """Unpack exactly `size` bytes, never more, as native words."""
+    stream = zlib.decompressobj()
+    try:
+        data = stream.decompress(packed, size + 1)
+    except zlib.error as error:
+        raise FormatError(path, place, f"its zlib stream is damaged ({error})") from None
+    if len(data) != size or not stream.eof or stream.unused_data:
+        raise FormatError(path, place, f"its zlib stream does not hold exactly the {size} bytes of the header")
+    return np.frombuffer(data, ">u4").astype(np.uint32)
+
+
+def _sites(
+    path: PathLike,
+    parts: list[FluidRecords],
+    shape: tuple[int, int, int],
+    spacing: float,
+    origin: tuple[float, float, float],
+) -> SiteSet:
+    """Put the blocks together in the order of `SiteSet`, with inlets and outlets numbered in one list."""
+    coords = np.concatenate([part.coords for part in parts])
+    rows = np.concatenate([part.rows + start for part, start in zip(parts, _starts(parts), strict=True)])
+    kind, iolet, fraction, normal = (np.concatenate([part[field] for part in parts]) for field in range(2, 6))
+    order = np.lexsort(coords.T[::-1])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    boundary = rank[rows]
+    inner = np.argsort(boundary)
+    kind, fraction, normal, boundary = kind[inner], fraction[inner], normal[inner], boundary[inner]
+    counts = [_count(path, kind, iolet[inner], what) for what in (LinkKind.INLET, LinkKind.OUTLET)]
+    if sum(counts) > np.iinfo(np.int16).max:
+        raise FormatError(path, "links", f"{sum(counts)} iolets are more than can be numbered")
+    opening = kind >= LinkKind.INLET
+    unified = np.where(opening, iolet[inner] + np.where(kind == LinkKind.OUTLET, counts[0], 0), -1).astype(np.int16)
+    free = (False, False, False)
+    sites = SiteSet(shape, coords[order], spacing, origin, free, boundary, kind, unified, fraction, normal)
+    names = [f"inlet{i}" for i in range(counts[0])] + [f"outlet{i}" for i in range(counts[1])]
+    planes = tuple(_estimated_plane(sites, index, name) for index, name in enumerate(names))
+    sites = replace(sites, iolets=planes)
+    try:
+        check_sites(sites)
+    except ValueError as reason:
+        raise FormatError(path, "sites", str(reason)) from None
+    return sites
+
+
+def _starts(parts: list[FluidRecords]) -> list[int]:
+    counts = np.cumsum([0] + [len(part.coords) for part in parts])
+    return [int(value) for value in counts[:-1]]
+
+
+def _count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.int64], what: LinkKind) -> int:
+    """Return the number of iolets of the kind `what`; each of them must have a link."""
+    used = np.unique(iolet[kind == what])
+    if len(used) and used[-1] != len(used) - 1:
+        missing = int(np.flatnonzero(used != np.arange(len(used)))[0])
+        raise FormatError(path, "links", f"no link meets {what.name.lower()} {missing}, but one meets {int(used[-1])}")
+    return len(used)
+
+
+def _estimated_plane(sites: SiteSet, index: int, name: str) -> IoletPlane:
+    """Estimate an opening from its cut links: mean, best plane and farthest of the cut points."""
+    row, k = np.nonzero(sites.link_iolet == index)
+    vectors = LINK_VECTORS[k].astype(np.float64)
+    cuts = sites.coords[sites.boundary[row]] + sites.link_fraction[row, k].astype(np.float64)[:, None] * vectors
+    center = cuts.mean(axis=0)
+    spread = cuts - center
+    values, axes = np.linalg.eigh(spread.T @ spread)
+    inwards = -vectors.sum(axis=0)
+    flat = values[1] > 4.0 * values[0] and abs(axes[:, 0] @ inwards) > 0.0
+    normal = axes[:, 0] * np.sign(axes[:, 0] @ inwards) if flat else inwards
+    length = float(np.linalg.norm(normal))
+    normal = normal / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
+    in_plane = spread - (spread @ normal)[:, None] * normal
+    radius = float(np.linalg.norm(in_plane, axis=1).max()) * sites.spacing
+    place = np.asarray(sites.origin) + sites.spacing * center
+    return IoletPlane(
+        name,
+        "inlet" if sites.link_kind[row[0], k[0]] == LinkKind.INLET else "outlet",
+        (float(place[0]), float(place[1]), float(place[2])),
+        (float(normal[0]), float(normal[1]), float(normal[2])),
+        radius,
+    )

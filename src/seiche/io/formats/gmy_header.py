@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Preamble and block table of `.gmy` and `.gmy+` files.
+
+Nothing in a file says which of the two it is: the form whose table and blocks add up to the file's size counts.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import FormatError
+
+PathLike = str | os.PathLike[str]
+MAGIC = (0x686C6221, 0x676D7904)
+VERSION = 4
+#: Words of a fluid site without links, and with 26 iolet links and a normal; a solid site has one word.
+SHORTEST_SITE, LONGEST_SITE = 28, 83
+#: Deflate cannot shrink data by more than this factor, so a block that claims more was tampered with.
+DEFLATE_LIMIT = 1032
+#: Largest block edge that is read (files have 8): bounds what one damaged block can make the reader allocate.
+LARGEST_EDGE = 64
+#: zlib levels by the two bits that a stream's header keeps of them.
+_LEVELS = (1, 5, 6, 9)
+
+
+@dataclass(frozen=True)
+class GmyHeader:
+    """What a file says of itself besides its sites.
+
+    `blocks` along x, y, z; `block` sites along the edge of one; `level` of zlib as far as the streams tell (1, 5, 6 or
+    9); `plus` for the form with a weight for each block. The blocks begin at the
+    byte `body`; `records` (blocks, 3) int64: fluid sites, compressed and
+    uncompressed bytes.
+    """
+
+    blocks: tuple[int, int, int]
+    block: int
+    level: int
+    plus: bool
+    body: int
+    records: npt.NDArray[np.int64]
+
+
+def read_gmy_header(path: PathLike) -> GmyHeader:
+    """Read the preamble and block table of `path`; raises FormatError when they contradict the file's size."""
+    return parse_header(path, Path(path).read_bytes())
+
+
+def parse_header(path: PathLike, data: bytes) -> GmyHeader:
+    """Read the header from the bytes `data` of the file `path`; raises FormatError."""
+    if len(data) < 32:
+        raise FormatError(path, f"byte {len(data)}", "it ends inside the 32-byte preamble")
+    preamble = np.frombuffer(data, ">u4", 8).astype(np.int64)
+    if (int(preamble[0]), int(preamble[1])) != MAGIC:
+        raise FormatError(path, "byte 0", "it does not begin with the magic numbers of a HemeLB geometry file")
+    if preamble[2] != VERSION:
+        raise FormatError(path, "byte 8", f"version {preamble[2]} is not supported, only version {VERSION}")
+    nx, ny, nz, edge = (int(value) for value in preamble[3:7])
+    blocks = nx * ny * nz
+    if blocks == 0 or edge == 0:
+        raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites hold nothing")
+    if 32 + 12 * blocks > len(data):
+        raise FormatError(path, "byte 12", f"a table of {blocks} blocks does not fit in {len(data)} bytes")
+    if edge > LARGEST_EDGE or max(nx, ny, nz) * edge >= 2**31 or blocks * edge**3 >= 2**60:
+        limit = f"blocks go up to {LARGEST_EDGE}^3"
+        raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites are too many: {limit}")
+    for width in (3, 4):
+        if 32 + 4 * width * blocks > len(data):
+            continue
+        table = np.frombuffer(data, ">u4", width * blocks, 32).reshape(blocks, width)
+        columns = [0, width - 2, width - 1]
+        records: npt.NDArray[np.int64] = table[:, columns].astype(np.int64)
+        if 32 + 4 * width * blocks + int(records[:, 1].sum()) == len(data):
+            _check_records(path, records, edge, 4 * width)
+            start = 32 + 4 * width * blocks
+            level = _LEVELS[data[start + 1] >> 6] if len(data) > start + 1 else 9
+            return GmyHeader((nx, ny, nz), edge, level, width == 4, start, records)
+    reason = f"the blocks of neither .gmy nor .gmy+ add up to the {len(data)} bytes of the file: cut short or damaged"
+    raise FormatError(path, "byte 32", reason)
+
+
+def _check_records(path: PathLike, records: npt.NDArray[np.int64], edge: int, width: int) -> None:
+    fluid, packed, unpacked = records.T
+    cells = edge**3
+    least = 4 * (cells + (SHORTEST_SITE - 1) * fluid)
+    most = 4 * (cells + (LONGEST_SITE - 1) * fluid)
+    wrong = (fluid > 0) & ((fluid > cells) | (unpacked < least) | (unpacked > most) | (unpacked % 4 != 0))
+    wrong |= (fluid > 0) & (unpacked > DEFLATE_LIMIT * packed)
+    wrong |= (fluid == 0) & (packed > 0)
+    if wrong.any():
+        number = int(np.flatnonzero(wrong)[0])
+        sizes = ", ".join(str(int(value)) for value in records[number])
+        reason = f"fluid sites, packed and unpacked bytes ({sizes}) contradict each other for {edge}^3 sites"
+        raise FormatError(path, f"block {number} (byte {32 + width * number})", reason)
+    if not fluid.any():
+        raise FormatError(path, "byte 32", "no block holds a fluid site")

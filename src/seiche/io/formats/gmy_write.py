@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writer of HemeLB geometry files, `.gmy` version 4."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.links import check_sites
+from seiche.domain.sites import LinkKind, SiteSet
+from seiche.errors import CaseError
+from seiche.io.files import replacing
+from seiche.io.formats.gmy_block import FluidRecords, encode_block
+from seiche.io.formats.gmy_header import MAGIC, VERSION, PathLike
+
+
+def write_gmy(path: PathLike, sites: SiteSet, block: int = 8, *, level: int = 9) -> None:
+    """Write `sites` as `.gmy`, in blocks of `block`^3 sites, zlib-compressed with `level`.
+
+    With `block` and `level` of `read_gmy_header(source)`, a file that was read is written back byte for byte. Inlets
+    and outlets are numbered separately in the order of `sites.iolets`; spacing and origin do not fit in the format.
+    Raises CaseError for sites that contradict themselves, for none, and for periodic ones (the format has no such
+    thing). `path` changes only when the whole file has been written.
+    """
+    if any(sites.periodic):
+        raise CaseError("a .gmy file cannot say that a direction is periodic")
+    if not len(sites):
+        raise CaseError("a .gmy file needs at least one site")
+    if block < 1:
+        raise CaseError(f"blocks of {block}^3 sites cannot hold any")
+    try:
+        check_sites(sites)
+    except ValueError as reason:
+        raise CaseError(f"these sites cannot be written as .gmy: {reason}") from None
+    numbers = _separate_numbers(sites)
+    counts = tuple(-(-extent // block) for extent in sites.shape)
+    owner = np.ravel_multi_index(tuple((sites.coords // block).T.astype(np.int64)), counts)
+    order = np.argsort(owner, kind="stable")
+    ends = np.searchsorted(owner[order], np.arange(int(np.prod(counts)) + 1))
+    row_of = np.full(len(sites), -1, np.int64)
+    row_of[sites.boundary] = np.arange(len(sites.boundary))
+    table = np.zeros((len(ends) - 1, 3), ">u4")
+    streams = []
+    for number in np.unique(owner).tolist():
+        members = order[ends[number] : ends[number + 1]]
+        words = encode_block(_records(sites, members, row_of[members], numbers, block), block)
+        streams.append(zlib.compress(words.astype(">u4").tobytes(), level))
+        table[number] = len(members), len(streams[-1]), 4 * len(words)
+    preamble = np.array([*MAGIC, VERSION, *counts, block, 0], ">u4")
+    with replacing(path) as part, part.open("wb") as file:
+        file.write(preamble.tobytes())
+        file.write(table.tobytes())
+        file.writelines(streams)
+
+
+def _separate_numbers(sites: SiteSet) -> npt.NDArray[np.int64]:
+    """Return for each iolet its number among those of the same role, then 0 for "none" at the index -1."""
+    seen = {"inlet": 0, "outlet": 0}
+    numbers = []
+    for plane in sites.iolets:
+        numbers.append(seen[plane.role])
+        seen[plane.role] += 1
+    return np.array([*numbers, 0], np.int64)
+
+
+def _records(
+    sites: SiteSet,
+    members: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    numbers: npt.NDArray[np.int64],
+    block: int,
+) -> FluidRecords:
+    linked = np.flatnonzero(rows >= 0)
+    row = rows[linked]
+    kind = sites.link_kind[row]
+    iolet = np.where(kind >= LinkKind.INLET, numbers[sites.link_iolet[row]], 0)
+    return FluidRecords(
+        sites.coords[members] % block, linked, kind, iolet, sites.link_fraction[row], sites.wall_normal[row]
+    )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One file written by all ranks at once: each rank puts its own rows at its own byte offset (MPI-IO)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.world import World
+from seiche.errors import SeicheError
+
+#: Most bytes handed to one write call; Linux moves at most 2**31 - 4096 at a time.
+_PIECE = 1 << 30
+
+
+def rows_before(world: World, rows: int) -> tuple[int, int]:
+    """Return (rows of all lower ranks, rows of all ranks)."""
+    counts = world.allgather(rows)
+    return sum(counts[: world.rank]), sum(counts)
+
+
+@contextmanager
+def all_or_none(world: World) -> Iterator[None]:
+    """Make a failure of one rank a failure of all, so that no rank waits for one that has left.
+
+    The block must not call anything collective; after it every rank raises the error of the lowest rank that failed.
+
+    Raises:
+        SeicheError: as raised by a rank.
+        OSError: as raised by a rank.
+        ValueError: as raised by a rank.
+    """
+    error: Exception | None = None
+    try:
+        yield
+    except (SeicheError, OSError, ValueError) as raised:
+        error = raised
+    if world.comm is None:
+        if error is not None:
+            raise error
+        return
+    first = next((item for item in world.allgather(_portable(error)) if item is not None), None)
+    if first is not None:
+        raise _rebuilt(*first) from error
+
+
+def _portable(error: Exception | None) -> tuple[type[Exception], tuple[Any, ...], dict[str, Any]] | None:
+    if error is None:
+        return None
+    # The arguments that `reduce` names include the file of an OSError, which `args` does not.
+    kind, arguments, *_ = cast(tuple[Any, ...], error.__reduce__())
+    return kind, arguments, dict(vars(error))
+
+
+def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Exception:
+    # Exceptions with an __init__ of their own do not survive pickling by themselves.
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(attributes)
+    return error
+
+
+class ParallelFile:
+    """An existing file that all ranks of `world` write into; opening and `sync` are collective, the rest is not.
+
+    Raises:
+        OSError: on every rank, if any cannot open or write the file.
+    """
+
+    def __init__(self, path: Path, world: World) -> None:
+        """Open `path` for writing without truncating it."""
+        self.path, self._world = path, world
+        self._descriptor = -1
+        self._shared: Any = None
+        with all_or_none(world):
+            if world.comm is None:
+                self._descriptor = os.open(path, os.O_WRONLY)
+            else:
+                self._shared = self._open_shared()
+
+    def _open_shared(self) -> Any:
+        from mpi4py import MPI
+
+        # Each rank opens for itself: writes are independent, and a rank that fails can close without the others.
+        try:
+            return MPI.File.Open(MPI.COMM_SELF, os.fspath(self.path), MPI.MODE_WRONLY)
+        except MPI.Exception as error:
+            raise OSError(f"{self.path}: cannot be opened for writing: {error}") from error
+
+    def write(self, offset: int, array: npt.NDArray[Any]) -> None:
+        """Write the bytes of `array` (C order) at byte `offset`."""
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        if self._shared is None:
+            done = 0
+            while done < len(data):
+                done += os.pwrite(self._descriptor, data[done : done + _PIECE], offset + done)
+            return
+        from mpi4py import MPI
+
+        try:
+            for begin in range(0, len(data), _PIECE):
+                self._shared.Write_at(offset + begin, [data[begin : begin + _PIECE], MPI.BYTE])
+        except MPI.Exception as error:
+            raise OSError(f"{self.path}: write of {len(data)} bytes at {offset} failed: {error}") from error
+
+    def sync(self) -> None:
+        """Return on every rank when what any rank wrote before is on the disk."""
+        with all_or_none(self._world):
+            if self._shared is None:
+                os.fsync(self._descriptor)
+            else:
+                self._sync_shared()
+
+    def _sync_shared(self) -> None:
+        from mpi4py import MPI
+
+        try:
+            self._shared.Sync()
+        except MPI.Exception as error:
+            raise OSError(f"{self.path}: cannot be forced to the disk: {error}") from error
+
+    def close(self) -> None:
+        """Close the file on this rank; a second call does nothing."""
+        if self._shared is not None:
+            self._shared.Close()
+            self._shared = None
+        elif self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        """Return the open file."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self.close()

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lay out a VTKHDF 2.2 file whose bytes all ranks may then write in place, without the HDF5 library.
+
+The file is complete from the start: room for every step, and under `/committed` one description of the series for
+every number of steps that it may hold. `/VTKHDF/Steps` leads by soft links to the one that is true; committing a step
+is one write of six digits. See docs/decisions/0010-output-files.md; format: https://docs.vtk.org/en/latest/vtk_file_formats/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import FormatError
+
+if TYPE_CHECKING:
+    import h5py
+
+#: The descriptions of a series grow with the square of this; 1000 steps cost 4 MB of them, 10000 steps 400 MB.
+CAPACITY_LIMIT = 10_000
+
+_TARGET = "/committed/{:06d}"
+#: The link that is rewritten lives in a group of its own, made first, so that it lies in the first bytes of the file
+#: and never moves when the library makes room for other names.
+_LINK = "/current/steps"
+_HEAD = 65536
+_SURFACE_PARTS = ("Vertices", "Lines", "Polygons", "Strips")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Sizes of the whole geometry: points, cells, corners a cell; `cell_type` None means triangles of a surface."""
+
+    points: int
+    cells: int
+    corners: int
+    cell_type: int | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Byte offsets into the file; a dataset without bytes is at 0.
+
+    `fields` by field name, each of `capacity` consecutive steps; `times[k]` the k+1 time values that hold once step k
+    is committed; `link` the six digits of the number of committed steps.
+    """
+
+    points: int
+    connectivity: int
+    fields: Mapping[str, int]
+    times: tuple[int, ...]
+    link: int
+
+    @staticmethod
+    def digits(steps: int) -> npt.NDArray[np.uint8]:
+        """Return the six bytes that commit `steps` steps."""
+        return np.frombuffer(f"{steps:06d}".encode(), np.uint8)
+
+
+def lay_out(
+    path: Path,
+    extent: Extent,
+    fields: Mapping[str, int],
+    *,
+    on: Literal["cells", "points"],
+    capacity: int,
+    dtype: np.dtype[Any],
+    units: Mapping[str, str],
+) -> Layout:
+    """Create the file `path` with no step committed and return where its bytes go.
+
+    Args:
+        path: file to make; one of that name is overwritten.
+        extent: sizes of the geometry, over all ranks.
+        fields: number of components of each field.
+        on: whether a row of a field is a cell or a point.
+        capacity: number of steps to make room for.
+        dtype: type of the fields.
+        units: unit of a field, stored as the attribute `Units` of its dataset.
+
+    Raises:
+        OSError: the file cannot be made.
+        FormatError: the HDF5 library wrote the file in a way that cannot be committed in place.
+    """
+    import h5py
+
+    rows = extent.cells if on == "cells" else extent.points
+    # The earliest format: readers of any age, and no checksum over the link that is rewritten.
+    with h5py.File(path, "w", libver="earliest", locking=False) as file:
+        file[_LINK] = h5py.SoftLink(_TARGET.format(0))
+        root = file.create_group("VTKHDF")
+        root.attrs["Version"] = np.array([2, 2], np.int64)
+        kind = b"PolyData" if extent.cell_type is None else b"UnstructuredGrid"
+        root.attrs.create("Type", kind, dtype=h5py.string_dtype("ascii", len(kind)))
+        points = _reserve(root, "Points", (extent.points, 3), np.dtype("<f8"))
+        root["NumberOfPoints"] = np.array([extent.points], np.int64)
+        connectivity = _lay_out_cells(root, extent)
+        data_name = "CellData" if on == "cells" else "PointData"
+        group = root.create_group(data_name)
+        at = {}
+        for name, components in fields.items():
+            shape = (capacity * rows, components) if components > 1 else (capacity * rows,)
+            at[name] = _reserve(group, name, shape, dtype)
+            if name in units:
+                group[name].attrs["Units"] = units[name]
+        times = _lay_out_steps(file, extent, fields, data_name, rows, capacity)
+        root["Steps"] = h5py.SoftLink(_LINK)
+    return Layout(points, connectivity, at, times, _find_link(path))
+
+
+def _lay_out_cells(root: h5py.Group, extent: Extent) -> int:
+    offsets = np.arange(extent.cells + 1, dtype=np.int64) * extent.corners
+    at = 0
+    for name in ("",) if extent.cell_type is not None else _SURFACE_PARTS:
+        full = name in ("", "Polygons")
+        cells = extent.cells if full else 0
+        group = root.create_group(name) if name else root
+        group["NumberOfCells"] = np.array([cells], np.int64)
+        group["NumberOfConnectivityIds"] = np.array([cells * extent.corners], np.int64)
+        group["Offsets"] = offsets[: cells + 1]
+        place = _reserve(group, "Connectivity", (cells * extent.corners,), np.dtype("<i8"))
+        at = place if full else at
+    if extent.cell_type is not None:
+        root["Types"] = np.full(extent.cells, extent.cell_type, np.uint8)
+    return at
+
+
+def _lay_out_steps(
+    file: h5py.File, extent: Extent, fields: Mapping[str, int], data_name: str, rows: int, capacity: int
+) -> tuple[int, ...]:
+    zeros = np.zeros((capacity, 1 if extent.cell_type is not None else len(_SURFACE_PARTS)), np.int64)
+    # The geometry never moves: every step points at the one part that is there.
+    shared: dict[str, Any] = {
+        "PartOffsets": np.zeros(capacity, np.int64),
+        "NumberOfParts": np.ones(capacity, np.int64),
+        "PointOffsets": np.zeros(capacity, np.int64),
+        "CellOffsets": zeros,
+        "ConnectivityIdOffsets": zeros,
+    }
+    committed = file.create_group("committed")
+    times = []
+    for steps in range(1, capacity + 1):
+        group = file.create_group(_TARGET.format(steps))
+        group.attrs["NSteps"] = np.int64(steps)
+        # VTK reads all of Values whatever NSteps says, so that each number of steps needs a dataset of that length.
+        times.append(_reserve(group, "Values", (steps,), np.dtype("<f8")))
+        if steps == 1:
+            for name, values in shared.items():
+                group[name] = values
+            offsets = group.create_group(data_name + "Offsets")
+            for name in fields:
+                offsets[name] = np.arange(capacity, dtype=np.int64) * rows
+            continue
+        first = committed[f"{1:06d}"]
+        for name in (*shared, data_name + "Offsets"):
+            group[name] = first[name]
+    return tuple(times)
+
+
+def _reserve(group: h5py.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Make a contiguous dataset, give it its place in the file now and return that place."""
+    import h5py
+
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_layout(h5py.h5d.CONTIGUOUS)
+    properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    space = h5py.h5s.create_simple(shape)
+    dataset = h5py.h5d.create(group.id, name.encode(), h5py.h5t.py_create(dtype), space, properties)
+    return int(dataset.get_offset() or 0)
+
+
+def _find_link(path: Path) -> int:
+    """Return the offset of the digits of the soft link and prove that writing there commits a step."""
+    import h5py
+
+    target = _TARGET.format(0).encode()
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    if head.count(target) != 1:
+        raise FormatError(path, _LINK, f"stored {head.count(target)} times by this HDF5 library, need once")
+    place = head.index(target) + len(target) - 6
+    for steps in (1, 0):
+        with path.open("rb+") as stream:
+            stream.seek(place)
+            stream.write(Layout.digits(steps).tobytes())
+        with h5py.File(path, "r", locking=False) as file:
+            seen = int(file["VTKHDF/Steps"].attrs["NSteps"]) if steps else int(file.get(_LINK, getlink=True).path[-6:])
+        if seen != steps:
+            raise FormatError(path, f"byte {place}", f"{steps} steps written, {seen} read back by this HDF5 library")
+    return place

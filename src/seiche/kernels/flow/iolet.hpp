@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Iolets: after the collision, the population that leaves along an iolet link is replaced by the one that comes back
+/// (theory/flow, eqs. 14 to 16). To the bulk kernel an iolet link is a wall link, so the next step picks it up there.
+/// One item a site; sites are few, the bytes (2 Q populations) do not matter.
+#pragma once
+#include "layout_list.hpp"
+#include "layout_tiles.hpp"
+#include "moments.hpp"
+
+namespace seiche {
+
+/// The sites of one kind of iolet, and the values in time of every iolet: values[clock][value_count].
+template <class Real>
+struct IoletSites {
+  const Index* sites;  ///< item of the layout
+  const u32* links;    ///< bit q: the link c_q crosses the iolet
+  const i32* iolet;    ///< which iolet
+  Real* inflow;        ///< mass that entered at this site in the last step
+  const Real* values;  ///< one row a step
+  const Index* clock;  ///< row of `values` that holds now
+  Index value_count;
+};
+
+/// Density and velocity after the collision, when the first moment is rho u + g/2.
+template <class Layout, class Force>
+SEICHE_FN Moments<typename Layout::Real> moments_after(const Layout& layout, const typename Layout::Site& site,
+                                                       typename Layout::Real (&f)[Layout::Lattice::Q],
+                                                       const Force& force) {
+  using Real = typename Layout::Real;
+  each<0, Layout::Lattice::Q>([&]<int q>() { f[q] = decode<Real>(layout.template leaving<q>(site)); });
+  Moments<Real> m = moments<typename Layout::Lattice>(f, force);
+  if constexpr (Force::present) {
+    m.ux -= force.x() / m.rho;
+    m.uy -= force.y() / m.rho;
+    m.uz -= force.z() / m.rho;
+  }
+  return m;
+}
+
+/// Pressure by the rule of Nash et al. 2014: what comes back is the equilibrium of the iolet's density and of the
+/// site's own velocity along the iolet's normal. values: the density excess rho - 1 of each iolet.
+template <class Layout, class Force>
+struct NashPressure {
+  using Real = typename Layout::Real;
+  Layout layout;
+  IoletSites<Real> at;
+  const Real* normals;  ///< [iolet][3]
+  Force force;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index k) const {
+    using L = typename Layout::Lattice;
+    const auto site = layout.site(at.sites[k]);
+    Real f[L::Q];
+    const auto m = moments_after(layout, site, f, force);
+    const i32 iolet = at.iolet[k];
+    const Real nx = normals[3 * iolet], ny = normals[3 * iolet + 1], nz = normals[3 * iolet + 2];
+    const Real un = m.ux * nx + m.uy * ny + m.uz * nz;
+    const Real excess = at.values[at.clock[0] * at.value_count + iolet], rho = Real(1) + excess;
+    const Real rest = excess - rho * (Real(1.5) * un * un);
+    Real inflow = Real(0);
+    const u32 links = at.links[k];
+    each<1, L::Q>([&]<int q>() {
+      if (links >> q & 1u) {
+        const Real cu = -along<L, q>(nx, ny, nz) * un;
+        const Real back = static_cast<Real>(L::weight(q)) * (rest + rho * (Real(3) * cu + Real(4.5) * cu * cu));
+        inflow += back - f[q];
+        encode(layout.template leaving<q>(site), back);
+      }
+    });
+    at.inflow[k] = inflow;
+  }
+};
+
+/// Velocity by Ladd's rule: what comes back is what left plus the momentum 2 w rho u.c/cs^2 of a wall that moves
+/// through the middle of the link. weights[link][mode] = -6 w (n.c) profile_mode(middle of the link).
+template <class Layout, class Force>
+struct LaddVelocity {
+  using Real = typename Layout::Real;
+  Layout layout;
+  IoletSites<Real> at;
+  const Real* weights;
+  const i32* first_link;   ///< where the links of this site begin in `weights`
+  const i32* first_value;  ///< [iolet] where its modes begin in a row of values
+  i32 modes;               ///< modes of every iolet (those with fewer have zero weights)
+  Force force;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index k) const {
+    using L = typename Layout::Lattice;
+    const auto site = layout.site(at.sites[k]);
+    Real f[L::Q];
+    const auto m = moments_after(layout, site, f, force);
+    const Real* values = at.values + at.clock[0] * at.value_count + first_value[at.iolet[k]];
+    const Real* weight = weights + static_cast<Index>(first_link[k]) * modes;
+    Real inflow = Real(0);
+    const u32 links = at.links[k];
+    each<1, L::Q>([&]<int q>() {
+      if (links >> q & 1u) {
+        Real push = Real(0);
+        for (i32 mode = 0; mode < modes; ++mode) push += weight[mode] * values[mode];
+        weight += modes;
+        inflow += m.rho * push;
+        encode(layout.template leaving<q>(site), f[q] + m.rho * push);
+      }
+    });
+    at.inflow[k] = inflow;
+  }
+};
+
+/// The end of a step: the clock that tells the iolets which row of values holds.
+struct Tick {
+  Index* clock;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index) const { clock[0] += 1; }
+};
+
+}  // namespace seiche

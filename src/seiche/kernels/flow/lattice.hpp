@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Velocity sets: directions in opposite pairs (2k - 1, 2k), rest first (theory/flow, section 1).
+#pragma once
+#include "../launch.hpp"
+
+namespace seiche {
+
+struct D3Q19 {
+  static constexpr int Q = 19;
+  static constexpr int cx(int q) {
+    constexpr int c[Q] = {0, 1, -1, 0, 0, 0, 0, 1, -1, 1, -1, 0, 0, 1, -1, 1, -1, 0, 0};
+    return c[q];
+  }
+  static constexpr int cy(int q) {
+    constexpr int c[Q] = {0, 0, 0, 1, -1, 0, 0, 1, -1, 0, 0, 1, -1, -1, 1, 0, 0, 1, -1};
+    return c[q];
+  }
+  static constexpr int cz(int q) {
+    constexpr int c[Q] = {0, 0, 0, 0, 0, 1, -1, 0, 0, 1, -1, 1, -1, 0, 0, -1, 1, -1, 1};
+    return c[q];
+  }
+  static constexpr double weight(int q) { return q == 0 ? 1.0 / 3 : (q < 7 ? 1.0 / 18 : 1.0 / 36); }
+};
+
+/// Direction that points the other way.
+constexpr int opposite(int q) {
+  return q == 0 ? 0 : (q % 2 ? q + 1 : q - 1);
+}
+
+/// c_q . (x, y, z) without the products by zero, which floating point would not drop.
+template <class Lattice, int q, class Real>
+SEICHE_FN Real along(Real x, Real y, Real z) {
+  constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);
+  if constexpr (X == 0 && Y == 0 && Z == 0) {
+    return Real(0);
+  } else if constexpr (X == 0 && Y == 0) {
+    return Z > 0 ? z : -z;
+  } else if constexpr (X == 0 && Z == 0) {
+    return Y > 0 ? y : -y;
+  } else if constexpr (Y == 0 && Z == 0) {
+    return X > 0 ? x : -x;
+  } else if constexpr (Z == 0) {
+    return (X > 0 ? x : -x) + (Y > 0 ? y : -y);
+  } else if constexpr (Y == 0) {
+    return (X > 0 ? x : -x) + (Z > 0 ? z : -z);
+  } else if constexpr (X == 0) {
+    return (Y > 0 ? y : -y) + (Z > 0 ? z : -z);
+  } else {
+    return ((X > 0 ? x : -x) + (Y > 0 ? y : -y)) + (Z > 0 ? z : -z);
+  }
+}
+
+/// sum += factor * value for a compile-time factor of -1, 0 or 1.
+template <int factor, class Real>
+SEICHE_FN void add(Real& sum, Real value) {
+  if constexpr (factor > 0) sum += value;
+  if constexpr (factor < 0) sum -= value;
+}
+
+}  // namespace seiche

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Moments of the shifted populations f_q - w_q, and the stress they carry (theory/flow, eqs. 3 to 6).
+#pragma once
+#include "lattice.hpp"
+
+namespace seiche {
+
+/// No body force. (The byte stands for the one that an empty struct occupies.)
+template <class Real>
+struct NoForce {
+  u8 unused;
+  static constexpr bool present = false;
+  SEICHE_FN Real x() const { return Real(0); }
+  SEICHE_FN Real y() const { return Real(0); }
+  SEICHE_FN Real z() const { return Real(0); }
+};
+
+/// The same body force density g at every site (Guo, Zheng and Shi 2002).
+template <class Real>
+struct UniformForce {
+  Real g[3];
+  static constexpr bool present = true;
+  SEICHE_FN Real x() const { return g[0]; }
+  SEICHE_FN Real y() const { return g[1]; }
+  SEICHE_FN Real z() const { return g[2]; }
+};
+
+/// Density excess rho - 1, density, and velocity of one site.
+template <class Real>
+struct Moments {
+  Real excess, rho, ux, uy, uz;
+};
+
+/// rho = sum f, rho u = sum c f + g/2 (eq. 3), the sum of shifted populations being rho - 1.
+template <class Lattice, class Real, class Force>
+SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force) {
+  Real excess = f[0], jx = Real(0), jy = Real(0), jz = Real(0);
+  each<1, Lattice::Q>([&]<int q>() {
+    excess += f[q];
+    add<Lattice::cx(q)>(jx, f[q]);
+    add<Lattice::cy(q)>(jy, f[q]);
+    add<Lattice::cz(q)>(jz, f[q]);
+  });
+  if constexpr (Force::present) {
+    jx += Real(0.5) * force.x();
+    jy += Real(0.5) * force.y();
+    jz += Real(0.5) * force.z();
+  }
+  const Real rho = Real(1) + excess, inverse = Real(1) / rho;
+  return {excess, rho, jx * inverse, jy * inverse, jz * inverse};
+}
+
+/// A symmetric tensor: xx, yy, zz, xy, xz, yz.
+template <class Real>
+struct Symmetric {
+  Real xx, yy, zz, xy, xz, yz;
+};
+
+/// Pi = sum c c (f - feq) + (u g + g u)/2 (eq. 5); the strain rate is S = -Pi/(2 rho cs^2 tau).
+template <class Lattice, class Real, class Force>
+SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Moments<Real>& m, const Force& force) {
+  Symmetric<Real> p{};
+  each<1, Lattice::Q>([&]<int q>() {
+    constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);
+    add<X * X>(p.xx, f[q]);
+    add<Y * Y>(p.yy, f[q]);
+    add<Z * Z>(p.zz, f[q]);
+    add<X * Y>(p.xy, f[q]);
+    add<X * Z>(p.xz, f[q]);
+    add<Y * Z>(p.yz, f[q]);
+  });
+  const Real third = m.excess * Real(1.0 / 3);
+  const Real jx = m.rho * m.ux, jy = m.rho * m.uy, jz = m.rho * m.uz;
+  p.xx -= third + jx * m.ux;
+  p.yy -= third + jy * m.uy;
+  p.zz -= third + jz * m.uz;
+  p.xy -= jx * m.uy;
+  p.xz -= jx * m.uz;
+  p.yz -= jy * m.uz;
+  if constexpr (Force::present) {
+    p.xx += m.ux * force.x();
+    p.yy += m.uy * force.y();
+    p.zz += m.uz * force.z();
+    p.xy += Real(0.5) * (m.ux * force.y() + force.x() * m.uy);
+    p.xz += Real(0.5) * (m.ux * force.z() + force.x() * m.uz);
+    p.yz += Real(0.5) * (m.uy * force.z() + force.y() * m.uz);
+  }
+  return p;
+}
+
+/// sqrt(2 S:S) with S = -Pi omega/(2 rho cs^2) (eq. 6).
+template <class Real>
+SEICHE_FN Real shear_rate(const Symmetric<Real>& p, Real omega, Real rho) {
+  const Real contraction =
+      p.xx * p.xx + p.yy * p.yy + p.zz * p.zz + Real(2) * (p.xy * p.xy + p.xz * p.xz + p.yz * p.yz);
+  return Real(1.5) * omega / rho * square_root(Real(2) * contraction);
+}
+
+}  // namespace seiche

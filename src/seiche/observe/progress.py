@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Say how far a run is: a live bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+#: Seconds over which the rate is averaged: long enough to be steady, short enough to show that a run slows down.
+_WINDOW = 5.0
+_LINE_WIDTH = 24
+
+
+class Progress:
+    """Step, rate in MLUPS (million site updates a second) and time to go.
+
+    On a terminal a bar stays at the bottom, and what is printed or warned meanwhile scrolls above it. Elsewhere one
+    line appears every `every` seconds and one at the end.
+
+    Args:
+        steps: step at which the run ends.
+        sites: fluid sites of all ranks.
+        first: step at which it begins.
+        visible: False shows nothing (all ranks but the first).
+        stream: where to write; standard error when left out.
+        every: seconds between two lines in a log.
+        clock: returns seconds.
+    """
+
+    def __init__(
+        self,
+        steps: int,
+        sites: int,
+        *,
+        first: int = 0,
+        visible: bool = True,
+        stream: TextIO | None = None,
+        every: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is shown before the `with` block."""
+        self.steps, self.sites, self.step, self._first = steps, sites, first, first
+        self._visible, self._every, self._clock = visible, every, clock
+        self._stream = stream if stream is not None else sys.stderr
+        self._samples: deque[tuple[float, int]] = deque()
+        self._last_line = 0.0
+        self._begin = 0.0
+        self._bar: Bar | None = None
+
+    @property
+    def rate(self) -> float:
+        """Return the steps a second over the last seconds, 0 before two looks at the clock."""
+        if len(self._samples) < 2:
+            return 0.0
+        (begin, first), (end, last) = self._samples[0], self._samples[-1]
+        return (last - first) / (end - begin) if end > begin else 0.0
+
+    @property
+    def mlups(self) -> float:
+        """Return the rate in million site updates a second."""
+        return self.rate * self.sites * 1e-6
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Return the seconds to go at the present rate, None while that is not known."""
+        return (self.steps - self.step) / self.rate if self.rate > 0 else None
+
+    def update(self, step: int) -> None:
+        """Tell that `step` steps are done."""
+        now = self._clock()
+        self.step = step
+        self._samples.append((now, step))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
+            self._samples.popleft()
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=step - self._first, numbers=self._numbers())
+        elif self._visible and now - self._last_line >= self._every:
+            self._last_line = now
+            self._write_line()
+
+    def __enter__(self) -> Self:
+        """Start the clock and show the bar."""
+        self._begin = self._last_line = self._clock()
+        self._samples.append((self._begin, self._first))
+        if self._visible and self._stream.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            columns = (BarColumn(bar_width=None), TaskProgressColumn(), TextColumn("{task.fields[numbers]}"))
+            console = Console(file=self._stream, highlight=False)
+            self._bar = Bar(*columns, console=console, refresh_per_second=4, transient=False, expand=True)
+            self._bar.add_task("run", total=max(1, self.steps - self._first), numbers=self._numbers())
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last state standing; the rate in it is that of the whole run."""
+        whole = [(self._begin, self._first), (self._clock(), self.step)]
+        self._samples = deque(whole)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self.step - self._first, numbers=self._numbers())
+            self._bar.stop()
+            self._bar = None
+        elif self._visible:
+            self._write_line()
+
+    def _numbers(self) -> str:
+        left = self.seconds_left
+        ahead = "" if left is None or self.step >= self.steps else f"  {_duration(left)} to go"
+        return f"step {self.step}/{self.steps}  {self.mlups:.1f} MLUPS{ahead}"
+
+    def _write_line(self) -> None:
+        share = (self.step - self._first) / max(1, self.steps - self._first)
+        bar = ("#" * round(share * _LINE_WIDTH)).ljust(_LINE_WIDTH, ".")
+        self._stream.write(f"[{bar}] {share:4.0%}  {self._numbers()}\n")
+        self._stream.flush()
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

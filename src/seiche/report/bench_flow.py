@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench flow`: MLUPS, bytes and share of the copy bandwidth of every layout and precision, stored as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import seiche
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
+from seiche.flow.choice import LAYOUT_NAMES
+from seiche.flow.layout import HALF_SCALE
+from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Rheology
+from seiche.flow.solver import Solver
+
+#: (compute, storage) pairs measured by default on each kind of device.
+PRECISIONS = {
+    "cpu": (("float32", "float32"), ("float64", "float64")),
+    "cuda": (("float32", "float32"), ("float64", "float64"), ("float32", "float16")),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement: `bytes_per_update` counts what the scheme must move a fluid site."""
+
+    case: str
+    layout: str
+    compute: str
+    storage: str
+    rheology: str
+    sites: int
+    ranks: int
+    steps: int
+    mlups: float
+    bytes_per_update: float
+    gigabytes_per_second: float
+    share_of_copy: float
+    memory_bytes: int
+
+
+def box_case(edge: int) -> SiteSet:
+    """Return a periodic box of edge^3 sites."""
+    return shapes.box((edge, edge, edge))
+
+
+def tube_case(sites: int) -> SiteSet:
+    """Return a round tube between two pressure iolets, about `sites` sites, ten radii long, on the x axis."""
+    radius = (sites / (10.0 * np.pi)) ** (1.0 / 3.0)
+    return shapes.tube(radius, 10.0 * radius, 1.0)
+
+
+def model_of(sites: SiteSet, rheology: Rheology) -> FlowModel:
+    """Return a flow between a high and a low density (or a body force where there is no iolet)."""
+    densities = (1.001, 0.999)
+    iolets = tuple(PressureIolet(densities[k % 2]) for k in range(len(sites.iolets)))
+    return FlowModel(rheology, iolets=iolets)
+
+
+def disturb(solver: Solver, seed: int = 1) -> None:
+    """Fill the populations with small random numbers, so that no timing is of zeros."""
+    random = np.random.default_rng(seed + solver.world.rank)
+    scale = HALF_SCALE if solver.precision.storage == "float16" else 1.0
+    pattern = (1e-3 * scale * random.random(1 << 22, np.float32)).astype(solver.precision.storage)
+    for array in solver.layout.arrays:
+        for begin in range(0, array.size, pattern.size):
+            part = array[begin : begin + pattern.size]
+            solver.backend.assign(part, pattern[: part.size])
+
+
+def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
+    """Run for about `seconds` and return the rate; every rank takes part."""
+    disturb(solver)
+    solver.timers.every = 1 << 30
+    solver.run(66)
+    begin = solver.timers.seconds
+    solver.run(64)
+    pace = (solver.timers.seconds - begin) / 64
+    agreed = float(solver.world.allreduce_max(np.array([pace]))[0])
+    steps = max(64, int(seconds / agreed) // 64 * 64)
+    best = float("inf")
+    for _ in range(3):
+        solver.world.barrier()
+        begin = solver.timers.seconds
+        solver.run(steps)
+        spent = solver.timers.seconds - begin
+        best = min(best, float(solver.world.allreduce_max(np.array([spent]))[0]))
+    moved = sum(stage.bytes for phase in solver.phases for stage in phase) / len(solver.phases)
+    moved = float(solver.world.allreduce_sum(np.array([float(moved)]))[0])
+    sites, rate = len(solver.sites), len(solver.sites) * steps / best
+    traffic = moved * steps / best
+    rheology = "carreau-yasuda" if isinstance(solver.model.rheology, CarreauYasuda) else "newtonian"
+    return Row(
+        case,
+        solver.layout_name,
+        solver.precision.compute,
+        solver.precision.storage,
+        rheology,
+        sites,
+        solver.world.size,
+        steps,
+        rate / 1e6,
+        moved / sites,
+        traffic / 1e9,
+        traffic / copy,
+        solver.layout.memory(),
+    )
+
+
+def commit() -> str:
+    """Return the commit of the working tree, with "-dirty" if it differs, or "unknown" outside a repository."""
+    try:
+        run = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return run.stdout.strip()
+
+
+def cases(names: Sequence[str], device: str, size: int | None) -> Iterator[tuple[str, SiteSet]]:
+    """Yield the geometries to measure: `size` is the edge of the box, or the millions of sites of the tube."""
+    on_gpu = device.startswith("cuda")
+    for name in names:
+        if name == "box":
+            edge = size or (384 if on_gpu else 112)
+            yield f"box {edge}^3", box_case(edge)
+        else:
+            yield "tube", tube_case((size or (20 if on_gpu else 1)) * 1_040_000)
+
+
+def main(
+    *,
+    device: str = "cpu",
+    names: Sequence[str] = ("tube",),
+    layouts: Sequence[str] = LAYOUT_NAMES,
+    precisions: Sequence[tuple[str, str]] | None = None,
+    rheology: Rheology | None = None,
+    size: int | None = None,
+    seconds: float = 2.0,
+    threads: int | None = None,
+    output: Path | None = None,
+) -> list[Row]:
+    """Measure, print a table on rank 0 and store JSON at `output`; return the rows."""
+    world = World.from_mpi()
+    pairs = precisions or PRECISIONS["cuda" if device.startswith("cuda") else "cpu"]
+    rows: list[Row] = []
+    copy = 0.0
+    described = ""
+    for case, sites in cases(names, device, size):
+        for compute, storage in pairs:
+            for layout in layouts:
+                precision = Precision(compute, storage)  # type: ignore[arg-type]
+                model = model_of(sites, rheology or Newtonian(0.1))
+                solver = Solver(
+                    sites, model, device=device, precision=precision, layout=layout, world=world, threads=threads
+                )
+                if not copy:
+                    world.barrier()
+                    described = solver.backend.describe()
+                    copy = float(world.allreduce_sum(np.array([solver.backend.copy_bandwidth()]))[0])
+                rows.append(measure(solver, case, seconds, copy))
+                solver.close()
+                del solver
+    if world.rank == 0:
+        show(rows, described, copy)
+        if output is not None:
+            output.write_text(json.dumps(document(rows, described, copy), indent=1) + "\n")
+    return rows
+
+
+def document(rows: Sequence[Row], device: str, copy: float) -> dict[str, Any]:
+    """Return what is stored: device, date, commit, versions, copy bandwidth and the rows."""
+    return {
+        "benchmark": "flow",
+        "device": device,
+        "host": platform.machine(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit(),
+        "seiche": seiche.__version__,
+        "copy_bytes_per_second": copy,
+        "rows": [asdict(row) for row in rows],
+    }
+
+
+def show(rows: Sequence[Row], device: str, copy: float) -> None:
+    """Print the rows as a table."""
+    table = Table(title=f"{device}, copy {copy / 1e9:.1f} GB/s", title_justify="left")
+    for heading in ("case", "layout", "compute/storage", "sites", "MLUPS", "B/update", "GB/s", "of copy"):
+        table.add_column(heading, justify="left" if heading in ("case", "layout", "compute/storage") else "right")
+    for row in rows:
+        table.add_row(
+            row.case,
+            row.layout,
+            f"{row.compute}/{row.storage}",
+            f"{row.sites}",
+            f"{row.mlups:.1f}",
+            f"{row.bytes_per_update:.1f}",
+            f"{row.gigabytes_per_second:.1f}",
+            f"{row.share_of_copy:.0%}",
+        )
+    Console(width=120).print(table)

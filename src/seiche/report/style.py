@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One look for all figures: sizes of a two-column paper, fonts, colours, scale bars, and files that stay small."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+#: Widths in inches of a figure over two columns and over one (180 mm and 88 mm).
+DOUBLE_COLUMN = 7.09
+SINGLE_COLUMN = 3.46
+
+DOTS_PER_INCH = 300
+
+#: Okabe and Ito's colours, told apart by everyone (https://jfly.uni-koeln.de/color/).
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Helvetica", "Arial", "Liberation Sans", "DejaVu Sans"],
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.2,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "mathtext.fontset": "dejavusans",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def paper_style() -> Iterator[None]:
+    """Make and save figures in the look of this module inside the block; the caller's settings come back after it."""
+    import matplotlib as mpl
+
+    # A font of the list that is not installed is no news to the user of a solver.
+    fonts = logging.getLogger("matplotlib.font_manager")
+    level = fonts.level
+    fonts.setLevel(logging.ERROR)
+    try:
+        with mpl.rc_context(_STYLE):
+            yield
+    finally:
+        fonts.setLevel(level)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of `width` x `height` inches that needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, part: Path, name: str, limit: int | None = None) -> None:
+    """Write `figure` to `part` in the format that the suffix of `name` asks for.
+
+    A PNG of more than `limit` bytes is stored with 256 colours, which costs a third and is hardly seen.
+    """
+    kind = Path(name).suffix.lstrip(".").lower() or "png"
+    stream = io.BytesIO()
+    extra: dict[str, Any] = {"pil_kwargs": {"optimize": True}} if kind == "png" else {}
+    figure.savefig(stream, format=kind, dpi=DOTS_PER_INCH, facecolor="white", **extra)
+    if kind == "png" and limit is not None and stream.tell() > limit:
+        from PIL import Image
+
+        stream.seek(0)
+        fewer = Image.open(stream).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG)
+        stream = io.BytesIO()
+        fewer.save(stream, format="png", optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
+    part.write_bytes(stream.getvalue())
+
+
+def color_bar(axes: Axes, colors: ScalarMappable, label: str, extend: str = "neither") -> None:
+    """Draw the colours of `colors` close to the right of what `axes` shows."""
+    bar = axes.inset_axes((1.05, 0.15, 0.05, 0.7))
+    # The same width on paper for vessels of all shapes.
+    bar.set_box_aspect(20)
+    bar.set_anchor("W")
+    axes.figure.colorbar(colors, cax=bar, label=label, extend=extend)
+
+
+def nice_length(longest: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten that is not above `longest` (> 0)."""
+    power = 10.0 ** math.floor(math.log10(longest))
+    return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= longest * (1 + 1e-12))
+
+
+def scale_bar(axes: Axes, width: float) -> None:
+    """Draw a bar of a round number of millimetres, about a quarter of `width` (mm), in the lower left corner."""
+    from matplotlib.offsetbox import AnchoredOffsetbox, AuxTransformBox, TextArea, VPacker
+    from matplotlib.patches import Rectangle
+
+    length = nice_length(0.25 * width)
+    bar = AuxTransformBox(axes.transData)
+    bar.add_artist(Rectangle((0, 0), length, 0.0, edgecolor="0.1", linewidth=1.6))
+    text = TextArea(f"{length:g} mm", textprops={"size": 7})
+    packed = VPacker(children=[bar, text], align="center", pad=0, sep=2)
+    axes.add_artist(AnchoredOffsetbox("lower left", child=packed, frameon=False, pad=0.1, borderpad=0.1))

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`summary.json`: what a run computed, on what, how fast and how exactly, for other programs to read.
+
+The keys are those of `Summary`, described in docs/reference/summary.md. Numbers that are not finite become null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seiche.errors import FormatError
+from seiche.io.files import replacing
+from seiche.report.table import StageRow
+
+#: Raised by one when a key changes its meaning.
+SCHEMA = "seiche-summary-1"
+
+_PACKAGES = ("seiche", "numpy", "scipy", "h5py", "mpi4py", "mpich", "cupy-cuda13x", "cupy-cuda12x")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of those packages of `_PACKAGES` that are installed."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cpu_name() -> str:
+    """Return the model of this host's processor as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The content of `summary.json`; SI units unless a key says otherwise.
+
+    Attributes:
+        case: name of the case.
+        device: name of the processor or GPU.
+        ranks: number of processes.
+        threads: CPU threads of each.
+        layout: storage layout of the populations.
+        precision: compute and storage type, as in "float64/float32".
+        sites: fluid sites of all ranks.
+        steps: steps done.
+        seconds: wall seconds they took, output included.
+        copy_bandwidth: measured bytes a second of a plain copy, None if it was not measured.
+        stages: rows of the table.
+        invariants: what should be conserved or bounded (mass drift, largest Mach number ...), by name.
+        flow_rates: volume flow in m^3/s into the fluid at the end, by iolet.
+        efficiency: load balance, communication and parallel efficiency, 0..1.
+        details: whatever else a case wants to keep.
+        stopped: why the run ended before its time, None if it did not.
+        date: UTC, ISO 8601.
+        versions: of Python and packages.
+        schema: version of these keys.
+    """
+
+    case: str
+    device: str
+    sites: int
+    steps: int
+    seconds: float
+    ranks: int = 1
+    threads: int = 1
+    layout: str = ""
+    precision: str = ""
+    copy_bandwidth: float | None = None
+    stages: Sequence[StageRow] = ()
+    invariants: Mapping[str, float] = field(default_factory=dict)
+    flow_rates: Mapping[str, float] = field(default_factory=dict)
+    efficiency: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    stopped: str | None = None
+    date: str = field(default_factory=_now)
+    versions: Mapping[str, str] = field(default_factory=versions)
+    schema: str = SCHEMA
+
+    @property
+    def mlups(self) -> float:
+        """Return the million site updates a wall second."""
+        return self.sites * self.steps / self.seconds * 1e-6 if self.seconds > 0 else 0.0
+
+    @property
+    def mass_balance(self) -> float | None:
+        """Return net inflow over the sum of the magnitudes of `flow_rates`, None without flow."""
+        total = sum(abs(rate) for rate in self.flow_rates.values())
+        return sum(self.flow_rates.values()) / total if total > 0 else None
+
+
+def write_summary(path: str | os.PathLike[str], summary: Summary) -> None:
+    """Write `summary` as JSON; what `path` held stays until the new text is complete.
+
+    Raises:
+        TypeError: `details` holds something that JSON has no word for.
+        OSError: the file cannot be written.
+    """
+    content = {item.name: _plain(getattr(summary, item.name)) for item in fields(summary)}
+    content |= {"mlups": summary.mlups, "mass_balance": summary.mass_balance}
+    first = ("schema", "date", "case", "device", "sites", "steps", "seconds", "mlups")
+    ordered = {name: content[name] for name in first} | content
+    text = json.dumps(ordered, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the content of a `summary.json`.
+
+    Raises:
+        FormatError: not such a file.
+        OSError: the file cannot be read.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(path, "text", f"not JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        found = content.get("schema") if isinstance(content, dict) else type(content).__name__
+        raise FormatError(path, "key 'schema'", f"{found!r}, need {SCHEMA!r}")
+    return content
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table at the end of a run: where the time went, and how close each stage came to the memory's speed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seiche.observe.stage import Stage
+from seiche.observe.timers import StageTime
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Name of the row of the time that no stage accounts for (output, monitoring, the host between stages).
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One row of the table.
+
+    `seconds` is the whole run's, from the mean of the timed steps; `share` is of the run's wall time; `bandwidth` in
+    bytes a second and `copy_share` (of the measured copy bandwidth) are None for a stage not bound by memory. `mean`,
+    `minimum` and `maximum` are seconds a step.
+    """
+
+    name: str
+    seconds: float
+    share: float
+    bandwidth: float | None = None
+    copy_share: float | None = None
+    mean: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 0.0
+    samples: int = 0
+
+
+def stage_rows(
+    stages: Sequence[Stage],
+    times: Mapping[str, StageTime],
+    *,
+    steps: int,
+    seconds: float,
+    copy_bandwidth: float | None = None,
+    bytes_a_step: Mapping[str, int] | None = None,
+) -> list[StageRow]:
+    """Return a row for each stage that was timed, in the order of the step, and one for the rest of the time.
+
+    Args:
+        stages: the step.
+        times: measured times, of one rank or the mean over ranks.
+        steps: steps done.
+        seconds: wall seconds they took.
+        copy_bandwidth: bytes a second (read and write counted) that a plain copy reached on the same cores or device.
+        bytes_a_step: bytes of each stage where they are not those of `stages` (the sum over ranks).
+    """
+    rows = []
+    for stage in stages:
+        time = times.get(stage.name)
+        if time is None or not time.samples:
+            continue
+        moved = (bytes_a_step or {}).get(stage.name, stage.bytes)
+        bandwidth = moved / time.mean if moved and time.mean > 0 else None
+        rows.append(
+            StageRow(
+                stage.name,
+                time.mean * steps,
+                time.mean * steps / seconds if seconds > 0 else 0.0,
+                bandwidth,
+                bandwidth / copy_bandwidth if bandwidth and copy_bandwidth else None,
+                time.mean,
+                time.minimum,
+                time.maximum,
+                time.samples,
+            )
+        )
+    # Stages that overlap may sum to more than the wall time; then nothing is left to explain.
+    rest = max(0.0, seconds - sum(row.seconds for row in rows))
+    rows.append(StageRow(OTHER, rest, rest / seconds if seconds > 0 else 0.0))
+    return rows
+
+
+def stage_table(
+    rows: Sequence[StageRow], *, seconds: float, title: str | None = None, note: str | None = None
+) -> Table:
+    """Return the rows as a table for the terminal, with the wall `seconds` of the run in the last line."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, caption=note, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    table.add_column("stage", no_wrap=True)
+    for name in ("time (s)", "share", "GB/s", "of copy"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        bandwidth = "" if row.bandwidth is None else f"{row.bandwidth * 1e-9:.1f}"
+        of_copy = "" if row.copy_share is None else f"{row.copy_share:.0%}"
+        table.add_row(row.name, _seconds(row.seconds), f"{row.share:.1%}", bandwidth, of_copy)
+    table.add_section()
+    table.add_row("run", _seconds(seconds), "", "", "")
+    return table
+
+
+def as_text(table: Table, width: int = 100) -> str:
+    """Return the table as plain text."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    Console(file=stream, width=width, color_system=None, highlight=False).print(table)
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n"))
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small cases for tests, as tables that can be changed and as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from seiche.case.geometry import Vessel, build
+from seiche.case.load import check_case
+from seiche.case.setup import Setup, build_setup
+
+SOURCE = "case.toml"
+
+
+def tube_tables() -> dict[str, Any]:
+    """Return a tube of 8 by 8 by 16 sites with a velocity inlet and a pressure outlet."""
+    return {
+        "solver": "flow",
+        "geometry": {
+            "spacing": "0.25 mm",
+            "shape": {"kind": "tube", "radius": "1 mm", "length": "4 mm"},
+        },
+        "fluid": {"viscosity": "4 mPa s", "density": "1000 kg/m^3"},
+        "lattice": {"tau": 0.8},
+        "time": {"steps": 100},
+        "iolet": [
+            {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s"},
+            {"name": "outlet", "kind": "pressure", "pressure": "0 mmHg"},
+        ],
+    }
+
+
+def box_tables() -> dict[str, Any]:
+    """Return a periodic box of 4 by 4 by 4 sites."""
+    return {
+        "solver": "flow",
+        "geometry": {"spacing": "1 mm", "shape": {"kind": "box", "size": ["4 mm", "4 mm", "4 mm"]}},
+        "fluid": {"viscosity": "4 mPa s"},
+        "lattice": {"tau": 0.8},
+        "time": {"steps": 10},
+    }
+
+
+def changed(tables: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Return `tables` with the entry at the dotted `path` set to `value`, or removed when `value` is None."""
+    result: dict[str, Any] = json.loads(json.dumps(tables))
+    *parents, last = path.split(".")
+    table: Any = result
+    for name in parents:
+        table = table[int(name)] if isinstance(table, list) else table.setdefault(name, {})
+    key = int(last) if isinstance(table, list) else last
+    if value is None:
+        del table[key]
+    else:
+        table[key] = value
+    return result
+
+
+def vessel_of(tables: dict[str, Any]) -> Vessel:
+    """Return the geometry of `tables`."""
+    return build(check_case(tables, SOURCE), Path(), SOURCE)
+
+
+def setup_of(tables: dict[str, Any]) -> Setup:
+    """Return the set-up of `tables`, not yet checked for what is impossible."""
+    return build_setup(check_case(tables, SOURCE), vessel_of(tables), SOURCE)
+
+
+def toml_of(tables: dict[str, Any]) -> str:
+    """Return `tables` as TOML text."""
+    return "".join(f"{name} = {_value(value)}\n" for name, value in tables.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_value(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value)

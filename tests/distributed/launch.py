@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run a function of a test module on several ranks, as a user would: with mpiexec."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+_CALL = "import runpy, sys; runpy.run_path(sys.argv[1])[sys.argv[2]](*sys.argv[3:])"
+
+
+def mpiexec() -> str:
+    """Return the launcher beside this Python, or one on the path; skip the test if there is none."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        pytest.skip("mpiexec is not installed")
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a rank: this source tree and this folder first, one thread each."""
+    paths = [str(SOURCE), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
+
+
+def rank_command(ranks: int, target: Path | Callable[..., object], *arguments: object) -> list[str]:
+    """Return the command that runs a script, or a module-level function with text arguments, on `ranks` ranks.
+
+    The module of a function is loaded under another name than `__main__`, so a test module may be its own script.
+    """
+    words = [str(argument) for argument in arguments]
+    if isinstance(target, Path):
+        call = [str(target), *words]
+    else:
+        call = ["-c", _CALL, target.__code__.co_filename, target.__name__, *words]
+    return [mpiexec(), "-n", str(ranks), sys.executable, *call]
+
+
+def run_ranks(
+    ranks: int,
+    target: Path | Callable[..., object],
+    *arguments: object,
+    timeout: float = 60.0,
+    expect: int | None = 0,
+) -> str:
+    """Run `target` on `ranks` ranks and return standard output and error together.
+
+    `expect` is the exit status that the job must have, None: any but 0. Fails the test on another, or after `timeout`
+    seconds.
+    """
+    command = rank_command(ranks, target, *arguments)
+    try:
+        done = subprocess.run(
+            command,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            text=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        output = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout or ""
+        pytest.fail(f"{ranks} ranks did not end within {timeout} s; output so far:\n{output}")
+    wrong = done.returncode == 0 if expect is None else done.returncode != expect
+    if wrong:
+        pytest.fail(f"{ranks} ranks ended with status {done.returncode}:\n{done.stdout}")
+    return done.stdout

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files that several ranks write together are those that one rank would have written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from launch import run_ranks
+
+N_SITES = 5000
+SHAPE = (17, 18, 19)
+
+
+def _owned(ranks: int, rank: int, seed: int = 0) -> np.ndarray:
+    return np.flatnonzero(np.random.default_rng([seed, ranks]).integers(0, ranks, N_SITES) == rank)
+
+
+def _state() -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(1)
+    return {
+        "populations": generator.standard_normal((N_SITES, 19)),
+        "relaxation": generator.random(N_SITES).astype(np.float32),
+    }
+
+
+def _coords() -> np.ndarray:
+    cells = np.random.default_rng(2).permutation(np.prod(SHAPE))[:N_SITES]
+    return np.stack(np.unravel_index(np.sort(cells), SHAPE), axis=1).astype(np.int32)
+
+
+def write_state(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.checkpoint import write_checkpoint
+
+    world = World.from_mpi()
+    owned = _owned(world.size, world.rank)
+    arrays = {name: array[owned] for name, array in _state().items()}
+    write_checkpoint(
+        path, world, time_step=12, owned=owned, arrays=arrays, n_sites=N_SITES, attributes={"model": "abc", "tau": 0.1}
+    )
+
+
+def read_state(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.checkpoint import read_checkpoint
+
+    world = World.from_mpi()
+    owned = _owned(world.size, world.rank, seed=7)
+    checkpoint = read_checkpoint(path, world, owned)
+    assert checkpoint.time_step == 12
+    assert checkpoint.attributes == {"model": "abc", "tau": 0.1}
+    for name, array in _state().items():
+        assert checkpoint.arrays[name].dtype == array.dtype
+        assert checkpoint.arrays[name].tobytes() == array[owned].tobytes()
+    print("same")
+
+
+def read_damaged(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.errors import FormatError
+    from seiche.io.checkpoint import read_checkpoint
+
+    world = World.from_mpi()
+    # Only the last rank wants the damaged rows; all must hear of it.
+    owned = np.arange(N_SITES) if world.rank == world.size - 1 else np.zeros(0, np.int64)
+    try:
+        read_checkpoint(path, world, owned)
+    except FormatError as error:
+        print(f"refused: {error}")
+
+
+def write_series(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.fields import FieldSeries, VoxelCells
+
+    world = World.from_mpi()
+    owned = _owned(world.size, world.rank)
+    coords = _coords()
+    cells = VoxelCells(SHAPE, coords, 0.5, (1.0, 2.0, 3.0), owned)
+    with FieldSeries(path, world, cells, {"u": 3, "site": 1}, 4) as series:
+        for step in range(3):
+            series.write(0.25 * step, {"u": coords[owned] * (step + 1.0), "site": owned})
+
+
+def write_surface(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.fields import FieldSeries, Triangles
+
+    world = World.from_mpi()
+    # Rank r holds r triangles: rank 0 holds none.
+    count = world.rank
+    vertices = np.arange(9.0 * count).reshape(-1, 3) + 1000 * world.rank
+    with FieldSeries(path, world, Triangles(vertices, np.arange(3 * count).reshape(-1, 3)), {"tau": 1}, 1) as series:
+        series.write(0.0, {"tau": np.full(count, world.rank)})
+
+
+def full_disk(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.parallel import all_or_none
+
+    world = World.from_mpi()
+    try:
+        with all_or_none(world):
+            if world.rank == world.size - 1:
+                raise OSError(28, "No space left on device", path)
+    except OSError as error:
+        print(f"rank {world.rank} heard {error.errno} {error.filename}")
+
+
+@pytest.mark.parametrize("writers", [1, 2, 3])
+def test_checkpoint_of_any_ranks_is_read_by_any_other_number(tmp_path: Path, writers: int) -> None:
+    run_ranks(writers, write_state, tmp_path / "state")
+    readers = writers % 3 + 1
+    assert run_ranks(readers, read_state, tmp_path / "state").count("same") == readers
+    assert [item.name for item in tmp_path.iterdir()] == ["state"]
+
+
+def test_damage_seen_by_one_rank_is_refused_by_all(tmp_path: Path) -> None:
+    run_ranks(1, write_state, tmp_path / "state")
+    data = bytearray((tmp_path / "state").read_bytes())
+    data[len(data) // 2] ^= 4
+    (tmp_path / "state").write_bytes(data)
+    output = run_ranks(3, read_damaged, tmp_path / "state")
+    assert output.count("refused:") == 3
+    assert output.count("populations") == 3
+
+
+def test_voxels_of_three_ranks_share_corners_and_hold_every_value(tmp_path: Path) -> None:
+    vtk_hdf = pytest.importorskip("vtkmodules.vtkIOHDF")
+    from vtkmodules.util.numpy_support import vtk_to_numpy
+
+    path = tmp_path / "u.vtkhdf"
+    run_ranks(3, write_series, path)
+    coords = _coords()
+    reader = vtk_hdf.vtkHDFReader()
+    reader.SetFileName(str(path))
+    reader.UpdateInformation()
+    assert reader.GetNumberOfSteps() == 3
+    for step in range(3):
+        reader.SetStep(step)
+        reader.Update()
+        grid = reader.GetOutputDataObject(0)
+        site = vtk_to_numpy(grid.GetCellData().GetArray("site")).astype(int)
+        np.testing.assert_array_equal(np.sort(site), np.arange(N_SITES))
+        np.testing.assert_array_equal(vtk_to_numpy(grid.GetCellData().GetArray("u")), coords[site] * (step + 1.0))
+    points = vtk_to_numpy(grid.GetPoints().GetData())
+    assert len(np.unique(points, axis=0)) == len(points)
+    corners = vtk_to_numpy(grid.GetCells().GetConnectivityArray()).reshape(-1, 8)
+    np.testing.assert_allclose(points[corners].mean(axis=1), np.array([1, 2, 3]) + 0.5 * coords[site], atol=1e-12)
+
+
+def test_surface_parts_of_ranks_are_joined(tmp_path: Path) -> None:
+    vtk_hdf = pytest.importorskip("vtkmodules.vtkIOHDF")
+    from vtkmodules.util.numpy_support import vtk_to_numpy
+
+    run_ranks(3, write_surface, tmp_path / "wall.vtkhdf")
+    reader = vtk_hdf.vtkHDFReader()
+    reader.SetFileName(str(tmp_path / "wall.vtkhdf"))
+    reader.Update()
+    surface = reader.GetOutputDataObject(0)
+    np.testing.assert_array_equal(vtk_to_numpy(surface.GetCellData().GetArray("tau")), [1, 2, 2])
+    faces = vtk_to_numpy(surface.GetPolys().GetConnectivityArray())
+    np.testing.assert_array_equal(faces, np.arange(9))
+    first = vtk_to_numpy(surface.GetPoints().GetData())[:, 0]
+    np.testing.assert_array_equal(first, [1000, 1003, 1006, 2000, 2003, 2006, 2009, 2012, 2015])
+
+
+def test_failure_of_one_rank_is_raised_on_all(tmp_path: Path) -> None:
+    output = run_ranks(3, full_disk, "there")
+    assert all(output.count(f"rank {rank} heard 28 there") == 1 for rank in range(3))
+
+
+def fail_alone(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.fields import FieldSeries, VoxelCells
+
+    world = World.from_mpi()
+    owned = _owned(world.size, world.rank)
+    with FieldSeries(path, world, VoxelCells(SHAPE, _coords(), owned=owned), {"site": 1}, 4) as series:
+        series.write(0.0, {"site": owned})
+        if world.rank == 1:
+            try:
+                with series:
+                    raise ZeroDivisionError
+            except ZeroDivisionError:
+                print("rank 1 left", flush=True)
+            world.comm.Abort(3)
+        series.write(1.0, {"site": owned})
+
+
+def test_rank_that_fails_alone_can_leave_and_end_the_job(tmp_path: Path) -> None:
+    assert "rank 1 left" in run_ranks(2, fail_alone, tmp_path / "u.vtkhdf", expect=None, timeout=20)
+    with h5py.File(tmp_path / "u.vtkhdf", "r") as file:
+        assert file["VTKHDF/Steps"].attrs["NSteps"] == 1
+
+
+def open_missing_file(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.parallel import ParallelFile
+
+    world = World.from_mpi()
+    try:
+        ParallelFile(Path(path), world)
+    except OSError as error:
+        print(f"rank {world.rank}: {error}")
+
+
+def test_file_that_is_not_there_is_an_error_on_every_rank(tmp_path: Path) -> None:
+    output = run_ranks(2, open_missing_file, tmp_path / "none")
+    assert output.count("cannot be opened for writing") == 2

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every way to get a case wrong is refused with one line that names file, key, value and what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from case_files import SOURCE, box_tables, changed, setup_of, toml_of, tube_tables, vessel_of
+from seiche.case.agreement import on_rank_zero
+from seiche.case.geometry import build
+from seiche.case.limits import refuse_impossible
+from seiche.case.load import check_case, read_case
+from seiche.domain.surface import Surface
+from seiche.domain.world import World
+from seiche.errors import CaseError, FormatError
+from seiche.io.formats.stl import write_stl
+
+WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
+CAROTID = {"preset": "internal-carotid"}
+SAMPLES = {"samples": [1, 2, 3], "harmonics": 4}
+OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
+
+
+def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
+    """Return the message with which `tables` is refused, without the name of the file."""
+    with pytest.raises(CaseError) as caught:
+        refuse_impossible(setup_of(tables), ranks)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.startswith(f"{SOURCE}: ")
+    return text.removeprefix(f"{SOURCE}: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("geometry.spacin", "1 mm", 'geometry.spacin: unknown key; did you mean "spacing"?'),
+        ("iolet.0.velocty", "1 m/s", 'iolet["inlet"].velocty: unknown key; did you mean "velocity"?'),
+        (
+            "qqq",
+            1,
+            "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, body_force, run, output",
+        ),
+        ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
+        ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),
+        ("geometry.spacing", "-1 mm", 'geometry.spacing: "-1 mm" is out of range; expected > 0'),
+        ("geometry.spacing", None, "geometry.spacing: is missing; needed: distance between neighbouring lattice sites"),
+        ("geometry.shape", None, "geometry: give exactly one of gmy, stl, shape; none is given"),
+        ("geometry.gmy", "a.gmy", "geometry: give exactly one of gmy, stl, shape; gmy and shape are given"),
+        ("geometry.unit", "1 mm", "geometry: the key unit goes only with stl"),
+        (
+            "geometry.origin",
+            ["0 m", "0 m", "0 m"],
+            "geometry: the key origin goes only with gmy and stl; a built-in shape places itself",
+        ),
+        (
+            "geometry.shape.kind",
+            "tub",
+            'geometry.shape.kind: "tub" is not known; expected "tube", "duct", "channel", '
+            '"box", "bifurcation"; did you mean "tube"?',
+        ),
+        ("geometry.shape.kind", None, "geometry.shape: kind is missing; expected a table with the key kind"),
+        (
+            "geometry.shape.axis",
+            [1, 2],
+            "geometry.shape.axis: [1, 2] is not a vector; expected a list of three such as [0.0, ...]",
+        ),
+        ("solver", "flo", 'solver: "flo" is not known; expected "flow"; did you mean "flow"?'),
+        ("fluid.viscosity", None, "fluid: give exactly one of viscosity, rheology; none is given"),
+        (
+            "fluid.viscosity",
+            "4e-6 m^2/s",
+            'fluid.viscosity: "4e-6 m^2/s" has the wrong dimension; expected a dynamic viscosity such as "4 mPa s"',
+        ),
+        ("lattice.step", "1 ms", "lattice: give exactly one of step, tau, mach; step and tau are given"),
+        (
+            "lattice.collision",
+            "mrt",
+            'lattice.collision: "mrt" is not known; expected "trt" or "bgk"; did you mean "trt"?',
+        ),
+        ("lattice.tau", "x", 'lattice.tau: "x" is not a number'),
+        ("time", {}, "time: give exactly one of duration, steps, cycles; none is given"),
+        ("time", {"duration": "-1 s"}, 'time.duration: "-1 s" is out of range; expected > 0'),
+        ("time", {"steps": 0}, "time.steps: 0 is out of range; expected > 0"),
+        ("time", {"steps": 2.5}, "time.steps: 2.5 is not a whole number"),
+        ("run.device", "gpu", 'run.device: "gpu" is not known; expected "cpu", "cuda" or "cuda:1"'),
+        ("run.threads", 0, "run.threads: 0 is out of range; expected >= 1"),
+        (
+            "run.precision",
+            {"compute": "float32", "storage": "float64"},
+            'run.precision: storage = "float64" is wider than compute = "float32"; it would keep nothing more',
+        ),
+        (
+            "iolet.0.flow_rate",
+            "1 mL/s",
+            'iolet["inlet"]: give exactly one of velocity, flow_rate; velocity and flow_rate are given',
+        ),
+        (
+            "iolet.0.ramp",
+            "-1 s",
+            'iolet["inlet"].ramp: "-1 s" is negative; expected a time such as "0.5 ms", or a number of steps',
+        ),
+        (
+            "iolet.0.normal",
+            [0, 0, 0],
+            'iolet["inlet"]: normal: its length is zero; expected the direction into the fluid',
+        ),
+        ("iolet.1.amplitude", "1 Pa", 'iolet["outlet"]: amplitude is given without period'),
+        ("iolet.1.name", "inlet", 'iolet: two have the name "inlet"'),
+        ("iolet.0", WOMERSLEY, 'iolet["inlet"]: give exactly one of harmonics, waveform; none is given'),
+        (
+            "iolet.0",
+            WOMERSLEY | {"waveform": CAROTID},
+            'iolet["inlet"]: profile = "womersley" needs a period, such as "72 bpm"',
+        ),
+        (
+            "iolet.0",
+            WOMERSLEY | {"period": "1 s", "waveform": SAMPLES},
+            'iolet["inlet"].waveform: 3 samples give at most 1 harmonics, not 4',
+        ),
+        (
+            "iolet.0",
+            WOMERSLEY | {"period": "1 s", "harmonics": [{"amplitude": "1 mL/s"}]},
+            'iolet["inlet"]: harmonics: each amplitude must be a velocity, as the mean is',
+        ),
+        ("iolet.0.waveform", CAROTID, 'iolet["inlet"]: waveform goes only with profile = "womersley"'),
+        (
+            "output.fields",
+            [{"file": "a", "every": 1}, {"file": "a", "every": 2}],
+            'output: two outputs have the same file name "a"',
+        ),
+        (
+            "output.fields",
+            [{"file": "a", "every": 1, "fields": ["presure"]}],
+            'output.fields[0].fields[0]: "presure" is not known; expected "pressure", "density", "velocity", '
+            '"shear_rate", "stress", "wall_shear_stress" or "viscosity"; did you mean "pressure"?',
+        ),
+        ("output.folder", "a\u0000b", 'output.folder: "a?b" is not a usable file name'),
+    ],
+)
+def test_a_wrong_key_or_value_is_named(path: str, value: Any, message: str) -> None:
+    assert message_of(changed(tube_tables(), path, value)).removesuffix(" (and 1 more)") == message
+
+
+@pytest.mark.parametrize(
+    ("rheology", "message"),
+    [
+        (
+            {"kind": "carreau-yasuda", "preset": "humn"},
+            'fluid.rheology.preset: "humn" is not known; expected "human" or "mouse"; did you mean "human"?',
+        ),
+        (
+            {"kind": "carreau-yasuda", "eta_0": "1 Pa s"},
+            "fluid.rheology: eta_inf is missing; give eta_0, eta_inf, lambda, a and n, or a preset (human, mouse)",
+        ),
+        (
+            {"kind": "carreau-yasuda", "preset": "human", "a": 2.0},
+            'fluid.rheology: preset = "human" already fixes a; give a preset or all five constants',
+        ),
+        (
+            {"kind": "carreau-yasuda", "eta_0": "1 Pa s", "eta_inf": "2 Pa s", "lambda": "1 s", "a": 2.0, "n": 0.5},
+            "fluid.rheology: eta_inf is larger than eta_0; shear-thinning fluid has eta_inf <= eta_0",
+        ),
+    ],
+)
+def test_a_wrong_rheology_is_named(rheology: dict[str, Any], message: str) -> None:
+    tables = changed(changed(tube_tables(), "fluid.viscosity", None), "fluid.rheology", rheology)
+    assert message_of(tables) == message
+
+
+def test_tau_outside_the_stable_window_is_refused() -> None:
+    stable = "out of the stable window"
+    assert message_of(changed(tube_tables(), "lattice.tau", 0.5)) == (
+        "lattice.tau: 0.5 is out of range; the viscosity (tau - 1/2)/3 is positive only for tau > 0.5"
+    )
+    assert message_of(changed(tube_tables(), "lattice.tau", 0.5005)) == (
+        f"lattice: tau = 0.5005 is {stable} (> 0.501); use a larger time step or a smaller spacing "
+        "(tau = 1/2 + 3 nu dt/dx^2)"
+    )
+    assert message_of(changed(tube_tables(), "lattice", {"tau": 2.5, "collision": "bgk"})) == (
+        f'lattice: tau = 2.5 is {stable} (<= 2 for bgk); use a smaller time step or collision = "trt" '
+        "(tau = 1/2 + 3 nu dt/dx^2)"
+    )
+    thinning = {"density": "1000 kg/m^3", "rheology": {"kind": "carreau-yasuda", "preset": "human"}}
+    assert message_of(changed(changed(tube_tables(), "fluid", thinning), "lattice.tau", 1.5)) == (
+        f"lattice: tau of the fluid at rest = 46.21 is {stable} (<= 20 for trt); use a smaller time step "
+        "(tau = 1/2 + 3 nu dt/dx^2)"
+    )
+
+
+def test_mach_above_its_limit_is_refused() -> None:
+    assert message_of(changed(tube_tables(), "iolet.0.velocity", "20 mm/s")) == (
+        "lattice: Mach number 0.433 of the peak velocity 0.04 m/s is out of range (<= 0.3); "
+        "use a time step below 0.00108 s"
+    )
+
+
+def test_mach_without_a_velocity_is_refused() -> None:
+    assert message_of(changed(box_tables(), "lattice", {"mach": 0.1})) == (
+        "lattice.velocity_scale: is missing; a time step from mach needs the largest velocity to expect, "
+        "and no iolet or force of the case says it"
+    )
+
+
+def test_pressures_far_from_the_reference_are_refused() -> None:
+    assert message_of(changed(tube_tables(), "iolet.1.pressure", "80 mmHg")) == (
+        "iolet: pressures give lattice densities 1 to 1.25e+03, out of range (0.5 to 2); "
+        "set fluid.reference_pressure near them, or use a smaller time step"
+    )
+
+
+def test_more_ranks_than_sites_are_refused() -> None:
+    assert message_of(box_tables(), ranks=65) == (
+        "run: 65 ranks are more than the 64 fluid sites; use at most one rank a site"
+    )
+    refuse_impossible(setup_of(box_tables()), 64)
+
+
+def test_a_ramp_longer_than_the_run_is_refused() -> None:
+    assert message_of(changed(tube_tables(), "iolet.0.ramp", 101)) == (
+        'iolet["inlet"].ramp: 101 steps are longer than the run of 100 steps'
+    )
+    refuse_impossible(setup_of(changed(tube_tables(), "iolet.0.ramp", 100)))
+
+
+def test_an_output_more_often_than_every_step_is_refused() -> None:
+    tables = changed(tube_tables(), "output.fields", [{"file": "a.vtkhdf", "every": "1 us"}])
+    assert message_of(tables) == 'output.fields["a.vtkhdf"].every: is shorter than half a time step of 0.00156 s'
+
+
+def test_cycles_without_a_period_and_runs_below_one_step_are_refused() -> None:
+    assert message_of(changed(tube_tables(), "time", {"cycles": 2.0})) == (
+        "time.cycles: needs iolets with one common period; give duration or steps"
+    )
+    assert message_of(changed(tube_tables(), "time", {"duration": "1 us"})) == (
+        "time: 1e-06 s is 0.00064 steps of 0.00156 s; expected between one step and 2^53"
+    )
+
+
+def test_iolets_must_be_those_of_the_geometry() -> None:
+    assert message_of(changed(tube_tables(), "iolet.1.name", "outlt")) == (
+        'iolet["outlt"].name: the geometry has no opening "outlt"; its openings are inlet, outlet; '
+        'did you mean "outlet"?'
+    )
+    assert message_of(changed(tube_tables(), "iolet.1", None)) == (
+        'iolet: the opening "outlet" of the geometry has no condition; add a [[iolet]] with name = "outlet"'
+    )
+    assert message_of(changed(box_tables(), "iolet", [OUTLET_AT])) == (
+        'iolet["outlet"].name: the geometry has no opening "outlet"; it has no openings'
+    )
+
+
+def test_a_pulsation_beyond_all_reason_is_refused() -> None:
+    inlet = WOMERSLEY | {"period": "1 us", "waveform": CAROTID}
+    assert message_of(changed(tube_tables(), "iolet.0", inlet)) == (
+        "iolet: Womersley number 1.25e+03 of the period 1e-06 s is out of range (0.01 to 1000); "
+        'check the period, or use profile = "parabolic"'
+    )
+
+
+def test_a_spacing_wider_than_the_shape_is_refused() -> None:
+    assert message_of(changed(tube_tables(), "geometry.spacing", "1 m")) == (
+        "geometry.spacing: 1 m is wider than the shape, 0.002 m"
+    )
+
+
+def test_geometries_that_cannot_be_made_are_refused() -> None:
+    assert message_of(changed(tube_tables(), "geometry.spacing", "1 nm")) == (
+        "geometry.spacing: gives about 1.6e+19 lattice nodes, more than 4e+09; choose a larger spacing"
+    )
+    channel = {"kind": "channel", "height": "1.1 mm", "length": "1 mm", "width": "1 mm"}
+    assert message_of(changed(tube_tables(), "geometry.shape", channel)) == (
+        "geometry.shape: height = 0.0011 m must be a whole number of spacings of 0.00025 m"
+    )
+    assert message_of(changed(changed(tube_tables(), "geometry.shape", None), "geometry.gmy", "absent.gmy")) == (
+        "geometry: absent.gmy: No such file or directory"
+    )
+
+
+def test_an_stl_needs_its_unit_and_the_places_of_its_openings() -> None:
+    tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", "a.stl")
+    assert message_of(tables) == 'geometry: an STL file does not say its unit: add the key unit, such as "1 mm"'
+    assert message_of(changed(tables, "geometry.unit", "1 mm")) == (
+        'iolet["inlet"].center: is missing; an STL surface does not say where its openings are, so center, normal '
+        "and radius are needed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("foo", '--set "foo": expected key=value, such as "run.device=cuda"'),
+        ("title.x=1", '--set "title.x=1": "title" is not a table'),
+        ("iolet.exit.kind=1", '--set "iolet.exit.kind=1": no entry "exit" in the list'),
+    ],
+)
+def test_a_wrong_override_is_named(tmp_path: Path, override: str, message: str) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(toml_of(changed(tube_tables(), "title", "x")))
+    with pytest.raises(CaseError) as caught:
+        read_case(path, [override])
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a = [", "end of document: not TOML: Invalid value"),
+        (b"a = 1\na = = 2", "line 2, column 5: not TOML: Invalid value"),
+        (b"\xff", "byte 0: not UTF-8 text"),
+        (b"a = " + b"[" * 5000, "whole file: tables or lists are nested too deeply"),
+        (b"#" * (4 * 2**20 + 1), "byte 4194304: a case file has at most 4 MiB; this is some other file"),
+    ],
+)
+def test_a_file_that_is_not_toml_is_a_format_error(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "case.toml"
+    path.write_bytes(content)
+    with pytest.raises(FormatError) as caught:
+        read_case(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_an_absent_case_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match=r"nope\.toml: cannot read the case file: No such file or directory"):
+        read_case(tmp_path / "nope.toml")
+
+
+def test_an_error_of_rank_zero_keeps_its_kind() -> None:
+    def broken() -> None:
+        raise FormatError("a.stl", "byte 3", "wrong")
+
+    with pytest.raises(FormatError, match=r"a\.stl: byte 3: wrong"):
+        on_rank_zero(World.serial(), broken)
+
+
+def test_the_tables_of_the_tests_are_valid() -> None:
+    for tables in (tube_tables(), box_tables()):
+        refuse_impossible(setup_of(tables))
+        assert len(vessel_of(tables).sites) > 0
+    build(check_case(tube_tables(), SOURCE), Path(), SOURCE)
+
+
+def test_a_number_without_decimal_form_is_refused() -> None:
+    tables = changed(tube_tables(), "lattice.tau", 0.8)
+    tables["lattice"]["tau"] = 16**5000
+    assert message_of(tables) == "lattice.tau: a value too long to print is not a number"
+
+
+def prism(reverse: bool = False) -> Surface:
+    """Return a closed octagonal prism of radius 1 and length 4 along x."""
+    angle = np.arange(8) * np.pi / 4
+    rim = np.stack([np.zeros(8), np.cos(angle), np.sin(angle)], axis=1)
+    vertices = np.concatenate([rim, rim + np.array([4, 0, 0]), [[0, 0, 0], [4, 0, 0]]])
+    faces = [(k, (k + 1) % 8, 8 + k) for k in range(8)] + [((k + 1) % 8, 8 + (k + 1) % 8, 8 + k) for k in range(8)]
+    faces += [((k + 1) % 8, k, 16) for k in range(8)] + [(8 + k, 8 + (k + 1) % 8, 17) for k in range(8)]
+    surface = Surface(vertices, np.array(faces, np.int32))
+    outward = surface.volume > 0
+    return surface if outward != reverse else Surface(vertices, np.array(faces, np.int32)[:, ::-1].copy())
+
+
+def stl_tables(path: Path) -> dict[str, Any]:
+    tables = changed(tube_tables(), "geometry", {"spacing": "0.2 mm", "stl": str(path), "unit": "1 mm"})
+    tables["iolet"][0] |= {"center": ["0 mm", "0 mm", "0 mm"], "normal": [1, 0, 0], "radius": "1 mm"}
+    tables["iolet"][1] |= {"center": ["4 mm", "0 mm", "0 mm"], "normal": [-2, 0, 0], "radius": "1 mm"}
+    return tables
+
+
+def test_an_stl_becomes_a_vessel(tmp_path: Path) -> None:
+    path = tmp_path / "prism.stl"
+    write_stl(path, prism())
+    vessel = vessel_of(stl_tables(path))
+    # Area of the octagon 2 sqrt(2) r^2, length 4 mm, spacing 0.2 mm.
+    assert len(vessel.sites) == pytest.approx(2 * 2**0.5 * 4 / 0.2**3, rel=0.05)
+    assert vessel.surface is not None
+    assert vessel.surface.vertices[:, 0].max() == pytest.approx(4e-3)
+    assert [plane.role for plane in vessel.sites.iolets] == ["inlet", "outlet"]
+
+
+def test_an_stl_that_is_inside_out_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "prism.stl"
+    write_stl(path, prism(reverse=True))
+    assert message_of(stl_tables(path)).startswith("geometry: the surface is inside out")
+
+
+def test_an_iolet_that_touches_no_site_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "prism.stl"
+    write_stl(path, prism())
+    far = changed(stl_tables(path), "iolet.1.center", ["9 mm", "0 mm", "0 mm"])
+    assert message_of(far) == 'geometry: iolet "outlet" touches no site: check its center, normal and radius'
+
+
+def test_a_broken_stl_is_a_format_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "prism.stl"
+    write_stl(path, prism())
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(FormatError) as caught:
+        vessel_of(stl_tables(path))
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job of several ranks ends with one message, whichever ranks fail, and stops in step when it is told to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from case_files import box_tables, changed, toml_of
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+BROKEN = """
+import sys
+from seiche import cli
+from seiche.case.outputs import Outputs
+from seiche.errors import CaseError
+check = Outputs.check
+def fail(outputs):
+    check(outputs)
+    if outputs.world.rank in FAILING and outputs.solver.time_step >= 14:
+        raise ERROR
+Outputs.check = fail
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def start(ranks: int, code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start `code` on `ranks` ranks; skip the test where there is no launcher."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if launcher is None:
+        pytest.skip("mpiexec is not installed")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    command = [launcher, "-n", str(ranks), sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def broken(failing: set[int], error: str) -> str:
+    return BROKEN.replace("FAILING", repr(failing)).replace("ERROR", error)
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """Return a case that runs until it is stopped."""
+    tables = changed(box_tables(), "time", {"steps": 1_000_000_000})
+    tables = changed(tables, "body_force", {"force": ["1e-6 N/m^3", "0 N/m^3", "0 N/m^3"]})
+    path = tmp_path / "case.toml"
+    path.write_text(toml_of(changed(tables, "run.monitor_every", 7)))
+    return path
+
+
+def test_an_error_of_all_ranks_is_said_once(endless: Path) -> None:
+    job = start(3, broken(set(), "None"), "run", endless, "--set", "lattice.collision=mrt")
+    out, err = job.communicate(timeout=60)
+    assert job.returncode == 2
+    assert not out
+    words = 'lattice.collision: "mrt" is not known; expected "trt" or "bgk"; did you mean "trt"?'
+    assert err == f"seiche: error: {endless}: {words}\n"
+
+
+@pytest.mark.parametrize("failing", [{1}, {0, 2}])
+def test_ranks_that_fail_alone_end_the_job_with_one_message(endless: Path, failing: set[int]) -> None:
+    job = start(3, broken(failing, "CaseError('some ranks have failed')"), "run", endless)
+    _, err = job.communicate(timeout=60)
+    assert job.returncode == 2
+    assert [line for line in err.splitlines() if "step" not in line] == ["seiche: error: some ranks have failed"]
+
+
+def test_a_defect_of_one_rank_ends_the_job_with_its_traceback(endless: Path) -> None:
+    job = start(2, broken({1}, "ZeroDivisionError('a defect')"), "run", endless)
+    _, err = job.communicate(timeout=60)
+    assert job.returncode == 2
+    assert err.count("ZeroDivisionError: a defect") == 1
+
+
+def test_sigterm_stops_all_ranks_after_the_same_step_with_a_checkpoint(endless: Path) -> None:
+    job = start(2, broken(set(), "None"), "run", endless, "--set", "output.checkpoint.every=50")
+    checkpoint = endless.parent / "out" / "checkpoint.seiche"
+    deadline = time.monotonic() + 40
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    job.send_signal(signal.SIGTERM)
+    out, err = job.communicate(timeout=60)
+    assert job.returncode == 0, err
+    assert "seiche: stopped by signal SIGTERM at step" in out
+    assert f"go on with --restart {checkpoint}" in out
+    assert (endless.parent / "out" / "summary.json").exists()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pack, Unpack and UnpackAdd against NumPy indexing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seiche.backend import open_backend
+from seiche.kernels.registry import halo_move
+
+DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("store", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("action", ["Pack", "Unpack", "UnpackAdd"])
+def test_slots_move_as_numpy_indexing_moves_them(device, store, action):
+    if action == "UnpackAdd" and store == "float16":
+        pytest.skip("sums are never kept in 16 bits")
+    if device == "cuda":
+        pytest.importorskip("cupy")
+    backend = open_backend(device, 2 if device == "cpu" else None)
+    random = np.random.default_rng(5)
+    array = random.standard_normal(1000).astype(store)
+    message = random.standard_normal(313).astype(store)
+    slots = random.permutation(1000)[:313].astype(np.uint32)
+    on_device = {name: backend.upload(host) for name, host in (("array", array), ("buffer", message), ("slots", slots))}
+
+    kernel = backend.load(halo_move(action, store))
+    # A part of the items only, as for a message in the middle of a buffer.
+    kernel.bind(backend.pack(kernel, **on_device), 13, 300)()
+
+    part = slice(13, 300)
+    if action == "Pack":
+        message[part] = array[slots[part]]
+    elif action == "Unpack":
+        array[slots[part]] = message[part]
+    else:
+        array[slots[part]] += message[part]
+    np.testing.assert_array_equal(backend.download(on_device["array"]), array)
+    np.testing.assert_array_equal(backend.download(on_device["buffer"]), message)
+
+
+@pytest.mark.parametrize("store", ["float64", "float32", "float16"])
+def test_declared_bytes_are_those_of_value_value_and_slot(store):
+    backend = open_backend("cpu", 1)
+    size = np.dtype(store).itemsize
+    assert backend.load(halo_move("Pack", store)).bytes_per_item == 2 * size + 4
+    assert backend.load(halo_move("Unpack", store)).bytes_per_item == 2 * size + 4

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line and the run loop on small cases: outputs, stops, restarts, one line for every error."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import seiche
+from case_files import box_tables, changed, toml_of, tube_tables
+from seiche.case import run as run_module
+from seiche.case.run import listening
+from seiche.case.simulation import load, prepare
+from seiche.case.wall import make_wall, wall_surface
+from seiche.cli import main
+from seiche.domain.world import World
+from seiche.errors import CaseError, FormatError, UnstableError
+from seiche.io.checkpoint import read_checkpoint
+from seiche.report.summary import read_summary
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+def write(folder: Path, tables: dict[str, Any]) -> Path:
+    path = folder / "case.toml"
+    path.write_text(toml_of(tables))
+    return path
+
+
+def shear_box(steps: int = 40) -> dict[str, Any]:
+    """Return a box with a uniform force: its velocity is that of free fall, its state changes every step."""
+    return changed(
+        changed(box_tables(), "body_force", {"force": ["0.001 N/m^3", "0 N/m^3", "0 N/m^3"]}), "time", {"steps": steps}
+    )
+
+
+def test_import_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, seiche; heavy = {'numpy', 'scipy', 'pint', 'pydantic', 'mpi4py', 'matplotlib', 'h5py'};"
+        "sys.exit(bool(heavy & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0
+
+
+def test_parts_are_imported_when_they_are_named() -> None:
+    assert seiche.flow.__name__ == "seiche.flow"
+    assert seiche.load is load
+    with pytest.raises(AttributeError, match="has no attribute 'wind'"):
+        _ = seiche.wind
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "convert" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"seiche {seiche.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "Missing argument 'CASE'."),
+        (["fly"], "No such command 'fly'."),
+        (["run", "nope.toml"], "nope.toml: cannot read the case file: No such file or directory"),
+        (["convert", "a.stl", "b.obj"], 'b.obj: cannot convert to ".obj"; known are .gmy, .vtkhdf, .stl'),
+        (["convert", "a.obj", "b.stl"], 'a.obj: cannot convert from ".obj"; known are .toml, .gmy, .stl'),
+        (["convert", "a.stl", "b.gmy"], 'a.stl: voxelising an STL file needs --spacing, such as "0.1 mm"'),
+        (
+            ["convert", "a.stl", "b.gmy", "--spacing", "1 s"],
+            '--spacing: "1 s" is a time; expected a length such as "0.1 mm"',
+        ),
+    ],
+)
+def test_an_error_is_one_line_and_status_two(
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"seiche: error: {message}\n"
+    assert not captured.out
+
+
+def test_check_prints_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, tube_tables())
+    assert main(["check", str(path), "--ranks", "2", "--set", "lattice.tau=0.7"]) == 0
+    out = capsys.readouterr().out
+    assert "0.7000" in out
+    assert "on 2 ranks" in out
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_check_refuses_more_ranks_than_sites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(write(tmp_path, box_tables())), "--ranks", "65"]) == 2
+    assert "65 ranks are more than the 64 fluid sites" in capsys.readouterr().err
+
+
+def test_a_run_leaves_its_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = {
+        "fields": [{"file": "flow.vtkhdf", "every": 20, "fields": ["pressure", "velocity"]}],
+        "surface": [{"file": "wall.vtkhdf", "every": 50}],
+        "picture": "tube.png",
+        "checkpoint": {"every": 100},
+    }
+    path = write(tmp_path, changed(tube_tables(), "output", output))
+    assert main(["run", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert "stream-collide" in captured.out
+    assert "seiche: done: step 100" in captured.out
+    folder = tmp_path / "out"
+    assert {p.name for p in folder.iterdir()} == {
+        "flow.vtkhdf",
+        "wall.vtkhdf",
+        "tube.png",
+        "checkpoint.seiche",
+        "summary.json",
+    }
+    summary = read_summary(folder / "summary.json")
+    assert (summary["steps"], summary["stopped"]) == (100, None)
+    assert summary["sites"] == len(prepare(path).vessel.sites)
+    assert set(summary["flow_rates"]) == {"inlet", "outlet"}
+    assert len(summary["details"]["history"]["time_s"]) == 100
+    import h5py
+
+    with h5py.File(folder / "flow.vtkhdf") as file:
+        times = file["VTKHDF/Steps/Values"][:]
+    assert times == pytest.approx(np.arange(1, 6) * 20 * summary["details"]["time_step_s"])
+
+
+def test_free_fall_has_the_velocity_of_newton(tmp_path: Path) -> None:
+    """A uniform force on fluid without walls: u = G t/rho."""
+    path = write(tmp_path, shear_box(40))
+    with load(path, world=World.serial()) as simulation:
+        simulation.run(steps=25)
+        velocity = simulation.fields("velocity")["velocity"]
+        # The half force of the scheme belongs to the velocity (flow.md section 2).
+        elapsed = (25 + 0.5) * simulation.setup.units.step
+        assert velocity[:, 0] == pytest.approx(np.full(64, 0.001 * elapsed / 1060.0), rel=1e-9)
+        assert simulation.fields("pressure")["pressure"] == pytest.approx(np.zeros(64), abs=1e-12)
+        assert not (tmp_path / "out" / "summary.json").exists()
+        simulation.run()
+        assert simulation.solver.time_step == 40
+    assert (tmp_path / "out" / "summary.json").exists()
+
+
+def test_a_restarted_run_equals_one_that_never_stopped(tmp_path: Path) -> None:
+    path = write(tmp_path, changed(tube_tables(), "time", {"steps": 60}))
+    whole = load(path, output=tmp_path / "whole")
+    whole.run()
+    half = load(path, output=tmp_path / "half", overrides=["time.steps=30", "output.checkpoint.every=30"])
+    half.run()
+    rest = load(path, output=tmp_path / "half", restart=tmp_path / "half" / "checkpoint.seiche")
+    assert rest.solver.time_step == 30
+    rest.run()
+    for name, values in whole.solver.state().items():
+        assert np.array_equal(values, rest.solver.state()[name])
+
+
+def test_a_restarted_run_keeps_the_series_before_it(tmp_path: Path) -> None:
+    output = {"fields": [{"file": "flow.vtkhdf", "every": 10}], "checkpoint": {"every": 20}}
+    path = write(tmp_path, changed(shear_box(40), "output", output))
+    load(path, overrides=["time.steps=20"]).run()
+    first = (tmp_path / "out" / "flow.vtkhdf").read_bytes()
+    load(path, restart=tmp_path / "out" / "checkpoint.seiche").run()
+    assert (tmp_path / "out" / "flow.vtkhdf").read_bytes() == first
+    assert (tmp_path / "out" / "flow.from-20.vtkhdf").exists()
+
+
+def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, changed(shear_box(20), "output", {"checkpoint": {"every": 20}}))
+    load(path).run()
+    restart = tmp_path / "out" / "checkpoint.seiche"
+    for change, words in (
+        ("lattice.tau=0.9", "another fluid, lattice or time step"),
+        ("geometry.shape.size=['4 mm', '4 mm', '8 mm']", "site"),
+    ):
+        with pytest.raises((CaseError, FormatError), match=words) as caught:
+            load(path, restart=restart, overrides=[change, "time.steps=40"])
+        assert "\n" not in str(caught.value)
+    with pytest.raises(CaseError, match="its step 20 is not before the end"):
+        load(path, restart=restart)
+
+
+def test_sigterm_writes_a_checkpoint_and_ends_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "LOOK_EVERY", 0.0)
+    path = write(tmp_path, changed(shear_box(10_000), "run.monitor_every", 7))
+    from seiche.case.outputs import Outputs
+
+    check = Outputs.check
+
+    def interrupt(outputs: Outputs) -> None:
+        if outputs.solver.time_step == 21:
+            os.kill(os.getpid(), signal.SIGTERM)
+        check(outputs)
+
+    monkeypatch.setattr(Outputs, "check", interrupt)
+    assert main(["run", str(path)]) == 0
+    assert "seiche: stopped by signal SIGTERM at step 21; go on with --restart" in capsys.readouterr().out
+    checkpoint = read_checkpoint(tmp_path / "out" / "checkpoint.seiche", World.serial(), np.arange(64))
+    assert checkpoint.time_step == 21
+    assert read_summary(tmp_path / "out" / "summary.json")["stopped"] == "signal SIGTERM"
+
+
+def test_the_wall_clock_limit_writes_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, changed(shear_box(10_000_000), "run.wall_clock", "1 ms"))
+    assert main(["run", str(path)]) == 0
+    assert "stopped by wall-clock limit of 0.001 s" in capsys.readouterr().out
+    assert (tmp_path / "out" / "checkpoint.seiche").exists()
+
+
+def test_signal_handlers_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with listening() as request:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert request.number == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_field_that_is_not_finite_stops_the_run_and_leaves_the_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, changed(shear_box(40), "output", {"checkpoint": {"every": 10}}))
+    simulation = load(path)
+    simulation.run(steps=12)
+    checkpoint = tmp_path / "out" / "checkpoint.seiche"
+    kept = checkpoint.read_bytes()
+    state = simulation.solver.state()
+    state["populations"][5, 3] = np.nan
+    simulation.solver.load_state(state, 12)
+    with pytest.raises(UnstableError) as caught:
+        simulation.run()
+    text = str(caught.value)
+    assert "site [" in text and "rank 0" in text and "step 20" in text
+    assert f"last good checkpoint: {checkpoint} of step 10" in text
+    assert checkpoint.read_bytes() == kept
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_convert_never_replaces_a_file_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, tube_tables())
+    for ending in ("gmy", "stl", "vtkhdf"):
+        target = tmp_path / f"tube.{ending}"
+        assert main(["convert", str(path), str(target)]) == 0
+        first = target.read_bytes()
+        capsys.readouterr()
+        assert main(["convert", str(path), str(target)]) == 2
+        assert capsys.readouterr().err == f"seiche: error: {target}: exists already; add --force to replace it\n"
+        assert target.read_bytes() == first
+        assert main(["convert", str(path), str(target), "--force"]) == 0
+    capsys.readouterr()
+    assert main(["convert", str(tmp_path / "tube.gmy"), str(tmp_path / "again.stl"), "--spacing", "0.25 mm"]) == 0
+    assert "triangles" in capsys.readouterr().out
+
+
+def test_the_wall_of_a_tube_is_where_the_tube_is() -> None:
+    from case_files import vessel_of
+
+    sites = vessel_of(changed(tube_tables(), "geometry.spacing", "0.125 mm")).sites
+    surface = wall_surface(sites)
+    radius = np.hypot(surface.vertices[:, 1], surface.vertices[:, 2])
+    assert radius.mean() == pytest.approx(1e-3, rel=0.03)
+    loops = surface.boundary_loops()
+    assert len(loops) == 2, "open at both ends"
+    assert surface.volume > 0
+
+
+def test_values_on_the_wall_are_averages_of_the_wall_sites() -> None:
+    from case_files import vessel_of
+
+    sites = vessel_of(tube_tables()).sites
+    wall = make_wall(sites, wall_surface(sites), np.arange(len(sites)))
+    assert wall.sample(World.serial(), np.full(len(sites), 3.0)) == pytest.approx(np.full(len(wall.faces), 3.0))
+    axial = wall.sample(World.serial(), sites.coords[:, 0].astype(float))
+    centers = wall.vertices[wall.faces].mean(axis=1)[:, 0]
+    inner = (centers > 1e-3) & (centers < 3e-3)
+    assert np.abs(axial - (centers - sites.origin[0]) / sites.spacing)[inner].max() < 0.7
+
+
+def test_bench_stores_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "bench.json"
+    arguments = ["--shape", "box", "--size", "16", "--seconds", "0.01", "--layout", "list-aa", "--json", str(target)]
+    assert main(["bench", "flow", *arguments]) == 0
+    assert '"list-aa"' in target.read_text()
+    assert main(["bench", "flow", "--shape", "ball"]) == 2
+    assert "'ball' is not one of 'tube', 'box'" in capsys.readouterr().err

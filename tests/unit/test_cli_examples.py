@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The examples, run as they are (the long one for a few steps), with what is known about their results."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seiche.case.picture import picture_step
+from seiche.case.simulation import load, prepare
+from seiche.cli import main
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+
+
+def test_the_channel_reaches_the_parabola_to_round_off(tmp_path: Path) -> None:
+    """Two plates, TRT with magic 3/16: u(z) = G z (H - z)/(2 eta) at every site (Ginzburg et al. 2008)."""
+    simulation = load(EXAMPLES / "poiseuille_box" / "case.toml", output=tmp_path)
+    simulation.run()
+    sites = simulation.setup.vessel.sites
+    height = sites.origin[2] + sites.spacing * sites.coords[simulation.solver.owned, 2]
+    exact = 20.0 * height * (1.2e-3 - height) / (2 * 1e-3)
+    velocity = simulation.fields("velocity")["velocity"]
+    assert np.abs(velocity[:, 0] - exact).max() < 1e-10 * exact.max()
+    assert np.abs(velocity[:, 1:]).max() < 1e-12 * exact.max()
+    values = simulation.fields("shear_rate", "stress")
+    assert values["stress"][:, 4] == pytest.approx(20.0 * (0.6e-3 - height), rel=1e-9)
+    # The norm holds terms of second order in the velocity as well.
+    assert values["shear_rate"] == pytest.approx(np.abs(20.0 * (0.6e-3 - height) / 1e-3), rel=1e-3)
+
+
+def test_the_tube_carries_its_inflow_to_the_outlet(tmp_path: Path) -> None:
+    """Flow rate pi a^2 u within the error of the voxelised opening and of the density at the inlet."""
+    simulation = load(EXAMPLES / "tube" / "case.toml", output=tmp_path)
+    simulation.run()
+    flow = simulation.flow_rates()
+    assert flow["inlet"] == pytest.approx(np.pi * 1e-6 * 3e-3, rel=0.015)
+    assert flow["outlet"] == pytest.approx(-flow["inlet"], rel=5e-3)
+    sites, values = simulation.setup.vessel.sites, simulation.fields("velocity", "wall_shear_stress")
+    middle = sites.coords[simulation.solver.owned, 0] == 30
+    assert values["velocity"][middle, 0].max() == pytest.approx(2 * 3e-3, rel=0.05)
+    stress = np.linalg.norm(values["wall_shear_stress"][middle], axis=1)
+    assert stress[stress > 0].mean() == pytest.approx(4 * 1e-3 * 3e-3 / 1e-3, rel=0.15)
+    assert {path.name for path in tmp_path.iterdir()} == {"tube.vtkhdf", "tube.png", "summary.json"}
+
+
+def test_the_bifurcation_is_what_its_comment_says(tmp_path: Path) -> None:
+    setup = prepare(EXAMPLES / "bifurcation" / "case.toml")
+    assert len(setup.vessel.sites) >= 150_000
+    assert [plane.name for plane in setup.vessel.sites.iolets] == ["inlet", "outlet1", "outlet2"]
+    assert setup.invariants.tau[0] >= 0.51
+    assert setup.invariants.velocity_scale is not None
+    assert setup.units.to_lattice("velocity", setup.invariants.velocity_scale) <= 0.1
+    # Drawn at systole: between a tenth and a third of the beat.
+    assert 0.1 < picture_step(setup, setup.steps) / setup.steps < 1 / 3
+
+
+def test_the_bifurcation_writes_the_surface_that_it_voxelised(tmp_path: Path) -> None:
+    simulation = load(EXAMPLES / "bifurcation" / "case.toml", output=tmp_path)
+    simulation.run(steps=10)
+    from seiche.domain.voxelise import voxelise
+    from seiche.io.formats.stl import read_stl
+
+    sites = simulation.setup.vessel.sites
+    again, _ = voxelise(read_stl(tmp_path / "vessel.stl"), sites.spacing, sites.iolets)
+    assert np.array_equal(again.coords, sites.coords)
+    assert simulation.flow_rates()["inlet"] > 0
+
+
+def test_the_cylinder_of_hemelb_runs(tmp_path: Path) -> None:
+    geometry = SHARED / "data" / "geometry" / "large_cylinder.gmy"
+    if not geometry.exists():
+        pytest.skip("the shared geometry files are not here")
+    shutil.copy(EXAMPLES / "gmy_cylinder" / "case.toml", tmp_path)
+    shutil.copy(geometry, tmp_path)
+    assert main(["run", str(tmp_path / "case.toml"), "--set", "time.steps=600"]) == 0
+    simulation = load(tmp_path / "case.toml", overrides=["time.steps=1000"])
+    assert len(simulation.setup.vessel.sites) == 5576
+    simulation.run(steps=1000)
+    flow = simulation.flow_rates()
+    # Hagen-Poiseuille with the pressure drop, radius and length of the file: pi a^4 dp/(8 eta L).
+    exact = np.pi * 1e-5**4 * 13.332 / (8 * 4e-3 * 4.8e-5)
+    assert flow["inlet0"] == pytest.approx(exact, rel=0.1)
+    assert flow["outlet0"] == pytest.approx(-flow["inlet0"], rel=1e-2)

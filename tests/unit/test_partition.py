@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Partitions: every site has one owner, blocks stay whole, loads stay even, and the result never changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seiche.domain.partition import PartitionQuality, hilbert_index, partition, partition_quality
+from seiche.domain.sites import SiteSet
+from seiche.errors import CaseError
+
+METHODS = ("metis", "curve")
+
+
+def full_box(shape: tuple[int, int, int], periodic: tuple[bool, bool, bool] = (False, False, False)) -> SiteSet:
+    coords = np.stack(np.meshgrid(*(np.arange(extent) for extent in shape), indexing="ij"), axis=-1)
+    return SiteSet(shape, coords.reshape(-1, 3).astype(np.int32), 1.0, periodic=periodic)
+
+
+def round_tube(radius: int, length: int) -> SiteSet:
+    edge = 2 * radius + 2
+    box = full_box((length, edge, edge))
+    inside = np.sum((box.coords[:, 1:] - (radius + 0.5)) ** 2, axis=1) < radius**2
+    return SiteSet(box.shape, box.coords[inside], 1.0)
+
+
+@st.composite
+def sparse_sites(draw: st.DrawFn) -> SiteSet:
+    shape = tuple(draw(st.integers(1, 9)) for _ in range(3))
+    box = full_box(shape, tuple(draw(st.booleans()) for _ in range(3)))
+    kept = np.random.default_rng(draw(st.integers(0, 2**32))).random(len(box)) < draw(st.floats(0.05, 1.0))
+    kept[draw(st.integers(0, len(box) - 1))] = True
+    return SiteSet(box.shape, box.coords[kept], 1.0, periodic=box.periodic)
+
+
+@settings(max_examples=150, deadline=None)
+@given(sites=sparse_sites(), method=st.sampled_from(METHODS), block=st.integers(1, 4), data=st.data())
+def test_partition_covers_sites_by_whole_blocks_within_the_balance_bound(sites, method, block, data):
+    block_of_site = np.unique(sites.coords // block, axis=0, return_inverse=True)[1].ravel()
+    parts = data.draw(st.integers(1, int(block_of_site.max()) + 1))
+    seed = data.draw(st.integers(0, 2**32))
+    weights = data.draw(st.sampled_from((None, np.random.default_rng(seed).random(len(sites)))))
+
+    owner = partition(sites, parts, method=method, weights=weights, block=block)
+
+    assert owner.dtype == np.int32 and owner.shape == (len(sites),)
+    assert set(owner.tolist()) == set(range(parts))
+    first_of_block = np.zeros(block_of_site.max() + 1, int)
+    first_of_block[block_of_site[::-1]] = owner[::-1]
+    np.testing.assert_array_equal(owner, first_of_block[block_of_site])
+    cost = np.ones(len(sites)) if weights is None else weights
+    heaviest_block = np.bincount(block_of_site, cost).max()
+    mean = cost.sum() / parts
+    assert np.bincount(owner, cost).max() <= max(1.03 * mean, mean + heaviest_block) * (1 + 1e-12)
+    again = partition(sites, parts, method=method, weights=weights, block=block)
+    np.testing.assert_array_equal(owner, again)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sites=sparse_sites(), data=st.data())
+def test_quality_counts_the_links_that_site_by_site_search_finds(sites, data):
+    parts = data.draw(st.integers(1, min(5, len(sites))))
+    owner = partition(sites, parts, method="curve")
+    vectors = [c for c in np.ndindex(3, 3, 3) if 0 < np.abs(np.array(c) - 1).sum() <= 2]
+    cut, neighbours = 0, [set() for _ in range(parts)]
+    for vector in vectors:
+        other = sites.find(sites.coords.astype(np.int64) + np.array(vector) - 1)
+        for a, b in zip(owner[other >= 0], owner[other[other >= 0]], strict=True):
+            cut += a != b
+            if a != b:
+                neighbours[a].add(b)
+
+    quality = partition_quality(sites, owner)
+
+    sizes = np.bincount(owner, minlength=parts)
+    assert quality == PartitionQuality(sizes.max() / sizes.mean(), cut, max(len(each) for each in neighbours))
+
+
+@pytest.mark.parametrize("block", [1, 4])
+def test_metis_cuts_a_tube_across_its_axis(block):
+    # Two cross-sections of sites face each other at each of the cuts: the curve cuts three times as many links.
+    sites = round_tube(12, 64)
+    section = np.count_nonzero(sites.coords[:, 0] == 0)
+    quality = partition_quality(sites, partition(sites, 2, block=block))
+    assert quality.imbalance <= 1.03
+    assert quality.max_neighbours == 1
+    assert 9 * section < quality.cut_links <= 1.05 * 10 * section
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_loads_follow_the_weights(method):
+    sites = full_box((24, 12, 12))
+    weights = np.where(sites.coords[:, 0] < 6, 5, 1)
+    owner = partition(sites, 4, method=method, weights=weights)
+    loads = np.bincount(owner, weights)
+    assert loads.max() <= 1.03 * loads.mean()
+
+
+def test_periodic_links_count_as_cuts():
+    owner = np.repeat([0, 1], 8).astype(np.int32)
+    closed = partition_quality(full_box((4, 2, 2)), owner)
+    periodic = partition_quality(full_box((4, 2, 2), (True, False, False)), owner)
+    assert periodic.cut_links == 2 * closed.cut_links
+
+
+def test_disconnected_sites_are_shared_evenly():
+    coords = np.array([(10 * i, 0, 0) for i in range(12)], np.int32)
+    sites = SiteSet((200, 1, 1), coords, 1.0)
+    for method in METHODS:
+        owner = partition(sites, 3, method=method)
+        np.testing.assert_array_equal(np.bincount(owner), [4, 4, 4])
+        assert partition_quality(sites, owner).cut_links == 0
+
+
+def test_coarsening_keeps_balance_and_whole_blocks():
+    sites = full_box((40, 40, 40))
+    owner = partition(sites, 3, block=2, most_vertices=2000)
+    coarse = owner.reshape(10, 4, 10, 4, 10, 4)
+    np.testing.assert_array_equal(coarse, coarse[:, :1, :, :1, :, :1].repeat(4, 1).repeat(4, 3).repeat(4, 5))
+    assert partition_quality(sites, owner).imbalance <= 1.03
+
+
+def test_hilbert_curve_visits_every_point_by_unit_steps():
+    points = full_box((16, 16, 16)).coords.astype(np.int64)
+    index = hilbert_index(points)
+    np.testing.assert_array_equal(np.sort(index), np.arange(16**3))
+    steps = np.abs(np.diff(points[np.argsort(index)], axis=0)).sum(axis=1)
+    assert steps.max() == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"parts": 9}, "9 ranks cannot share 8 fluid sites: use at most 8 ranks"),
+        ({"parts": 2, "block": 2}, "2 ranks cannot share 1 blocks of 2^3 sites with fluid: use at most 1 ranks"),
+        ({"parts": 0}, "a partition needs at least one part and blocks of at least one site: 0, 1"),
+        ({"parts": 2, "method": "metric"}, "partition 'metric' is unknown: use 'metis' or 'curve'"),
+        ({"parts": 2, "weights": np.ones(7)}, "partition weights have shape (7,), but there are 8 sites"),
+        ({"parts": 2, "weights": np.full(8, np.nan)}, "partition weights must be finite and not negative"),
+    ],
+)
+def test_impossible_partitions_are_refused_in_one_line(arguments, message):
+    with pytest.raises(CaseError) as raised:
+        partition(full_box((2, 2, 2)), **arguments)
+    assert str(raised.value) == message
+
+
+def test_no_sites_are_refused():
+    with pytest.raises(CaseError, match="there are no fluid sites to share among ranks"):
+        partition(SiteSet((4, 4, 4), np.zeros((0, 3), np.int32), 1.0), 1)
