@@ -1,2 +1,72 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Puts this folder on the path of the tests, for the helpers that lie in it."""
+"""Puts this folder on the path of the tests, for the helpers in it; gives `device`, and runs tests on several ranks.
+
+A test marked `ranks(1, 2, 3)` runs once on each of these numbers: it is started again under mpiexec, where every rank
+executes its body (`World.from_mpi()` is then the job), and passes if it passes on all of them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "distributed"))
+
+import launch
+
+#: Set in the ranks of a job that a marked test started.
+IN_JOB = "SEICHE_TEST_RANKS"
+
+
+def has_gpu() -> bool:
+    """Return whether CuPy is installed and finds a device."""
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    import cupy
+
+    try:
+        return int(cupy.cuda.runtime.getDeviceCount()) > 0
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give `device` its two values, and repeat a test for every number of ranks that it names."""
+    given = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "device" in metafunc.fixturenames and "device" not in given:
+        only_gpu = metafunc.definition.get_closest_marker("gpu") is not None
+        devices = ["cuda"] if only_gpu else ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+        metafunc.parametrize("device", devices, indirect=True)
+    marker = metafunc.definition.get_closest_marker("ranks")
+    if marker is not None:
+        metafunc.fixturenames.append("ranks")
+        metafunc.parametrize("ranks", marker.args)
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> str:
+    """Return "cpu" or "cuda", the latter only where there is a GPU."""
+    if request.param == "cuda" and not has_gpu():
+        pytest.skip("no GPU with CuPy")
+    return str(request.param)
+
+
+def run_node(node: str, root: str) -> None:
+    """Run one test in this process, a rank, and end it with the test's status."""
+    raise SystemExit(int(pytest.main(["-p", "no:cacheprovider", "--rootdir", root, str(Path(root) / node)])))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Start a test marked `ranks` under mpiexec, unless this is already one of its ranks."""
+    if pyfuncitem.get_closest_marker("ranks") is None or os.environ.get(IN_JOB):
+        return None
+    ranks = pyfuncitem.callspec.params["ranks"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(IN_JOB, str(ranks))
+        launch.run_ranks(ranks, run_node, pyfuncitem.nodeid, pyfuncitem.config.rootpath, timeout=120.0)
+    return True

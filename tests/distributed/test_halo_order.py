@@ -52,7 +52,7 @@ class LateClock:
         self._backend = backend
 
     def record(self) -> Any:
-        return self._backend.current.record()
+        return self._backend.now.record()
 
 
 class LateBackend(CpuBackend):
@@ -62,16 +62,19 @@ class LateBackend(CpuBackend):
 
     def __init__(self) -> None:
         super().__init__(1)
-        self.current = LateStream()
+        self.now = LateStream()
 
     def stream(self) -> Stream:
         return LateStream()
 
+    def current(self) -> Stream:
+        return self.now
+
     @contextmanager
     def use(self, stream: Stream) -> Iterator[Stream]:
-        before, self.current = self.current, stream
+        before, self.now = self.now, stream
         yield stream
-        self.current = before
+        self.now = before
 
     def clock(self) -> Any:
         return LateClock(self)
@@ -84,18 +87,18 @@ class LateBackend(CpuBackend):
 
             def bind(self, arguments: Any, begin: int, end: int) -> Callable[[], None]:
                 run = kernel.bind(arguments, begin, end)
-                return lambda: backend.current.give(run)
+                return lambda: backend.now.give(run)
 
         return Late()
 
     def copy_to_host(self, array: Any, host: Any) -> None:
-        self.current.give(lambda: host.__setitem__(..., array))
+        self.now.give(lambda: host.__setitem__(..., array))
 
     def copy_to_device(self, host: Any, array: Any) -> None:
-        self.current.give(lambda: array.__setitem__(..., host))
+        self.now.give(lambda: array.__setitem__(..., host))
 
     def download(self, array: Any) -> Any:
-        self.current.synchronize()
+        self.now.synchronize()
         return array.copy()
 
 
@@ -115,14 +118,14 @@ def late_exchanges_bring_the_values_of_their_step() -> None:
     # One exchange a step, as a solver does; the work between the steps is queued like any kernel.
     for step in range(6):
         exchange.start(arrays[0])
-        backend.current.give(lambda: double(owned[0]))
+        backend.now.give(lambda: double(owned[0]))
         exchange.finish(arrays[0])
         if step == 5:
-            backend.current.give(lambda: owned[0].__imul__(0.5))
+            backend.now.give(lambda: owned[0].__imul__(0.5))
             model.check_gathered(world.rank, backend.download(arrays[0]), "float64", 2.0**5)
 
     # Two exchanges under way, the later one with other values than the earlier.
-    backend.current.give(lambda: double(owned[1]))
+    backend.now.give(lambda: double(owned[1]))
     backend.assign(arrays[0], model.start_array(backend, "float64"))
     for _ in range(4):
         exchange.start(arrays[0])
@@ -130,9 +133,9 @@ def late_exchanges_bring_the_values_of_their_step() -> None:
         exchange.finish(arrays[0])
         exchange.finish(arrays[1])
         for k in range(2):
-            backend.current.give(lambda k=k: double(owned[k]))
+            backend.now.give(lambda k=k: double(owned[k]))
     for k in range(2):
-        backend.current.give(lambda k=k: owned[k].__imul__(0.5))
+        backend.now.give(lambda k=k: owned[k].__imul__(0.5))
         model.check_gathered(world.rank, backend.download(arrays[k]), "float64", 2.0 ** (3 + k))
     exchange.close()
 

@@ -70,7 +70,7 @@ def test_density_range_covers_amplitude_and_reference() -> None:
 
 
 def test_predicted_bytes_follow_the_scheme() -> None:
-    """Lists: 376, 340 B in FP64; 224, 188 B in FP32 (flow.md section 10, no flag byte); dense tiles: 304 B and table."""
+    """Lists: 376, 340 B in FP64; 224, 188 B in FP32 (flow.md section 10, no flag); dense tiles: 304 B and table."""
     box = changed(box_tables(), "geometry.shape.size", ["16 mm", "8 mm", "8 mm"])
     double = {row.layout: row for row in predict(setup_of(box), 1e9)}
     assert [double[name].traffic for name in ("list-ab", "list-aa")] == [376.0, 340.0]

@@ -135,8 +135,13 @@ def test_wrong_rows_are_refused_and_leave_the_series_as_it_was(tmp_path: Path, v
 
 
 def test_impossible_series_are_refused(tmp_path: Path) -> None:
-    for fields, capacity, on in [({"p": 1}, 0, "cells"), ({"p": 1}, 10**9, "cells"), ({"a/b": 1}, 1, "cells"),
-                                 ({"p": 0}, 1, "cells"), ({"p": 1}, 1, "points")]:
+    for fields, capacity, on in [
+        ({"p": 1}, 0, "cells"),
+        ({"p": 1}, 10**9, "cells"),
+        ({"a/b": 1}, 1, "cells"),
+        ({"p": 0}, 1, "cells"),
+        ({"p": 1}, 1, "points"),
+    ]:
         with pytest.raises(ValueError, match=r"need|use on"):
             FieldSeries(tmp_path / "u.vtkhdf", WORLD, VOXELS, fields, capacity, on=on)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())

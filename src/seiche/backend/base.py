@@ -125,6 +125,10 @@ class Backend(ABC):
         """Return a new stream; `with backend.use(stream)` makes it current."""
 
     @abstractmethod
+    def current(self) -> Stream:
+        """Return the stream that work goes to now."""
+
+    @abstractmethod
     def use(self, stream: Stream) -> Any:
         """Return a context in which work goes to `stream`."""
 

@@ -206,6 +206,10 @@ class CpuBackend(Backend):
         """Return the one stream."""
         return self._stream
 
+    def current(self) -> Stream:
+        """Return the one stream."""
+        return self._stream
+
     def use(self, stream: Stream) -> Any:
         """Return a context that changes nothing."""
         return nullcontext(stream)

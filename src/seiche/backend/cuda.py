@@ -53,9 +53,9 @@ class CudaKernel(Kernel):
 class CudaStream(Stream):
     """A stream that does not wait for the default one."""
 
-    def __init__(self) -> None:
-        """Create it on the current device."""
-        self.stream = _cupy().cuda.Stream(non_blocking=True)
+    def __init__(self, stream: Any = None) -> None:
+        """Create it on the current device, or stand for a CuPy stream that exists."""
+        self.stream = _cupy().cuda.Stream(non_blocking=True) if stream is None else stream
 
     def synchronize(self) -> None:
         """Wait for all its work."""
@@ -169,11 +169,16 @@ class CudaBackend(Backend):
 
     def copy_to_host(self, array: Array, host: npt.NDArray[Any]) -> None:
         """Start a copy into pinned memory."""
-        array.get(out=host, blocking=False)
+        self._copy(host.ctypes.data, self.pointer(array), host.nbytes)
 
     def copy_to_device(self, host: npt.NDArray[Any], array: Array) -> None:
         """Start a copy from pinned memory."""
-        array.set(host)
+        self._copy(self.pointer(array), host.ctypes.data, host.nbytes)
+
+    def _copy(self, target: int, source: int, size: int) -> None:
+        """Start a copy between any two addresses; the driver sees which lies where (cudaMemcpyDefault)."""
+        stream = self._cupy.cuda.get_current_stream()
+        self._cupy.cuda.runtime.memcpyAsync(target, source, size, 4, stream.ptr)
 
     def load(self, spec: KernelSpec) -> Kernel:
         """Return the kernel for this GPU."""
@@ -190,6 +195,10 @@ class CudaBackend(Backend):
     def stream(self) -> Stream:
         """Return a new stream."""
         return CudaStream()
+
+    def current(self) -> Stream:
+        """Return CuPy's current stream."""
+        return CudaStream(self._cupy.cuda.get_current_stream())
 
     @contextmanager
     def use(self, stream: Stream) -> Iterator[Stream]:

@@ -21,7 +21,7 @@ from seiche.kernels.registry import CPP_TYPE, halo_move
 
 HaloMode = Literal["gather", "scatter"]
 
-#: What a stored half means: the value is the half divided by this (see `f16` in kernels/portable.hpp).
+#: What a stored half means: the value is the half divided by this (see `f16` in kernels/storage.hpp).
 HALF_SCALE = 32768.0
 
 

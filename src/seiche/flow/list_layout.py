@@ -19,12 +19,12 @@ from seiche.flow.velocity_set import OPPOSITE, Q
 from seiche.halo.plan import build_plan
 
 #: Directions must not start a multiple of the page size apart, or they all fight for the same lines of a cache.
-_PAGE, _OFFSET = 4096, 320
+_PAGE, _OFFSET = 4096, 384
 
 
 def padded_stride(count: int, item_bytes: int) -> int:
     """Return a distance between directions that keeps them aligned to cache lines and off each other's cache sets."""
-    stride = -(-count * item_bytes // 64) * 64
+    stride = -(-count * item_bytes // 128) * 128
     return (stride + (_OFFSET - stride % _PAGE) % _PAGE) // item_bytes if count else 64
 
 

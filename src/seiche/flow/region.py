@@ -16,7 +16,7 @@ from seiche.flow.velocity_set import LINK_ROW, C
 
 @dataclass(frozen=True)
 class Region:
-    """What rank `rank` computes: its sites `owned` (n,) by global index; `owner` (n_global,) is the rank of every site."""
+    """What rank `rank` computes: `owned` (n,) are its sites by global index, `owner` (n_global,) is the rank of each."""
 
     sites: SiteSet
     owner: npt.NDArray[np.int32]
@@ -30,7 +30,7 @@ class Region:
     @cached_property
     def local(self) -> npt.NDArray[np.int64]:
         """Return for every global site its row in `owned`, -1 for sites of other ranks."""
-        table = np.full(len(self.sites), -1, np.int64)
+        table: npt.NDArray[np.int64] = np.full(len(self.sites), -1, np.int64)
         table[self.owned] = np.arange(len(self.owned))
         return table
 

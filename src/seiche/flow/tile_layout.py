@@ -22,6 +22,8 @@ from seiche.flow.velocity_set import Q
 from seiche.halo.plan import build_plan
 
 _AROUND = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+#: Row number in the table of a tile without walls.
+_NO_WALLS = (1 << 32) - 1
 _NOT_FLUID = np.uint32((1 << Q) - 1)
 
 
@@ -47,18 +49,23 @@ class TileLayout(Layout):
         rows = self._tile_rows(region.coords)
         self.item = rows * self.volume + self._lane(region.coords)
         walls, wall_rows = self._walls(region)
-        table = np.concatenate([self._neighbours, wall_rows[:, None]], axis=1).astype(np.int32)
-        self._table, self._walls_array = backend.upload(table), backend.upload(walls)
         tiles = len(self._keys)
         check_slots(tiles * Q * self.volume)
+        first_slots = self._neighbours * (Q * self.volume)
+        table = np.concatenate([first_slots, wall_rows[:, None]], axis=1).astype(np.uint32)
+        self._table, self._walls_array = backend.upload(table), backend.upload(walls)
         self.arrays = [backend.zeros(tiles * Q * self.volume, store) for _ in range(2)]
         self.plan = build_plan(world, merged(self._wanted(region)), lambda keys: self._locate(region, keys))
         self._table_bytes = int(table.nbytes + walls.nbytes)
 
     def _key(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the number of the tile of each site in the box of all tiles."""
+        """Return the number of the tile of each site in the box of all tiles, x fastest.
+
+        Tiles that share a face across x then lie close in memory and in time: a population that crosses that face is
+        one of a whole run of memory, which must still be in the cache when the run's owner reads it.
+        """
         tile = coords // self.edge
-        return np.asarray((tile[..., 0] * self._extent[1] + tile[..., 1]) * self._extent[2] + tile[..., 2])
+        return np.asarray((tile[..., 2] * self._extent[1] + tile[..., 1]) * self._extent[0] + tile[..., 0])
 
     def _lane(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         inside = coords % self.edge
@@ -71,7 +78,7 @@ class TileLayout(Layout):
         owned = np.unique(self._key(region.coords))
         every, first = np.unique(self._key(region.sites.coords.astype(np.int64)), return_index=True)
         tile_owner = region.owner[first]
-        place = np.stack(np.unravel_index(owned, self._extent), axis=1)
+        place = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
         found = np.empty((len(owned), 27), np.int64)
         for column, step in enumerate(_AROUND):
             around = place + step
@@ -81,7 +88,7 @@ class TileLayout(Layout):
                     around[:, axis] %= self._extent[axis]
                 inside &= (around[:, axis] >= 0) & (around[:, axis] < self._extent[axis])
             around[~inside] = 0
-            key = np.ravel_multi_index(tuple(around.T), self._extent)
+            key = np.ravel_multi_index(tuple(around.T[::-1]), self._extent[::-1])
             index = np.minimum(np.searchsorted(every, key), len(every) - 1)
             found[:, column] = np.where(inside & (every[index] == key), index, -1)
         foreign = (found >= 0) & (tile_owner[found] != region.rank)
@@ -104,7 +111,7 @@ class TileLayout(Layout):
         return np.asarray(self._sorted[np.searchsorted(self._keys, keys, sorter=self._sorted)])
 
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Return the link masks (rows, B^3) of the tiles with walls, and the row of each owned tile or -1."""
+        """Return the link masks (rows, B^3) of the tiles with walls, and the row of each owned tile or _NO_WALLS."""
         tiles = self.items // self.volume
         masks = np.full(self.items, _NOT_FLUID, np.uint32)
         masks[self.item] = 0
@@ -113,7 +120,7 @@ class TileLayout(Layout):
             masks[self.item[leaves]] |= np.uint32(1 << q)
         mask = masks.reshape(tiles, self.volume)
         has_walls = mask.any(axis=1)
-        rows = np.where(has_walls, np.cumsum(has_walls) - 1, -1)
+        rows = np.where(has_walls, np.cumsum(has_walls) - 1, _NO_WALLS)
         return np.ascontiguousarray(mask[has_walls]) if has_walls.any() else np.zeros((1, self.volume), np.uint32), rows
 
     def _wanted(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:

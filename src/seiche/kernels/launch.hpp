@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The loops: one for the CPU, one for the GPU. A kernel is a functor whose operator()(i) handles item i.
 #pragma once
-#include "portable.hpp"
+#include "storage.hpp"
 
 namespace seiche {
 
 #if defined(__CUDACC__)
 
+/// Functors that name a `Staging<threads>` have the threads of a block bring into shared memory what they all need.
+template <class Functor>
+concept Staged = requires { typename Functor::template Staging<32>; };
+
 /// GPU: one thread an item; the functor travels by value as the kernel's first argument.
 template <class Functor, int Threads>
 __global__ void __launch_bounds__(Threads) for_each(const Functor functor, Index begin, Index end) {
-  const Index i = begin + blockIdx.x * static_cast<Index>(Threads) + threadIdx.x;
-  if (i < end) functor(i);
+  const Index first = begin + blockIdx.x * static_cast<Index>(Threads), i = first + threadIdx.x;
+  if constexpr (Staged<Functor>) {
+    __shared__ typename Functor::template Staging<Threads> staging;
+    functor.stage(staging, first, end, static_cast<int>(threadIdx.x));
+    __syncthreads();
+    if (i < end) functor(i, static_cast<int>(threadIdx.x), staging);
+  } else {
+    if (i < end) functor(i);
+  }
 }
 
 #else
@@ -20,14 +31,21 @@ __global__ void __launch_bounds__(Threads) for_each(const Functor functor, Index
 template <class Functor>
 concept Batched = requires { Functor::lanes; };
 
+inline constexpr Index few_items = 1024;
+
 /// CPU: threads share the range in equal parts, each a vector loop; items must not depend on each other.
 template <class Functor>
-SEICHE_FLATTEN void for_each(const void* arguments, Index begin, Index end, int threads) {
+void for_each(const void* arguments, Index begin, Index end, int threads) {
   const Functor functor = *static_cast<const Functor*>(arguments);
+  if (end - begin < few_items) threads = 1;  // waking threads would take longer than the work
   if constexpr (Batched<Functor>) {
     constexpr Index lanes = Functor::lanes;
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (Index i = begin; i < end; i += lanes) functor(i, static_cast<int>(end - i < lanes ? end - i : lanes));
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static) nowait
+      for (Index i = begin; i < end; i += lanes) functor(i, static_cast<int>(end - i < lanes ? end - i : lanes));
+      stream_fence();
+    }
   } else {
 #pragma omp parallel for simd schedule(static) num_threads(threads)
     for (Index i = begin; i < end; ++i) functor(i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// log2, exp2 and pow from additions, multiplications and shifts only: they vectorise, and every device computes the
-/// same bits. Relative error below 4e-16 (double) and 3e-7 (float) for 1e-30 < x < 1e30, tested against the C library.
+/// same bits. Relative error of log2 and exp2 below 4e-16 (double) and 3e-7 (float) for 1e-30 < x < 1e30; of x^y below
+/// (1 + |y log2 x|) 2.3e-16 and 1.2e-7, the rounding of y log2 x being carried up. Tested against long double.
 #pragma once
 #include "portable.hpp"
 

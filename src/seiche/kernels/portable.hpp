@@ -4,13 +4,13 @@
 
 #if defined(__CUDACC__)
 #define SEICHE_FN __device__ __forceinline__
-#define SEICHE_FLATTEN
+#define SEICHE_INLINED
 /// Leave this item alone; on the CPU all lanes of a vector go on instead, so the work must then be harmless.
 #define SEICHE_SKIP_IF(condition) \
   if (condition) return
 #else
 #define SEICHE_FN inline __attribute__((always_inline))
-#define SEICHE_FLATTEN __attribute__((flatten))
+#define SEICHE_INLINED __attribute__((always_inline))
 #define SEICHE_SKIP_IF(condition)
 #endif
 
@@ -23,12 +23,6 @@ using u16 = unsigned short;
 using i32 = int;
 using u32 = unsigned int;
 using u64 = unsigned long long;
-
-/// IEEE binary16 of scaled values: what is stored is 2^15 x, so that |x| < 2 and the resolution at rest is 2^-39.
-struct f16 {
-  u16 bits;
-};
-inline constexpr float f16_scale = 32768.0f;
 
 #if defined(__CUDACC__)
 SEICHE_FN float half_to_float(u16 h) {
@@ -73,6 +67,29 @@ SEICHE_FN u16 float_to_half(float value) {
   const u32 finite = x < 0x38800000u ? small : normal;
   return static_cast<u16>((x >= 0x47800000u ? huge : finite) | (bits >> 16 & 0x8000u));
 }
+/// Copies bytes (a multiple of 16) past the caches where the processor can; `stream_fence` makes them visible.
+#if defined(__SSE2__)
+SEICHE_FN bool can_stream(const void* to) {
+  return (reinterpret_cast<unsigned long>(to) & 15u) == 0;
+}
+SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
+  using Pair = double __attribute__((vector_size(16), may_alias));
+  for (int k = 0; k < bytes / 16; ++k) {
+    __builtin_ia32_movntpd(static_cast<double*>(to) + 2 * k, static_cast<const Pair*>(from)[k]);
+  }
+}
+SEICHE_FN void stream_fence() {
+  __builtin_ia32_sfence();
+}
+#else
+SEICHE_FN bool can_stream(const void*) {
+  return false;
+}
+SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
+  __builtin_memcpy(to, from, bytes);
+}
+SEICHE_FN void stream_fence() {}
+#endif
 SEICHE_FN double square_root(double x) {
   return __builtin_sqrt(x);
 }
@@ -80,34 +97,5 @@ SEICHE_FN float square_root(float x) {
   return __builtin_sqrtf(x);
 }
 #endif
-
-/// What storage `Store` keeps of a value, and back: plain conversion, or scaled halves.
-template <class Real>
-SEICHE_FN Real decode(double x) {
-  return static_cast<Real>(x);
-}
-template <class Real>
-SEICHE_FN Real decode(float x) {
-  return static_cast<Real>(x);
-}
-template <class Real>
-SEICHE_FN Real decode(f16 x) {
-  return static_cast<Real>(half_to_float(x.bits) * (1.0f / f16_scale));
-}
-SEICHE_FN void encode(double& slot, double x) {
-  slot = x;
-}
-SEICHE_FN void encode(float& slot, double x) {
-  slot = static_cast<float>(x);
-}
-SEICHE_FN void encode(f16& slot, double x) {
-  slot.bits = float_to_half(static_cast<float>(x) * f16_scale);
-}
-SEICHE_FN void encode(float& slot, float x) {
-  slot = x;
-}
-SEICHE_FN void encode(f16& slot, float x) {
-  slot.bits = float_to_half(x * f16_scale);
-}
 
 }  // namespace seiche

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -120,7 +121,10 @@ def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
 
 
 def commit() -> str:
-    """Return the commit of the working tree, with "-dirty" if it differs, or "unknown" outside a repository."""
+    """Return the commit of the working tree, with "-dirty" if it differs.
+
+    Outside a repository SEICHE_COMMIT names it; without that it is "unknown".
+    """
     try:
         run = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
@@ -131,7 +135,7 @@ def commit() -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
-        return "unknown"
+        return os.environ.get("SEICHE_COMMIT", "unknown")
     return run.stdout.strip()
 
 

@@ -68,6 +68,7 @@ class HostTransport(Transport):
         """Wait until the slot's earlier messages have left, and stand ready for the new ones."""
         at = self._slots[slot]
         self._wait(at.sends, "sending")
+        at.stream.synchronize()  # the slot's last message has left the pinned buffer that MPI now fills again
         self._mpi.Prequest.Startall(at.receives)
 
     def send(self, slot: int) -> None:
@@ -92,9 +93,7 @@ class HostTransport(Transport):
         if self.backend.asynchronous:
             with self.backend.use(at.stream):
                 self.backend.copy_to_device(at.host_in, at.device_in)
-            # The host waits here rather than the current stream: it had to wait for MPI in any case, and the copy runs
-            # beside the kernels that the caller has launched.
-            at.stream.synchronize()
+            self.backend.current().wait(at.stream.record())
 
     def _wait(self, requests: list[Any], doing: str) -> None:
         try:

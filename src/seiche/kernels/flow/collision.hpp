@@ -22,7 +22,7 @@ struct Trt {
     constexpr Real w0 = static_cast<Real>(Lattice::weight(0));
     f[0] -= rates.even * (f[0] - w0 * rest);
     if constexpr (Force::present) f[0] -= keep_even * w0 * work;
-    each<0, (Lattice::Q - 1) / 2>([&]<int pair>() {
+    each<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
       constexpr int a = 2 * pair + 1, b = 2 * pair + 2;
       constexpr Real w = static_cast<Real>(Lattice::weight(a));
       const Real cu = along<Lattice, a>(m.ux, m.uy, m.uz);

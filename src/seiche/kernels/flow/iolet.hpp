@@ -27,7 +27,7 @@ SEICHE_FN Moments<typename Layout::Real> moments_after(const Layout& layout, con
                                                        typename Layout::Real (&f)[Layout::Lattice::Q],
                                                        const Force& force) {
   using Real = typename Layout::Real;
-  each<0, Layout::Lattice::Q>([&]<int q>() { f[q] = decode<Real>(layout.template leaving<q>(site)); });
+  each<0, Layout::Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(layout.template leaving<q>(site)); });
   Moments<Real> m = moments<typename Layout::Lattice>(f, force);
   if constexpr (Force::present) {
     m.ux -= force.x() / m.rho;
@@ -59,7 +59,7 @@ struct NashPressure {
     const Real rest = excess - rho * (Real(1.5) * un * un);
     Real inflow = Real(0);
     const u32 links = at.links[k];
-    each<1, L::Q>([&]<int q>() {
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if (links >> q & 1u) {
         const Real cu = -along<L, q>(nx, ny, nz) * un;
         const Real back = static_cast<Real>(L::weight(q)) * (rest + rho * (Real(3) * cu + Real(4.5) * cu * cu));
@@ -93,7 +93,7 @@ struct LaddVelocity {
     const Real* weight = weights + static_cast<Index>(first_link[k]) * modes;
     Real inflow = Real(0);
     const u32 links = at.links[k];
-    each<1, L::Q>([&]<int q>() {
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if (links >> q & 1u) {
         Real push = Real(0);
         for (i32 mode = 0; mode < modes; ++mode) push += weight[mode] * values[mode];

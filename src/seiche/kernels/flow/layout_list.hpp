@@ -4,27 +4,9 @@
 /// A layout says where the populations that arrive at site i are read (`load`), where the ones that leave it are put
 /// (`store`), and which slot holds the one that left along q (`leaving`).
 #pragma once
-#include "lattice.hpp"
+#include "lanes.hpp"
 
 namespace seiche {
-
-/// Moves of `count` lanes between a buffer and storage, for the batches of the CPU.
-template <int lanes, class S, class Real>
-SEICHE_FN void copy_lanes(int count, const S* from, Real* to) {
-  for_lanes<lanes>(count, [&](int k) { to[k] = decode<Real>(from[k]); });
-}
-template <int lanes, class S, class Real>
-SEICHE_FN void put_lanes(int count, const Real* from, S* to) {
-  for_lanes<lanes>(count, [&](int k) { encode(to[k], from[k]); });
-}
-template <int lanes, class S, class Real>
-SEICHE_FN void gather_lanes(int count, const S* from, const u32* slots, Real* to) {
-  for_lanes<lanes>(count, [&](int k) { to[k] = decode<Real>(from[slots[k]]); });
-}
-template <int lanes, class S, class Real>
-SEICHE_FN void scatter_lanes(int count, const Real* from, S* to, const u32* slots) {
-  for_lanes<lanes>(count, [&](int k) { encode(to[slots[k]], from[k]); });
-}
 
 /// Two copies: arriving populations are pulled from f_in, leaving ones written to the site's own slots of f_out.
 /// adjacency[q - 1][i]: slot of (x - c_q, q), or of (x, -q) if that site is not fluid. Bytes: 38 s + 72 a site.
@@ -42,10 +24,10 @@ struct ListAB {
   static SEICHE_FN bool solid(Site) { return false; }
   SEICHE_FN void load(Site i, Real (&f)[L::Q]) const {
     f[0] = decode<Real>(f_in[i]);
-    each<1, L::Q>([&]<int q>() { f[q] = decode<Real>(f_in[adjacency[(q - 1) * stride + i]]); });
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(f_in[adjacency[(q - 1) * stride + i]]); });
   }
   SEICHE_FN void store(Site i, const Real (&f)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() { encode(f_out[q * stride + i], f[q]); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f_out[q * stride + i], f[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(Site i) const {
@@ -54,11 +36,12 @@ struct ListAB {
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, int count, Real (&f)[L::Q][lanes]) const {
     copy_lanes<lanes>(count, f_in + i, f[0]);
-    each<1, L::Q>([&]<int q>() { gather_lanes<lanes>(count, f_in, adjacency + (q - 1) * stride + i, f[q]); });
+    each<1, L::Q>([&]<int q>()
+                      SEICHE_INLINED { gather_lanes<lanes>(count, f_in, adjacency + (q - 1) * stride + i, f[q]); });
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, int count, const Real (&f)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() { put_lanes<lanes>(count, f[q], f_out + q * stride + i); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(count, f[q], f_out + q * stride + i); });
   }
 };
 
@@ -75,10 +58,10 @@ struct ListAAEven {
   SEICHE_FN Site site(Index i) const { return i; }
   static SEICHE_FN bool solid(Site) { return false; }
   SEICHE_FN void load(Site i, Real (&g)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() { g[q] = decode<Real>(f[q * stride + i]); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[q * stride + i]); });
   }
   SEICHE_FN void store(Site i, const Real (&g)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() { encode(f[opposite(q) * stride + i], g[q]); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[opposite(q) * stride + i], g[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(Site i) const {
@@ -86,11 +69,11 @@ struct ListAAEven {
   }
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, int count, Real (&g)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() { copy_lanes<lanes>(count, f + q * stride + i, g[q]); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { copy_lanes<lanes>(count, f + q * stride + i, g[q]); });
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, int count, const Real (&g)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() { put_lanes<lanes>(count, g[q], f + opposite(q) * stride + i); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { keep_lanes<lanes>(count, g[q], f + opposite(q) * stride + i); });
   }
 };
 
@@ -111,17 +94,17 @@ struct ListAAOdd {
   SEICHE_FN Site site(Index i) const {
     Site s;
     s.i = i;
-    each<1, L::Q>([&]<int q>() { s.slot[q] = adjacency[(q - 1) * stride + i]; });
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED { s.slot[q] = adjacency[(q - 1) * stride + i]; });
     return s;
   }
   static SEICHE_FN bool solid(const Site&) { return false; }
   SEICHE_FN void load(const Site& s, Real (&g)[L::Q]) const {
     g[0] = decode<Real>(f[s.i]);
-    each<1, L::Q>([&]<int q>() { g[q] = decode<Real>(f[s.slot[q]]); });
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[s.slot[q]]); });
   }
   SEICHE_FN void store(const Site& s, const Real (&g)[L::Q]) const {
     encode(f[s.i], g[0]);
-    each<1, L::Q>([&]<int q>() { encode(f[s.slot[opposite(q)]], g[q]); });
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[s.slot[opposite(q)]], g[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(const Site& s) const {
@@ -134,12 +117,15 @@ struct ListAAOdd {
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, int count, Real (&g)[L::Q][lanes]) const {
     copy_lanes<lanes>(count, f + i, g[0]);
-    each<1, L::Q>([&]<int q>() { gather_lanes<lanes>(count, f, adjacency + (q - 1) * stride + i, g[q]); });
+    each<1, L::Q>([&]<int q>()
+                      SEICHE_INLINED { gather_lanes<lanes>(count, f, adjacency + (q - 1) * stride + i, g[q]); });
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, int count, const Real (&g)[L::Q][lanes]) const {
-    put_lanes<lanes>(count, g[0], f + i);
-    each<1, L::Q>([&]<int q>() { scatter_lanes<lanes>(count, g[opposite(q)], f, adjacency + (q - 1) * stride + i); });
+    keep_lanes<lanes>(count, g[0], f + i);
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+      scatter_lanes<lanes>(count, g[opposite(q)], f, adjacency + (q - 1) * stride + i);
+    });
   }
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Tile layout: blocks of B^3 sites, the populations of a tile contiguous, slot = (tile Q + q) B^3 + lane, two copies.
-/// table[tile][28]: the 27 tiles around (x fastest; -1 where there is none) and the tile's row in `walls`, -1 for a
-/// tile whose sites are all fluid with no wall link. walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 =
-/// not fluid. Bytes: 38 s + 112/B^3 a site, 4 more in tiles with walls.
+/// table[tile][28]: the first slots of the 27 tiles around (x fastest; the own one where there is none) and the tile's
+/// row in `walls`, or `no_walls` for a tile whose sites are all fluid and whose links all meet fluid.
+/// walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid.
+/// Bytes: 38 s + 112/B^3 a site, 4 more in tiles with walls.
 #pragma once
-#include "lattice.hpp"
+#include "lanes.hpp"
 
 namespace seiche {
 
@@ -14,30 +15,50 @@ struct Tiles {
   using Real = R;
   const S* f_in;
   S* f_out;
-  const i32* table;
+  const u32* table;
   const u32* walls;
   static constexpr int V = B * B * B, row = 28;
   static constexpr int bytes = 2 * L::Q * sizeof(S);
-  static constexpr u32 not_fluid = 1u, all_links = (1u << L::Q) - 1u;
+  static constexpr u32 not_fluid = 1u, no_walls = 0xffffffffu;
 
   struct Site {
-    Index tile;
+    u32 own;  ///< slot of population 0
     int lane;
+    const u32* around;  ///< the tile's row of the table
     u32 wall;
   };
-  SEICHE_FN Site site(Index i) const {
-    const Index tile = i / V;
+  SEICHE_FN Site site(Index i, const u32* around) const {
     const int lane = static_cast<int>(i % V);
-    const i32 wall_row = table[tile * row + 27];
-    return {tile, lane, wall_row < 0 ? 0u : walls[static_cast<Index>(wall_row) * V + lane]};
+    const u32 wall_row = around[27];
+    return {around[13] + lane, lane, around,
+            wall_row == no_walls ? 0u : walls[static_cast<Index>(wall_row) * V + lane]};
   }
+  SEICHE_FN Site site(Index i) const { return site(i, table + i / V * row); }
+
+  /// The rows of the table that a block of threads needs.
+  template <int threads>
+  struct Staging {
+    static constexpr int tiles = threads > V ? threads / V : 1;
+    u32 rows[tiles * row];
+  };
+  template <int threads>
+  SEICHE_FN void stage(Staging<threads>& staging, Index first, Index end, int thread) const {
+    static_assert(threads % V == 0 || V % threads == 0, "a block of threads is whole tiles, or a whole part of one");
+    const Index begin = first / V * row, limit = end / V * row;
+    for (int k = thread; k < Staging<threads>::tiles * row; k += threads) {
+      if (begin + k < limit) staging.rows[k] = table[begin + k];
+    }
+  }
+  template <int threads>
+  SEICHE_FN Site site(Index i, int thread, const Staging<threads>& staging) const {
+    return site(i, staging.rows + thread / V * row);
+  }
+
   static SEICHE_FN bool solid(const Site& s) { return (s.wall & not_fluid) != 0; }
 
-  static SEICHE_FN Index slot(Index tile, int q, int lane) { return (tile * L::Q + q) * V + lane; }
-
-  /// Where the population that arrives along q was left: the upwind site's slot, or the own opposite one at a wall.
+  /// Population 0 of the site from which arrives what moves along q.
   template <int q>
-  SEICHE_FN Index upwind(const Site& s) const {
+  SEICHE_FN u32 upwind(const Site& s) const {
     constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
     const int x = s.lane % B - X, y = s.lane / B % B - Y, z = s.lane / (B * B) - Z;
     int around = 13;
@@ -47,57 +68,77 @@ struct Tiles {
     if constexpr (Y < 0) around += 3 * (y >= B);
     if constexpr (Z > 0) around -= 9 * (z < 0);
     if constexpr (Z < 0) around += 9 * (z >= B);
-    const int lane = (x & (B - 1)) + B * ((y & (B - 1)) + B * (z & (B - 1)));
-    const bool wall = (s.wall >> opposite(q)) & 1u;
-    return wall ? slot(s.tile, opposite(q), s.lane) : slot(table[s.tile * row + around], q, lane);
+    return s.around[around] + ((x & (B - 1)) + B * ((y & (B - 1)) + B * (z & (B - 1))));
   }
   SEICHE_FN void load(const Site& s, Real (&f)[L::Q]) const {
-    f[0] = decode<Real>(f_in[slot(s.tile, 0, s.lane)]);
-    each<1, L::Q>([&]<int q>() { f[q] = decode<Real>(f_in[upwind<q>(s)]); });
+    f[0] = decode<Real>(f_in[s.own]);
+    if (s.wall == 0) {
+      each<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>((f_in + upwind<q>(s))[q * V]); });
+    } else {  // what left through a wall comes back from the own slot
+      each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+        const bool wall = (s.wall >> opposite(q)) & 1u;
+        f[q] = decode<Real>(f_in[wall ? s.own + opposite(q) * V : upwind<q>(s) + q * V]);
+      });
+    }
   }
   SEICHE_FN void store(const Site& s, const Real (&f)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() { encode(f_out[slot(s.tile, q, s.lane)], f[q]); });
+    S* to = f_out + s.own;
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(to[q * V], f[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(const Site& s) const {
-    return f_out[slot(s.tile, q, s.lane)];
+    return (f_out + s.own)[q * V];
   }
 
-  /// The rows of B sites of a batch, one direction: a run of one tile, and at one end a site of the tile beside it.
-  template <int q, int lanes>
-  SEICHE_FN void load_rows(Index tile, int first, Real (&f)[lanes]) const {
-    constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
-    for (int r = 0; r < lanes / B; ++r) {
-      const int y = (first / B + r) % B - Y, z = (first / B + r) / B - Z;
-      const int around = 13 + 3 * ((y >= B) - (y < 0)) + 9 * ((z >= B) - (z < 0));
-      const int lane = B * ((y & (B - 1)) + B * (z & (B - 1)));
-      const i32* tiles = table + tile * row + around;
-      const S* here = f_in + slot(tiles[0], q, lane);
-      Real* to = f + r * B;
-      for (int x = (X > 0); x < B - (X < 0); ++x) to[x] = decode<Real>(here[x - X]);
-      if constexpr (X > 0) to[0] = decode<Real>(f_in[slot(tiles[-1], q, lane + B - 1)]);
-      if constexpr (X < 0) to[B - 1] = decode<Real>(f_in[slot(tiles[1], q, lane)]);
+  /// `rows` rows of B sites of one layer, from rows that begin at `from` in the tile beside along y and z: one run of
+  /// memory, shifted by X; the site at the end of each row that it gets wrong comes from the tile beside along x.
+  template <int q, int rows>
+  static SEICHE_FN void load_rows(const S* f_in, const u32* tiles, int from, Real* to) {
+    constexpr int X = L::cx(q);
+    const S* here = f_in + tiles[0] + q * V + from;
+    for (int k = 0; k < rows * B; ++k) to[k] = decode<Real>(here[k - X]);
+    if constexpr (X != 0) {
+      constexpr int end = X > 0 ? 0 : B - 1;
+      const S* beside = f_in + tiles[-X] + q * V + from + (B - 1 - end);
+      for (int r = 0; r < rows; ++r) to[r * B + end] = decode<Real>(beside[r * B]);
+    }
+  }
+  /// One layer of B^2 sites, at height z of a tile.
+  template <int q>
+  SEICHE_FN void load_layer(const u32* around, int z, Real* to) const {
+    constexpr int Y = L::cy(q), Z = L::cz(q);
+    const int below = z - Z, from = B * B * (below & (B - 1));
+    const u32* tiles = around + 13 + 9 * ((below >= B) - (below < 0));
+    if constexpr (Y == 0) {
+      load_rows<q, B>(f_in, tiles, from, to);
+    } else if constexpr (Y > 0) {
+      load_rows<q, 1>(f_in, tiles - 3, from + B * (B - 1), to);
+      load_rows<q, B - 1>(f_in, tiles, from, to + B);
+    } else {
+      load_rows<q, B - 1>(f_in, tiles, from + B, to);
+      load_rows<q, 1>(f_in, tiles + 3, from, to + B * (B - 1));
     }
   }
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, int, Real (&f)[L::Q][lanes]) const {
     const Index tile = i / V;
     const int first = static_cast<int>(i % V);
-    each<0, L::Q>([&]<int q>() { load_rows<q>(tile, first, f[q]); });
-    const i32 wall_row = table[tile * row + 27];
-    if (wall_row < 0) return;
+    const u32* around = table + tile * row;
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+      for (int k = 0; k < lanes; k += B * B) load_layer<q>(around, (first + k) / (B * B), f[q] + k);
+    });
+    const u32 wall_row = around[27];
+    if (wall_row == no_walls) return;
     const u32* wall = walls + static_cast<Index>(wall_row) * V + first;
-    each<1, L::Q>([&]<int q>() {
-      const S* own = f_in + slot(tile, opposite(q), first);
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+      const S* own = f_in + around[13] + opposite(q) * V + first;
       for (int k = 0; k < lanes; ++k) f[q][k] = wall[k] >> opposite(q) & 1u ? decode<Real>(own[k]) : f[q][k];
     });
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, int, const Real (&f)[L::Q][lanes]) const {
-    S* to = f_out + slot(i / V, 0, static_cast<int>(i % V));
-    each<0, L::Q>([&]<int q>() {
-      for (int k = 0; k < lanes; ++k) encode(to[q * V + k], f[q][k]);
-    });
+    S* to = f_out + table[i / V * row + 13] + i % V;
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(lanes, f[q], to + q * V); });
   }
 };
 

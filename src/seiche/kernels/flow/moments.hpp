@@ -35,7 +35,7 @@ struct Moments {
 template <class Lattice, class Real, class Force>
 SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force) {
   Real excess = f[0], jx = Real(0), jy = Real(0), jz = Real(0);
-  each<1, Lattice::Q>([&]<int q>() {
+  each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
     excess += f[q];
     add<Lattice::cx(q)>(jx, f[q]);
     add<Lattice::cy(q)>(jy, f[q]);
@@ -60,7 +60,7 @@ struct Symmetric {
 template <class Lattice, class Real, class Force>
 SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Moments<Real>& m, const Force& force) {
   Symmetric<Real> p{};
-  each<1, Lattice::Q>([&]<int q>() {
+  each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
     constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);
     add<X * X>(p.xx, f[q]);
     add<Y * Y>(p.yy, f[q]);

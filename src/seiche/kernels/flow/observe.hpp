@@ -48,7 +48,7 @@ struct Observe {
                              factor * p.xz,
                              factor * p.yz,
                              shear_rate(p, omega, m.rho)};
-    each<0, 11>([&]<int c>() { out[c * stride + k] = column[c]; });
+    each<0, 11>([&]<int c>() SEICHE_INLINED { out[c * stride + k] = column[c]; });
   }
 };
 

@@ -21,9 +21,20 @@ struct StreamCollide {
     const auto rates = relaxation.template operator()<Lattice>(i, f, m, force);
     Collision::template collide<Lattice>(f, m, rates, force);
   }
-  SEICHE_FN void operator()(Index i) const {
+  SEICHE_FN void operator()(Index i) const { run(i, layout.site(i)); }
+  /// On the GPU, layouts with a table bring their part of it into shared memory first.
+  template <int threads, class From = Layout>
+  using Staging = typename From::template Staging<threads>;
+  template <class Rows>
+  SEICHE_FN void stage(Rows& staging, Index first, Index end, int thread) const {
+    layout.stage(staging, first, end, thread);
+  }
+  template <class Rows>
+  SEICHE_FN void operator()(Index i, int thread, const Rows& staging) const {
+    run(i, layout.site(i, thread, staging));
+  }
+  SEICHE_FN void run(Index i, const typename Layout::Site& site) const {
     using Lattice = typename Layout::Lattice;
-    const auto site = layout.site(i);
     SEICHE_SKIP_IF(Layout::solid(site));
     typename Layout::Real f[Lattice::Q];
     layout.load(site, f);
@@ -37,11 +48,11 @@ struct StreamCollide {
     using Real = typename Layout::Real;
     alignas(64) Real batch[Lattice::Q][lanes];
     layout.load_lanes(first, count, batch);
-    for_lanes<lanes>(count, [&](int k) {
+    for_lanes<lanes>(count, [&](int k) SEICHE_INLINED {
       Real f[Lattice::Q];
-      each<0, Lattice::Q>([&]<int q>() { f[q] = batch[q][k]; });
+      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = batch[q][k]; });
       update(first + k, f);
-      each<0, Lattice::Q>([&]<int q>() { batch[q][k] = f[q]; });
+      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { batch[q][k] = f[q]; });
     });
     layout.store_lanes(first, count, batch);
   }

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche validate flow`: run the checks of the flow solver, print pass or fail for each, store and draw them."""
+
+from __future__ import annotations
+
+import json as json_format
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import seiche
+from seiche.backend import open_backend
+from seiche.io.files import replacing
+from seiche.report.validation import conservation, decay, equality, openings, steady
+from seiche.report.validation.check import Check, Setting
+
+#: Every family of checks, in the order in which they run.
+FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
+    conservation.rheology,
+    conservation.momentum,
+    conservation.iolet_balance,
+    conservation.mass,
+    equality.geometry_files,
+    equality.layouts_and_restart,
+    equality.ranks,
+    equality.devices,
+    decay.shear_wave,
+    decay.taylor_green,
+    steady.plane_channel,
+    steady.square_duct,
+    steady.reynolds_only,
+    steady.blood_channel,
+    steady.round_pipe,
+    openings.pressure_tube,
+    openings.parabolic_tube,
+    openings.pulsating_tube,
+)
+
+
+def main(*, device: str = "cpu", quick: bool = False, json: Path | None = None, plots: Path | None = None) -> int:
+    """Run all checks and return 0 if every one passed, else 1.
+
+    Args:
+        device: where the solver runs.
+        quick: smaller sizes.
+        json: file to store the results in.
+        plots: folder to draw comparisons in.
+
+    Raises:
+        BackendUnavailable: the device is not there.
+        OSError: a result cannot be written.
+    """
+    begin = time.perf_counter()
+    described = open_backend(device).describe()
+    for folder in (plots, json.parent if json is not None else None):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    checks = run_checks(Setting(device, quick))
+    seconds = time.perf_counter() - begin
+    Console(highlight=False).print(results_table(checks, f"seiche {seiche.__version__} on {described}"))
+    if json is not None:
+        store(json, checks, device=described, quick=quick, seconds=seconds)
+    if plots is not None:
+        for check in checks:
+            if check.plot is not None:
+                check.plot(plots / picture_name(check.name))
+    failed = [check for check in checks if not check.passed]
+    verdict = "all passed" if not failed else f"{len(failed)} did not pass"
+    print(f"seiche: {len(checks)} checks in {seconds:.0f} s: {verdict}")
+    return 1 if failed else 0
+
+
+def run_checks(setting: Setting) -> list[Check]:
+    """Run every family, saying on a terminal which one is at work."""
+    console = Console(stderr=True, highlight=False)
+    checks: list[Check] = []
+    with console.status("") as status:
+        for number, family in enumerate(FAMILIES, start=1):
+            status.update(f"{number} of {len(FAMILIES)}: {family.__name__.replace('_', ' ')}")
+            checks += family(setting)
+    return checks
+
+
+def results_table(checks: Sequence[Check], title: str) -> Table:
+    """Return the checks as a table for the terminal."""
+    from rich import box
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    table.add_column("check", overflow="fold")
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("bound", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for check in checks:
+        bound = {"below": "<= ", "above": ">= ", "recorded": ""}[check.sense]
+        bound += "" if check.sense == "recorded" else f"{check.bound:g}"
+        word = "recorded" if check.passed and check.sense == "recorded" else "pass" if check.passed else "FAIL"
+        table.add_row(check.name, f"{check.value:.3g} {check.unit}".rstrip(), bound, word)
+    return table
+
+
+def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
+    """Write the results and what is known of the run as JSON; `path` keeps what it had until that is complete."""
+    results = [
+        {
+            "name": check.name,
+            "value": check.value,
+            "bound": None if check.sense == "recorded" else check.bound,
+            "sense": check.sense,
+            "unit": check.unit,
+            "reference": check.reference,
+            "passed": check.passed,
+        }
+        for check in checks
+    ]
+    document = {
+        "version": seiche.__version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **run,
+        "passed": all(check.passed for check in checks),
+        "checks": results,
+    }
+    with replacing(path) as part:
+        Path(part).write_text(json_format.dumps(document, indent=2) + "\n")
+
+
+def picture_name(name: str) -> str:
+    """Return the file name of a check's picture."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".png"

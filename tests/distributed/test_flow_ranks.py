@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The flow is the same, to the last bit, on any number of ranks, in any layout, and across a restart."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flow_cases import BLOOD, FIELDS, WATER, blood_in_a_tilted_tube, iolet_model, tilted_tube
+from launch import run_ranks
+
+from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
+from seiche.flow import FlowModel, Solver
+from seiche.flow.choice import LAYOUT_NAMES
+from seiche.io.checkpoint import read_checkpoint, write_checkpoint
+
+STEPS = 40
+
+
+def alone(sites: SiteSet, model: FlowModel, steps: int) -> Solver:
+    solver = Solver(sites, model, threads=1)
+    solver.run(steps)
+    return solver
+
+
+def assert_same(solver: Solver, reference: Solver) -> None:
+    """Compare the rows that this rank owns with those of a run that one process did alone."""
+    mine = solver.owned
+    for name, values in reference.state().items():
+        np.testing.assert_array_equal(solver.state()[name], values[mine], err_msg=name)
+    fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
+    for name in FIELDS:
+        np.testing.assert_array_equal(fields[name], expected[name][mine], err_msg=name)
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_ranks_equal_one_rank_in_every_layout():
+    world = World.from_mpi()
+    sites, model = blood_in_a_tilted_tube()
+    assert world.size == int(os.environ["SEICHE_TEST_RANKS"])
+    for steps in (STEPS, STEPS + 1):
+        reference = alone(sites, model, steps)
+        for layout in LAYOUT_NAMES:
+            solver = Solver(sites, model, layout=layout, world=world, threads=1)
+            solver.run(steps)
+            assert_same(solver, reference)
+            assert solver.monitor().mach == reference.monitor().mach
+            np.testing.assert_allclose(solver.iolet_flow(), reference.iolet_flow(), rtol=1e-12)
+            np.testing.assert_allclose(solver.monitor().mass, reference.monitor().mass, rtol=1e-14)
+            solver.close()
+
+
+@pytest.mark.ranks(2, 3)
+def test_partition_along_a_curve_equals_one_rank():
+    world = World.from_mpi()
+    sites, model = blood_in_a_tilted_tube()
+    reference = alone(sites, model, STEPS + 1)
+    for layout in ("list-aa", "tiles-4"):
+        solver = Solver(sites, model, layout=layout, world=world, partition="curve", threads=1)
+        solver.run(STEPS + 1)
+        assert_same(solver, reference)
+        solver.close()
+
+
+def half_way(path: str, layout: str) -> None:
+    """Leave a checkpoint after an odd number of steps."""
+    world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
+    solver = Solver(sites, model, layout=layout, world=world, threads=1)
+    solver.run(STEPS // 2 + 1)
+    write_checkpoint(
+        path,
+        world,
+        time_step=solver.time_step,
+        owned=solver.owned,
+        arrays=solver.state(),
+        n_sites=len(sites),
+        attributes={},
+    )
+    solver.close()
+
+
+def go_on(path: str, layout: str) -> None:
+    """Go on from the checkpoint and compare with a run that never stopped."""
+    world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
+    solver = Solver(sites, model, layout=layout, world=world, threads=1)
+    checkpoint = read_checkpoint(path, world, solver.owned)
+    assert checkpoint.time_step == STEPS // 2 + 1
+    solver.load_state(checkpoint.arrays, checkpoint.time_step)
+    solver.run(STEPS - checkpoint.time_step)
+    assert_same(solver, alone(sites, model, STEPS))
+    print(f"rank {world.rank} of {world.size} agrees")
+    solver.close()
+
+
+@pytest.mark.parametrize(
+    ("writers", "readers", "before", "after"),
+    [(1, 3, "list-aa", "tiles-4"), (3, 2, "tiles-8", "list-aa"), (2, 1, "list-ab", "list-aa")],
+)
+def test_checkpoint_on_other_ranks_and_layout_goes_on_as_if_never_stopped(
+    tmp_path: Path, writers: int, readers: int, before: str, after: str
+):
+    path = tmp_path / "half-way.checkpoint"
+    run_ranks(writers, half_way, path, before)
+    assert run_ranks(readers, go_on, path, after).count("agrees") == readers
+
+
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(layout: str):
+    sites, model = blood_in_a_tilted_tube()
+    for steps in (STEPS // 2, STEPS // 2 + 1):
+        stopped = Solver(sites, model, layout=layout, threads=1)
+        stopped.run(steps)
+        resumed = Solver(sites, model, layout=layout, threads=1)
+        resumed.load_state(stopped.state(), stopped.time_step)
+        resumed.run(STEPS - steps)
+        assert_same(resumed, alone(sites, model, STEPS))
+
+
+def test_threads_do_not_change_a_bit():
+    sites, model = blood_in_a_tilted_tube()
+    reference = alone(sites, model, 9)
+    for layout in ("list-aa", "tiles-4"):
+        solver = Solver(sites, model, layout=layout, threads=2)
+        solver.run(9)
+        assert_same(solver, reference)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+def test_gpu_equals_cpu(device: str, layout: str, rheology: object):
+    sites, model = tilted_tube(), iolet_model(rheology)
+    for steps in (STEPS, 3 * STEPS + 1):
+        solver = Solver(sites, model, layout=layout, device=device)
+        solver.run(steps)
+        assert_same(solver, alone(sites, model, steps))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a solver refuses, each in one line; and what it says when a run blows up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seiche.domain import shapes
+from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
+from seiche.domain.world import World
+from seiche.errors import BackendUnavailable, CaseError, UnstableError
+from seiche.flow import (
+    CarreauYasuda,
+    FlowModel,
+    Newtonian,
+    Precision,
+    PressureIolet,
+    Solver,
+    Trt,
+    VelocityIolet,
+)
+
+BOX = shapes.box((4, 5, 6))
+TUBE = shapes.tube(2.3, 4.0, 1.0)
+WATER = Newtonian(0.1)
+PRESSURES = (PressureIolet(), PressureIolet())
+
+
+def two_iolets_at_one_site() -> tuple[SiteSet, list[int]]:
+    """Return a tube, a link of whose first inlet site goes to the outlet, and the place of that site."""
+    numbers = TUBE.link_iolet.copy()
+    row = int(np.flatnonzero((numbers == 0).any(axis=1))[0])
+    along_x = int(np.flatnonzero((LINK_VECTORS == (-1, 0, 0)).all(axis=1))[0])
+    numbers[row, along_x] = 1
+    return replace(TUBE, link_iolet=numbers), TUBE.coords[TUBE.boundary[row]].tolist()
+
+
+def without_radius() -> SiteSet:
+    inlet, outlet = TUBE.iolets
+    return replace(TUBE, iolets=(IoletPlane(inlet.name, inlet.role, inlet.center, inlet.normal), outlet))
+
+
+@pytest.mark.parametrize(
+    ("sites", "model", "options", "message"),
+    [
+        (SiteSet((2, 2, 2), np.zeros((0, 3), np.int32), 1.0), FlowModel(WATER), {}, "the geometry has no fluid site"),
+        (
+            shapes.box((1, 1, 2)),
+            FlowModel(WATER),
+            {"world": World(0, 3, 0, 3)},
+            "3 ranks are more than the 2 fluid sites",
+        ),
+        (
+            BOX,
+            FlowModel(WATER),
+            {"precision": Precision("float32", "float64")},
+            "storage float64 is wider than compute float32",
+        ),
+        (
+            BOX,
+            FlowModel(Newtonian(0.0)),
+            {},
+            "viscosity 0.0 (lattice units) is not positive: tau would be <= 1/2",
+        ),
+        (
+            BOX,
+            FlowModel(Newtonian(float("nan"))),
+            {},
+            "viscosity nan (lattice units) is not positive: tau would be <= 1/2",
+        ),
+        (
+            BOX,
+            FlowModel(CarreauYasuda(0.3, -0.1, 1.0, 0.64, 0.2)),
+            {},
+            "viscosity -0.1 (lattice units) is not positive: tau would be <= 1/2",
+        ),
+        (BOX, FlowModel(WATER, Trt(0.0)), {}, "TRT magic parameter 0.0 is not positive"),
+        (
+            BOX,
+            FlowModel(WATER),
+            {"layout": "list"},
+            "layout 'list' is not one of auto, list-ab, list-aa, tiles-4, tiles-8",
+        ),
+        (
+            BOX,
+            FlowModel(WATER),
+            {"layout": "tiles-4"},
+            "layout tiles-4: the periodic extent of 5 sites along y is not a multiple of 4;"
+            " choose another layout or size",
+        ),
+        (TUBE, FlowModel(WATER), {}, "0 iolet conditions for 2 iolets of the geometry"),
+        (
+            without_radius(),
+            FlowModel(WATER, iolets=(VelocityIolet(0.01), PressureIolet())),
+            {},
+            "iolet 'inlet': a velocity profile needs a radius",
+        ),
+    ],
+)
+def test_impossible_model_is_one_line(sites: SiteSet, model: FlowModel, options: dict[str, Any], message: str):
+    with pytest.raises(CaseError) as caught:
+        Solver(sites, model, **options)
+    assert str(caught.value) == message
+
+
+def test_site_between_two_iolets_is_named():
+    sites, place = two_iolets_at_one_site()
+    with pytest.raises(CaseError) as caught:
+        Solver(sites, FlowModel(WATER, iolets=PRESSURES), threads=1)
+    assert str(caught.value) == f"the site at {place} touches two iolets, 'inlet' and 'outlet': move them apart"
+
+
+def test_unknown_device_is_named():
+    with pytest.raises(BackendUnavailable, match=r"^device 'gpu' is unknown: use 'cpu', 'cuda' or 'cuda:K'$"):
+        Solver(BOX, FlowModel(WATER), device="gpu")
+
+
+@pytest.mark.parametrize(
+    ("rheology", "state", "message"),
+    [
+        (WATER, {}, "state 'populations': expected an array of shape (120, 19), found nothing"),
+        (
+            WATER,
+            {"populations": np.zeros((119, 19))},
+            "state 'populations': expected an array of shape (120, 19), found (119, 19)",
+        ),
+        (
+            CarreauYasuda(0.3, 0.1, 1.0, 0.64, 0.2),
+            {"populations": np.zeros((120, 19))},
+            "state 'relaxation': expected an array of shape (120,), found nothing",
+        ),
+    ],
+)
+def test_state_that_does_not_fit_is_refused(rheology: Any, state: dict[str, Any], message: str):
+    solver = Solver(BOX, FlowModel(rheology), threads=1)
+    with pytest.raises(CaseError) as caught:
+        solver.load_state(state, 3)
+    assert str(caught.value) == message
+    assert solver.time_step == 0
+
+
+def test_unknown_field_names_those_there_are():
+    with pytest.raises(KeyError, match=r"no field .*vorticity.*density"):
+        Solver(BOX, FlowModel(WATER), threads=1).fields(["vorticity"])
+
+
+@pytest.mark.parametrize("layout", ["list-ab", "list-aa", "tiles-4", "tiles-8"])
+def test_a_run_that_blows_up_is_stopped_with_place_rank_and_step(layout: str):
+    model = FlowModel(Newtonian(1e-4), iolets=(PressureIolet(1.5), PressureIolet()), body_force=(0.5, 0.3, 0.0))
+    solver = Solver(TUBE, model, layout=layout, threads=1)
+    solver.run(300)
+    with np.errstate(all="ignore"), pytest.raises(UnstableError) as caught:
+        solver.monitor()
+    text = str(caught.value)
+    assert text.startswith("populations are not finite at site [")
+    assert text.endswith("], rank 0, step 300")
+    place = [int(word) for word in text[text.index("[") + 1 : text.index("]")].split(",")]
+    assert TUBE.find(np.array(place)) >= 0

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The documentation: links resolve, cited equations exist, signatures are those of the code, marked blocks run.
+
+A comment before a fenced block says what a test does with it: `<!-- runnable -->` runs Python as a script and the
+lines of a shell block that call `seiche`; `<!-- runnable: a => b; c => d -->` replaces text first, to make it quick;
+`<!-- file: NAME -->` only writes the block to a file for the blocks that follow on the same page.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seiche.cli import main
+from seiche.errors import FormatError
+from seiche.kernels import registry
+from seiche.report import performance_page
+from seiche.report.bench_flow import Row, document
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "src" / "seiche" / "kernels"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+THEORY = ROOT / "docs" / "theory" / "flow.md"
+BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def blocks(page: Path) -> list[tuple[str, str, str, str]]:
+    """Return (mark, argument, language, text) of every marked block."""
+    return [(m[1], m[2] or "", m[3], m[4]) for m in BLOCK.finditer(page.read_text())]
+
+
+def one_block(page: str, mark: str) -> str:
+    (text,) = [text for kind, _, _, text in blocks(ROOT / page) if kind == mark]
+    return text
+
+
+def quick(text: str, replacements: str) -> str:
+    """Apply `a => b; c => d`, each of which must find its text."""
+    for change in replacements.split("; ") if replacements else ():
+        before, _, after = change.partition(" => ")
+        assert before in text, f"{before!r} is not in the block"
+        text = text.replace(before, after)
+    return text
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), f"{name}: {target}"
+        assert found.is_relative_to(ROOT)
+        if anchor:
+            assert anchor in anchors(found), f"{name}: {target}"
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    folder = ROOT / "docs"
+    listed = re.findall(r"^[\w./-]+$", (folder / "index.md").read_text(), re.MULTILINE)
+    decisions = {f"decisions/{page.stem}" for page in (folder / "decisions").glob("0*.md")}
+    there = {str(page.relative_to(folder).with_suffix("")) for page in folder.rglob("*.md")} - {"index"}
+    assert there - decisions == set(listed) - {"---"}
+    index = (folder / "decisions" / "index.md").read_text()
+    assert all(f"({Path(name).name}.md)" in index for name in decisions)
+
+
+def cited(text: str) -> set[int]:
+    """Return the equation numbers in "eq. 3", "eqs. 8 and 12" or "eqs. 7 to 10" of comments."""
+    flat = re.sub(r"\s*\n\s*(///|#)?\s*", " ", text)
+    numbers: set[int] = set()
+    for first, word, last in re.findall(r"\beqs?\. (\d+)(?:( to |, | and )(\d+))?", flat):
+        end = int(last) if last else int(first)
+        numbers |= set(range(int(first), end + 1)) if word == " to " else {int(first), end}
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("(eq. 3)", {3}), ("eqs. 8 and\n/// 12).", {8, 12}), ("eqs. 7 to 9", {7, 8, 9}), ("seq. 4", set())],
+)
+def test_citations_are_understood(text: str, numbers: set[int]) -> None:
+    assert cited(text) == numbers
+
+
+def test_cited_equations_exist() -> None:
+    equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", THEORY.read_text())]
+    assert equations == list(range(1, 18))
+    sources = [*KERNELS.rglob("*.hpp"), *(ROOT / "src" / "seiche" / "flow").glob("*.py")]
+    for path in sources:
+        assert cited(path.read_text()) <= set(equations), path
+    headers = set().union(*(cited(path.read_text()) for path in KERNELS.rglob("*.hpp")))
+    assert headers >= set(range(1, 17))
+
+
+def test_cited_sections_exist() -> None:
+    sections = set(re.findall(r"^## (\d+)\. ", THEORY.read_text(), re.MULTILINE))
+    for path in [*KERNELS.rglob("*.hpp"), *(ROOT / "src" / "seiche" / "flow").glob("*.py")]:
+        assert set(re.findall(r"theory/flow, section (\d+)", path.read_text())) <= sections, path
+
+
+def test_the_stages_of_the_theory_are_those_of_the_solver() -> None:
+    solver = (ROOT / "src" / "seiche" / "flow" / "solver.py").read_text()
+    section = THEORY.read_text().partition("## 4. One step")[2].partition("## 5.")[0]
+    stages = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+    assert len(stages) == 7
+    overview = (ROOT / "ARCHITECTURE.md").read_text()
+    assert all(f'"{stage}"' in solver and stage in overview for stage in stages)
+
+
+API = re.findall(r"^### `([\w.]+)\((.*)\)`$", (ROOT / "docs" / "reference" / "api.md").read_text(), re.MULTILINE)
+
+
+def named(path: str) -> Any:
+    """Return what a dotted name means: a module's member, or a member of a class in it."""
+    parts = path.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        try:
+            value: Any = import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            value = getattr(value, part)
+        return value
+    raise AssertionError(path)
+
+
+@pytest.mark.parametrize(("name", "arguments"), API, ids=[name for name, _ in API])
+def test_signatures_of_the_reference_are_those_of_the_code(name: str, arguments: str) -> None:
+    parameters = [p for p in inspect.signature(named(name)).parameters.values() if p.name != "self"]
+    shown: list[str] = []
+    for parameter in parameters:
+        star = parameter.kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in shown)
+        shown += ["*"] if star else []
+        shown.append(("*" if parameter.kind is parameter.VAR_POSITIONAL else "") + parameter.name)
+    assert arguments == ", ".join(shown)
+
+
+def test_the_reference_names_all_of_the_public_solver() -> None:
+    import seiche.flow
+
+    names = {name for name, _ in API}
+    assert {f"seiche.flow.{name}" for name in seiche.flow.__all__} <= names
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    for name in ("errors.SeicheError", "domain.sites.SiteSet", "domain.world.World"):
+        kind = named(f"seiche.{name}")
+        assert kind.__name__ in page
+        if dataclasses.is_dataclass(kind):
+            assert all(f"`{field.name}`" in page or field.name in page for field in dataclasses.fields(kind))
+    import seiche.errors
+
+    errors = [k for k, v in vars(seiche.errors).items() if inspect.isclass(v) and issubclass(v, Exception)]
+    assert all(f"`{name}`" in page for name in errors)
+
+
+RUNNABLE = [str(page.relative_to(ROOT)) for page in PAGES if any(kind == "runnable" for kind, *_ in blocks(page))]
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_marked_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # tests share their cores: threads would wait for each other
+    for mark, argument, language, text in blocks(ROOT / name):
+        if mark == "file":
+            (tmp_path / argument).write_text(text)
+        elif mark == "runnable" and language == "python":
+            run_script(quick(text, argument), tmp_path)
+        elif mark == "runnable":
+            calls = [line for line in quick(text, argument).splitlines() if "seiche " in line]
+            assert calls
+            for line in calls:
+                words = shlex.split(line)
+                assert main(words[words.index("seiche") + 1 :]) == 0, line
+
+
+def run_script(text: str, folder: Path) -> None:
+    """Run a script in `folder` with the package that this process uses."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    run = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_first_example_is_short() -> None:
+    (text,) = [text for _, _, language, text in blocks(ROOT / "README.md") if language == "python"]
+    assert len([line for line in text.splitlines() if line]) <= 12
+
+
+def test_the_kernel_of_the_how_to_compiles_and_fits_its_registration(tmp_path: Path) -> None:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++")
+    from seiche.backend.cache import source_of
+
+    page = "docs/howto/add-a-kernel.md"
+    scope = dict(vars(registry))
+    exec(one_block(page, "registry"), scope)
+    folder = tmp_path / "kernels"
+    shutil.copytree(KERNELS, folder)
+    (folder / "flow" / "kinetic_energy.hpp").write_text(one_block(page, "kernel"))
+    specs = [scope["kinetic_energy"](layout, "float32", "float16", "uniform") for layout in registry.LAYOUTS]
+    text = "".join(source_of(spec) for spec in specs)
+    text += "".join(f"template void for_each<{spec.type}>(const void*, Index, Index, int);\n" for spec in specs)
+    flags = [
+        "-std=c++20",
+        "-Wall",
+        "-Werror",
+        "-Wno-unknown-pragmas",
+        "-O0",
+        "-c",
+        f"-I{folder}",
+        "-o",
+        os.devnull,
+        "-xc++",
+        "-",
+    ]
+    text = text.replace("template void for_each", "template void seiche::for_each")
+    run = subprocess.run([compiler, *flags], input=text, capture_output=True, text=True, timeout=100, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_commands_of_make_and_options_of_seiche_exist() -> None:
+    targets = set(re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    options = (ROOT / "src" / "seiche" / "cli.py").read_text()
+    for page in PAGES:
+        text = page.read_text()
+        assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)) <= targets, page
+        for line in re.findall(r"^(?:mpiexec .*|srun )?seiche .*$", text, re.MULTILINE):
+            for option in re.findall(r" --([a-z-]+)", line):
+                assert f"--{option}" in options or f"{option.replace('-', '_')}:" in options, line
+
+
+def test_extras_of_the_readme_are_those_of_the_project() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    section = (ROOT / "README.md").read_text().partition("## Extras")[2].partition("## More")[0]
+    shown = {
+        name for line in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)
+    }
+    assert shown == set(extras)
+
+
+def test_the_citation_has_the_keys_and_the_version_of_the_project() -> None:
+    lines = (ROOT / "CITATION.cff").read_text().splitlines()
+    keys = dict(line.split(": ", 1) for line in lines if re.match(r"[a-z-]+: ", line))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert keys["cff-version"] == "1.2.0"
+    assert {"message", "title"} <= set(keys)
+    assert "  - name: The Seiche developers" in lines
+    assert (keys["version"], keys["license"]) == (project["version"], project["license"])
+    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_performance_page_and_readme_are_made_from_the_stored_results() -> None:
+    results = performance_page.read_results(ROOT / "benchmarks" / "results")
+    hint = "run python -m seiche.report.performance_page"
+    assert (ROOT / "docs" / "performance" / "index.md").read_text() == performance_page.page(results), hint
+    readme = (ROOT / "README.md").read_text()
+    assert performance_page.with_table(readme, performance_page.readme_table(results)) == readme, hint
+
+
+def a_row(layout: str, mlups: float) -> Row:
+    return Row("tube", layout, "float32", "float32", "newtonian", 1_040_000, 1, 640, mlups, 189.0, 9.45, 0.7, 10)
+
+
+def test_the_table_of_the_readme_has_the_fastest_layout(tmp_path: Path) -> None:
+    stored = document([a_row("list-aa", 50.0), a_row("tiles-4", 60.0)], "a processor", 13.5e9)
+    (tmp_path / "one.json").write_text(json.dumps(stored))
+    (tmp_path / "two.json").write_text(json.dumps({"benchmark": "other"}))
+    (result,) = performance_page.read_results(tmp_path)
+    assert [asdict(row) for row in result.rows] == stored["rows"]
+    table = performance_page.readme_table([result])
+    assert table.count("\n") == 3
+    assert "| a processor | tube | tiles-4 | float32 / float32 | 1,040,000 | 60 | 9.4 | 70% |" in table
+    page = performance_page.page([result])
+    assert "| tube | list-aa | float32 / float32 | newtonian | 1,040,000 | 1 | 50.0 | 189.0 | 9.4 | 70% |" in page
+    assert "copy 13.5 GB/s" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("{", "not JSON"), ('{"benchmark": "flow", "rows": [{}]}', "not a flow benchmark: 'case'")],
+)
+def test_a_broken_result_is_named(text: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(FormatError, match=rf"bad\.json.*{re.escape(reason)}"):
+        performance_page.read_results(tmp_path)
