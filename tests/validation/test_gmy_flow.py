@@ -22,10 +22,10 @@ MMHG = 133.3223874
 pytestmark = pytest.mark.skipif(not GEOMETRY.is_dir(), reason="the shared geometry files are not here")
 
 
-def number(root: ElementTree.Element, path: str) -> float:
+def number(root: ElementTree.Element, path: str, component: int = 0) -> float:
     element = root.find(path)
     assert element is not None
-    return float(element.attrib["value"])
+    return float(element.attrib["value"].strip("()").split(",")[component])
 
 
 def wall_radius(sites: SiteSet) -> float:
@@ -37,8 +37,9 @@ def wall_radius(sites: SiteSet) -> float:
 
 
 def test_large_cylinder_carries_the_flow_of_poiseuille():
-    """The error of 7 sites a radius: staircase -5 %, ends of the tube (Nash) +7 %; the sum stays below 6 %.
+    """With 7 sites a radius the cubes make the tube 2.6 % too wide; each end (Nash) makes it 0.7 of 34 sites shorter.
 
+    Against the gradient at half length only the first counts (bound 4 %), against the imposed pressures both (9 %).
     Units: HemeLB's defaults, 1000 kg/m^3 and 4 mPa s.
     """
     root = ElementTree.parse(GEOMETRY / "large_cylinder.xml").getroot()
@@ -47,19 +48,20 @@ def test_large_cylinder_carries_the_flow_of_poiseuille():
     drop = number(root, "inlets/inlet/condition/mean") - number(root, "outlets/outlet/condition/mean")
     excess = drop * MMHG * step**2 / (1000 * spacing**2) / CS2
     sites = read_gmy(GEOMETRY / "large_cylinder.gmy", spacing=spacing)
-    radius, length = wall_radius(sites), np.ptp(sites.coords[:, 2]) + 1
+    radius, layers = wall_radius(sites), np.ptp(sites.coords[:, 2]) + 1
+    length = abs(number(root, "outlets/outlet/position", 2) - number(root, "inlets/inlet/position", 2)) / spacing
     model = FlowModel(Newtonian(viscosity), iolets=(PressureIolet(1 + excess), PressureIolet(1.0)))
     solver = Solver(sites, model, threads=1)
-    solver.run(2500)
-    flow = solver.iolet_flow()
-    poiseuille = np.pi * radius**4 / (8 * viscosity) * CS2 * excess / length
-    assert flow[0] == pytest.approx(poiseuille, rel=0.06)
-    assert flow[0] == pytest.approx(-flow[1], rel=1e-6)
-    # The wall carries what the pressure pushes with: -dp/dz times half the radius.
-    fields = solver.fields(["density", "wall_shear_stress"])
+    solver.run(1500)
+    flow, fields = solver.iolet_flow(), solver.fields(["density", "wall_shear_stress"])
     z = sites.coords[:, 2] - sites.coords[:, 2].min()
-    middle = (z > length // 4) & (z < length - length // 4)
+    middle = (z > layers // 4) & (z < layers - layers // 4)
     gradient = -CS2 * np.polyfit(z[middle], fields["density"][middle], 1)[0]
+    conductance = np.pi * radius**4 / (8 * viscosity)
+    assert flow[0] == pytest.approx(conductance * gradient, rel=0.04)
+    assert flow[0] == pytest.approx(conductance * CS2 * excess / length, rel=0.09)
+    assert flow[0] == pytest.approx(-flow[1], rel=1e-6)
+    # The wall carries what the pressure pushes with, half the radius times -dp/dz; wall sites lie inside of the wall.
     wall = sites.boundary[np.any(outward_normals(sites) != 0, axis=1)]
     wall = wall[middle[wall]]
     stress = np.abs(fields["wall_shear_stress"][wall, 2]).mean()

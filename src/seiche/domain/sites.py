@@ -30,7 +30,7 @@ class LinkKind(IntEnum):
 class IoletPlane:
     """A flat opening of the vessel: where fluid enters or leaves.
 
-    `center` is in metres, `normal` a unit vector that points **into** the fluid, `radius` in metres (None: not bounded).
+    `center` is in metres, `normal` a unit vector that points **into** the fluid, `radius` in metres (None: no bound).
     """
 
     name: str

@@ -16,7 +16,7 @@ from seiche.flow.velocity_set import LINK_ROW, C
 
 @dataclass(frozen=True)
 class Region:
-    """What rank `rank` computes: `owned` (n,) are its sites by global index, `owner` (n_global,) is the rank of each."""
+    """What rank `rank` computes: `owned` (n,) are its sites by global index, `owner` (n_global,) every site's rank."""
 
     sites: SiteSet
     owner: npt.NDArray[np.int32]

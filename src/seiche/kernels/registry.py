@@ -87,7 +87,10 @@ def stream_collide(layout: str, real: Real, store: Store, relaxation: str, force
     force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
     return KernelSpec(
-        f"StreamCollide<{layout_cpp},Trt,{relaxation_cpp},{force_cpp}>", "flow/stream_collide.hpp", members, threads=128
+        f"StreamCollide<{layout_cpp},Trt,{relaxation_cpp},{force_cpp}>",
+        "flow/stream_collide.hpp",
+        members,
+        threads=256 if layout.startswith("list") else 128,
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json as json_format
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -109,8 +110,8 @@ def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
     results = [
         {
             "name": check.name,
-            "value": check.value,
-            "bound": None if check.sense == "recorded" else check.bound,
+            "value": float(check.value) if math.isfinite(check.value) else None,
+            "bound": None if check.sense == "recorded" else float(check.bound),
             "sense": check.sense,
             "unit": check.unit,
             "reference": check.reference,

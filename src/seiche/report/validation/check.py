@@ -46,7 +46,7 @@ class Check:
             return False
         if self.sense == "recorded":
             return True
-        return self.value >= self.bound if self.sense == "above" else self.value <= self.bound
+        return bool(self.value >= self.bound if self.sense == "above" else self.value <= self.bound)
 
 
 @dataclass(frozen=True)

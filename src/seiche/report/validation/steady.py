@@ -47,9 +47,10 @@ def plane_channel(setting: Setting) -> list[Check]:
             else:
                 slip = 0.5 * _FORCE / viscosity * (4 / 3 * (tau - 0.5) ** 2 - 0.25)
                 slip_error = max(slip_error, relative_error(u, parabola + slip))
+    line = np.linspace(0.0, height, 200)
     plot = partial(
         profile_figure,
-        exact=(z, 4 * z * (height - z) / height**2),
+        exact=(line, 4 * line * (height - line) / height**2),
         measured=measured,
         x_label="distance from the wall (sites)",
         y_label="velocity over its greatest",
@@ -129,7 +130,7 @@ def round_pipe(setting: Setting) -> list[Check]:
     order = observed_order(radii, profile)
     return [
         Check("pipe, bounce-back: order of the velocity", order, 0.9, "above", reference=reference, plot=plot),
-        Check("pipe, bounce-back: order of the flow rate", observed_order(radii, flow), 0.9, "above"),
+        Check("pipe, bounce-back: order of the flow rate", observed_order(radii, flow), sense="recorded"),
         Check(f"pipe, radius {radii[-1]:g}: error of the velocity", profile[-1], 0.03, reference=reference),
     ]
 
@@ -166,7 +167,7 @@ def carreau_yasuda_profile(fluid: CarreauYasuda, force: float, height: float, z:
     from scipy.optimize import brentq
 
     def shear(stress: float) -> float:
-        top = stress / fluid.viscosity_infinity + 1e-30
+        top = 1.01 * stress / fluid.viscosity_infinity + 1e-30
         return float(brentq(lambda g: fluid.viscosity(g) * g - stress, 0.0, top, xtol=1e-20, rtol=1e-14))
 
     fine = np.linspace(0.0, 0.5 * height, 4001)
@@ -178,7 +179,7 @@ def carreau_yasuda_profile(fluid: CarreauYasuda, force: float, height: float, z:
 def blood_channel(setting: Setting) -> list[Check]:
     """Human blood between plates at shear rates where its viscosity falls by a factor of ten."""
     heights = (8, 16) if setting.quick else (8, 16, 32, 64)
-    errors, z, u, exact = [], np.zeros(0), np.zeros(0), np.zeros(0)
+    errors, viscosity_error = [], 0.0
     for height in heights:
         # Diffusive scaling: the same flow on every lattice; lambda times the shear rate at the wall is about 90.
         scale = 16 / height
@@ -190,9 +191,13 @@ def blood_channel(setting: Setting) -> list[Check]:
         z, u = positions(sites)[:, 2], velocity(solver)
         exact = carreau_yasuda_profile(fluid, force, float(height), z)
         errors.append(relative_error(u, exact))
+        fields = solver.fields(["shear_rate", "viscosity"])
+        formula = np.array([fluid.viscosity(float(rate)) for rate in fields["shear_rate"]])
+        viscosity_error = max(viscosity_error, float(np.abs(fields["viscosity"] / formula - 1).max()))
+    line = np.linspace(0.0, heights[-1], 200)
     plot = partial(
         profile_figure,
-        exact=(z, exact),
+        exact=(line, carreau_yasuda_profile(fluid, force, float(heights[-1]), line)),
         measured={f"{heights[-1]} sites": (z, u)},
         x_label="distance from the wall (sites)",
         y_label="velocity (sites/step)",
@@ -206,5 +211,6 @@ def blood_channel(setting: Setting) -> list[Check]:
             reference=_CARREAU + "; quadrature",
             plot=plot,
         ),
+        Check("blood between plates: viscosity for the local shear rate", viscosity_error, 1e-9, reference=_CARREAU),
         Check("blood between plates: order", observed_order(heights, errors), 1.6, "above", reference=_CARREAU),
     ]

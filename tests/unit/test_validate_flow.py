@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `seiche validate flow` does with its checks: exit status, table, JSON, pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seiche.cli import main
+from seiche.report import validate_flow
+from seiche.report.validation import decay
+from seiche.report.validation.check import Check, Setting
+
+
+def families(*checks: Check):
+    def family(setting: Setting) -> list[Check]:
+        assert setting == Setting("cpu", True)
+        return list(checks)
+
+    return (family,)
+
+
+GOOD = Check("error of the parabola", np.float64(1e-13), 1e-12, reference="doi:10.1000/182")
+ORDER = Check("order", 1.9, 1.8, "above")
+NOTE = Check("drift in FP16", 0.3, sense="recorded", unit="sites")
+BAD = Check("order of another", 1.7, 1.8, "above")
+LOST = Check("diverged", float("nan"), 1.0)
+
+
+def test_a_check_passes_on_its_side_of_the_bound():
+    assert [check.passed for check in (GOOD, ORDER, NOTE, BAD, LOST)] == [True, True, True, False, False]
+    assert not Check("recorded but lost", float("inf"), sense="recorded").passed
+
+
+def test_all_passed_is_status_zero_and_everything_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(validate_flow, "FAMILIES", families(GOOD, ORDER, NOTE))
+    target = tmp_path / "new folder" / "results.json"
+    assert main(["validate", "flow", "--quick", "--json", str(target)]) == 0
+    out = capsys.readouterr().out
+    assert "error of the parabola" in out
+    assert "3 checks in 0 s: all passed" in out
+    stored = json.loads(target.read_text())
+    assert stored["passed"] is True
+    assert stored["quick"] is True
+    assert [check["bound"] for check in stored["checks"]] == [1e-12, 1.8, None]
+    assert stored["checks"][0]["reference"] == "doi:10.1000/182"
+
+
+def test_one_failure_is_status_one_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(validate_flow, "FAMILIES", families(GOOD, BAD, LOST))
+    target = tmp_path / "results.json"
+    assert main(["validate", "flow", "--quick", "--json", str(target)]) == 1
+    out = capsys.readouterr().out
+    assert "2 did not pass" in out
+    assert out.count("FAIL") == 2
+    stored = json.loads(target.read_text())
+    assert stored["passed"] is False
+    assert stored["checks"][2]["value"] is None
+
+
+def test_pictures_are_drawn_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(validate_flow, "FAMILIES", (decay.taylor_green,))
+    assert main(["validate", "flow", "--quick", "--plots", str(tmp_path / "plots")]) == 0
+    (picture,) = (tmp_path / "plots").iterdir()
+    assert picture.name == "taylor-green-vortices-order-of-convergence.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_unknown_device_is_one_line(capsys: pytest.CaptureFixture[str]):
+    assert main(["validate", "flow", "--device", "abacus"]) == 2
+    assert "device 'abacus' is unknown" in capsys.readouterr().err
