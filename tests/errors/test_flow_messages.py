@@ -58,7 +58,8 @@ def without_radius() -> SiteSet:
             BOX,
             FlowModel(WATER),
             {"precision": Precision("float32", "float64")},
-            "storage float64 is wider than compute float32",
+            "precision float32/float64 (compute/storage) is not one of float64/float64, float64/float32, float64/float16, "
+            "float32/float32, float32/float16",
         ),
         (
             BOX,

@@ -153,10 +153,10 @@ def test_every_half_is_read_as_its_value(device: str, real: str):
     sites, out = backend.upload(np.arange(65536)), backend.zeros(11 * 65536, real)
     run_in_place(
         backend,
-        registry.observe("list-aa-even", real, "float16", "constant", "none"),
+        registry.observe("list-aa-even", real, "float16", "constant"),
         f,
         relaxation={"even": 1.0, "odd": 1.0},
-        force={},
+        force={"g": (0.0, 0.0, 0.0)},
         sites=sites,
         out=out,
         stride=65536,

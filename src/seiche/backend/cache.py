@@ -7,12 +7,12 @@ import hashlib
 import os
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from seiche.backend.base import argument_dtype
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
+from seiche.native.make_table import headers_hash
 
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
 _OPTIONS = ("--std=c++20", "--fmad=false", "--extra-device-vectorization", "--device-as-default-execution-space")
@@ -33,16 +33,6 @@ def cache_folder() -> Path:
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "seiche"
     )
     return Path(base)
-
-
-@cache
-def headers_hash() -> str:
-    """Return a hash of every kernel header, so that an edited header is compiled again."""
-    digest = hashlib.sha256()
-    for path in sorted(KERNELS.rglob("*.hpp")):
-        digest.update(path.relative_to(KERNELS).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def source_of(spec: KernelSpec) -> str:
@@ -104,7 +94,9 @@ def nvrtc_version() -> str:
 
 def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str]:
     """Return the file of the kernel's cubin and its symbol, compiling it unless the cache has it."""
-    key = "\n".join((headers_hash(), source_of(spec), str(spec.threads), architecture, nvrtc_version(), *_OPTIONS))
+    key = "\n".join(
+        (headers_hash(KERNELS), source_of(spec), str(spec.threads), architecture, nvrtc_version(), *_OPTIONS)
+    )
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")
     if not (cubin.exists() and symbol.exists()):

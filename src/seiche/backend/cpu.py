@@ -19,6 +19,7 @@ import numpy.typing as npt
 from seiche.backend.base import Array, Backend, Graph, Kernel, Stream
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
+from seiche.native.make_table import headers_hash
 
 _NATIVE = Path(__file__).resolve().parent.parent / "native"
 
@@ -58,7 +59,14 @@ def _library() -> ctypes.CDLL:
     for level, needed in _LEVELS.items():
         path = _NATIVE / f"seiche_{level}.so"
         if path.exists() and (level == forced if forced else needed <= features):
+            # Threads that wait for work give the core away soon: it may belong to somebody else.
+            os.environ.setdefault("GOMP_SPINCOUNT", "20000")
             library = ctypes.CDLL(str(path))
+            library.seiche_headers_hash.restype = ctypes.c_char_p
+            if library.seiche_headers_hash().decode() != headers_hash(_NATIVE.parent / "kernels"):
+                raise BackendUnavailable(
+                    f"{path} was built from other kernel headers: install Seiche again (pip install .)"
+                )
             library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_Row)
             library.seiche_launch.argtypes = [
                 ctypes.POINTER(_Row),

@@ -29,7 +29,7 @@ class Observation:
         backend: Backend,
         layout: Layout,
         region: Region,
-        spec: tuple[Any, str, str, str],
+        spec: tuple[Any, str, str],
         arguments: dict[str, Any],
     ) -> None:
         """Prepare for sites of `region`.
@@ -38,7 +38,7 @@ class Observation:
             backend: the device.
             layout: where the populations are.
             region: the rank's sites.
-            spec: (compute precision, storage, relaxation, force) of the kernels.
+            spec: (compute precision, storage, relaxation) of the kernels.
             arguments: members `relaxation` and `force` of the kernel's arguments.
         """
         self._backend, self._layout, self._region, self._arguments, self._spec = (
@@ -56,8 +56,8 @@ class Observation:
 
     def _chunks(self, phase: int) -> Iterator[tuple[int, int, Array]]:
         """Yield (begin, end, columns) with columns[c * stride + k] for k < end - begin."""
-        real, store, relaxation, force = self._spec
-        kernel = self._backend.load(observe(self._layout.kernel_name(phase), real, store, relaxation, force))  # type: ignore[arg-type]
+        real, store, relaxation = self._spec
+        kernel = self._backend.load(observe(self._layout.kernel_name(phase), real, store, relaxation))  # type: ignore[arg-type]
         for begin in range(0, self._count, self._stride):
             end = min(begin + self._stride, self._count)
             arguments = self._backend.pack(

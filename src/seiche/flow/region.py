@@ -51,8 +51,8 @@ class Region:
 
     def cut_sites(self, q: int) -> npt.NDArray[np.int64]:
         """Return the rows in `owned` of the sites whose link along c_q (q = 1 ... 18) is cut by a wall or iolet."""
-        cut = self.sites.link_kind[self.boundary_rows, LINK_ROW[q - 1]] != 0
-        return self.boundary_sites[cut]
+        cut: npt.NDArray[np.bool_] = self.sites.link_kind[self.boundary_rows, LINK_ROW[q - 1]] != 0
+        return np.asarray(self.boundary_sites[cut])
 
     def neighbour(self, q: int) -> npt.NDArray[np.int32]:
         """Return the global site at x + c_q of every owned site, -1 where the link is cut or leaves the set, (n,)."""

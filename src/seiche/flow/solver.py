@@ -105,8 +105,9 @@ class Solver:
             self.precision.storage,
             transport=transport,  # type: ignore[arg-type]
         )
-        spec = (self.precision.compute, self.precision.storage, self._relaxation[0], self._force[0])
-        self._observation = Observation(self.backend, self.layout, self.region, spec, self._members)
+        spec = (self.precision.compute, self.precision.storage, self._relaxation[0])
+        observed = {"relaxation": self._relaxation[1], "force": {"g": model.body_force}}
+        self._observation = Observation(self.backend, self.layout, self.region, spec, observed)
         self.timers = StageTimers(self.backend.clock())
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
         self._graph: Any = None
@@ -120,7 +121,10 @@ class Solver:
         if self.world.size > len(self.sites):
             raise CaseError(f"{self.world.size} ranks are more than the {len(self.sites)} fluid sites")
         if (precision.compute, precision.storage) not in registry.PRECISIONS:
-            raise CaseError(f"storage {precision.storage} is wider than compute {precision.compute}")
+            pairs = ", ".join("/".join(pair) for pair in registry.PRECISIONS)
+            raise CaseError(
+                f"precision {precision.compute}/{precision.storage} (compute/storage) is not one of {pairs}"
+            )
         rheology = model.rheology
         viscosities = (
             (rheology.viscosity_zero, rheology.viscosity_infinity)
@@ -204,8 +208,10 @@ class Solver:
     def _iolet_stage(self, group: IoletGroup, phase: int, after: tuple[str, ...]) -> Stage:
         pressure = group.kind is PressureIolet
         name = "pressure iolets" if pressure else "velocity iolets"
-        kernel = self._kernel(registry.nash_pressure if pressure else registry.ladd_velocity, phase, self._force[0])
-        arguments = self.backend.pack(kernel, layout=self.layout.members(phase), force=self._force[1], **group.members)
+        kernel = self._kernel(registry.nash_pressure if pressure else registry.ladd_velocity, phase)
+        arguments = self.backend.pack(
+            kernel, layout=self.layout.members(phase), force={"g": self.model.body_force}, **group.members
+        )
         traffic = len(group) * Q * np.dtype(self.precision.storage).itemsize * 2
         return Stage(name, self._named(name, kernel.bind(arguments, 0, len(group))), traffic, after)
 

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(Threads) for_each(const Functor functor, Index
 
 #else
 
-/// Functors that name a number of `lanes` also have operator()(first, count): so many items at once, stage by stage.
+/// Functors that name a number of `lanes` also have batch(first): so many items at once, stage by stage.
 template <class Functor>
 concept Batched = requires { Functor::lanes; };
 
@@ -40,28 +40,25 @@ void for_each(const void* arguments, Index begin, Index end, int threads) {
   if (end - begin < few_items) threads = 1;  // waking threads would take longer than the work
   if constexpr (Batched<Functor>) {
     constexpr Index lanes = Functor::lanes;
+    const Index batches = begin + (end - begin) / lanes * lanes;
 #pragma omp parallel num_threads(threads)
     {
 #pragma omp for schedule(static) nowait
-      for (Index i = begin; i < end; i += lanes) functor(i, static_cast<int>(end - i < lanes ? end - i : lanes));
+      for (Index i = begin; i < batches; i += lanes) functor.batch(i);
       stream_fence();
     }
+    for (Index i = batches; i < end; ++i) functor(i);
   } else {
 #pragma omp parallel for simd schedule(static) num_threads(threads)
     for (Index i = begin; i < end; ++i) functor(i);
   }
 }
 
-/// f(0) ... f(count - 1) as one vector loop; a full batch has its length known at compile time.
+/// f(0) ... f(lanes - 1) as one vector loop.
 template <int lanes, class F>
-SEICHE_FN void for_lanes(int count, F&& f) {
-  if (count == lanes) {
+SEICHE_FN void for_lanes(F&& f) {
 #pragma omp simd
-    for (int k = 0; k < lanes; ++k) f(k);
-  } else {
-#pragma omp simd
-    for (int k = 0; k < count; ++k) f(k);
-  }
+  for (int k = 0; k < lanes; ++k) f(k);
 }
 
 #endif

@@ -94,11 +94,11 @@ def stream_collide(layout: str, real: Real, store: Store, relaxation: str, force
     )
 
 
-def observe(layout: str, real: Real, store: Store, relaxation: str, force: str) -> KernelSpec:
-    """Density, velocity, stress and shear rate of chosen sites."""
+def observe(layout: str, real: Real, store: Store, relaxation: str) -> KernelSpec:
+    """Density, velocity, stress and shear rate of chosen sites; the force may be zero."""
     layout_cpp, layout_members = layout_type(layout, real, store)
     relaxation_cpp, relaxation_members = relaxation_type(relaxation, real)
-    force_cpp, force_members = force_type(force, real)
+    force_cpp, force_members = force_type("uniform", real)
     members: Members = (
         ("layout", layout_members),
         ("relaxation", relaxation_members),
@@ -121,18 +121,18 @@ _IOLET_SITES: Members = (
 )
 
 
-def nash_pressure(layout: str, real: Real, store: Store, force: str) -> KernelSpec:
-    """Pressure iolets."""
+def nash_pressure(layout: str, real: Real, store: Store) -> KernelSpec:
+    """Pressure iolets; the force may be zero."""
     layout_cpp, layout_members = layout_type(layout, real, store)
-    force_cpp, force_members = force_type(force, real)
+    force_cpp, force_members = force_type("uniform", real)
     members: Members = (("layout", layout_members), ("at", _IOLET_SITES), ("normals", "ptr"), ("force", force_members))
     return KernelSpec(f"NashPressure<{layout_cpp},{force_cpp}>", "flow/iolet.hpp", members)
 
 
-def ladd_velocity(layout: str, real: Real, store: Store, force: str) -> KernelSpec:
-    """Velocity iolets."""
+def ladd_velocity(layout: str, real: Real, store: Store) -> KernelSpec:
+    """Velocity iolets; the force may be zero."""
     layout_cpp, layout_members = layout_type(layout, real, store)
-    force_cpp, force_members = force_type(force, real)
+    force_cpp, force_members = force_type("uniform", real)
     members: Members = (
         ("layout", layout_members),
         ("at", _IOLET_SITES),
@@ -166,12 +166,12 @@ def all_kernels() -> Iterator[KernelSpec]:
     """Yield every specialisation once."""
     for real, store in PRECISIONS:
         for layout in LAYOUTS:
-            for force in FORCES:
-                for relaxation in RELAXATIONS:
+            for relaxation in RELAXATIONS:
+                for force in FORCES:
                     yield stream_collide(layout, real, store, relaxation, force)
-                    yield observe(layout, real, store, relaxation, force)
-                yield nash_pressure(layout, real, store, force)
-                yield ladd_velocity(layout, real, store, force)
+                yield observe(layout, real, store, relaxation)
+            yield nash_pressure(layout, real, store)
+            yield ladd_velocity(layout, real, store)
     yield tick()
     reals: tuple[Real, ...] = ("float64", "float32")
     for real in reals:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the C++ sources of the CPU kernel table from the registry: `make_table.py REGISTRY OUTPUT_FOLDER PARTS`."""
+"""Write the C++ sources of the CPU kernel table from the registry: `make_table.py REGISTRY OUTPUT_FOLDER PARTS`.
+
+A hash of the registry's folder (the kernel headers) goes along, so that a library built from other headers is refused.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -18,6 +22,15 @@ def load_registry(path: Path) -> ModuleType:
     sys.modules["registry"] = module
     spec.loader.exec_module(module)
     return module
+
+
+def headers_hash(folder: Path) -> str:
+    """Return a hash of every kernel header below `folder`; the backends use it too."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.hpp")):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def main(registry_path: str, output: str, parts: str) -> None:
@@ -40,7 +53,8 @@ def main(registry_path: str, output: str, parts: str) -> None:
     text += "".join(f"extern const Row table_{p}[];\nextern const int table_{p}_size;\n" for p in range(count))
     text += "const Row* const tables[] = {" + ", ".join(f"table_{p}" for p in range(count)) + "};\n"
     text += "const int* const table_sizes[] = {" + ", ".join(f"&table_{p}_size" for p in range(count)) + "};\n"
-    text += f"const int table_count = {count};\n}}  // namespace seiche\n"
+    text += f"const int table_count = {count};\n"
+    text += f'const char* const headers_hash = "{headers_hash(Path(registry_path).parent)}";\n}}  // namespace seiche\n'
     write_if_changed(folder / "tables.cpp", text)
 
 

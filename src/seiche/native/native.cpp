@@ -16,6 +16,11 @@ __attribute__((visibility("default"))) const seiche::Row* seiche_find(const char
   return nullptr;
 }
 
+/// Hash of the kernel headers that the table was built from.
+__attribute__((visibility("default"))) const char* seiche_headers_hash() {
+  return seiche::headers_hash;
+}
+
 /// Runs a row over the items begin ... end - 1 with so many threads.
 __attribute__((visibility("default"))) void seiche_launch(const seiche::Row* row, const void* arguments,
                                                           long long begin, long long end, int threads) {

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Moves of `count` lanes between a buffer and storage, for the batches of the CPU.
+/// Moves of lanes between a buffer and storage, for the batches of the CPU.
 #pragma once
 #include "lattice.hpp"
 
 namespace seiche {
 
 template <int lanes, class S, class Real>
-SEICHE_FN void copy_lanes(int count, const S* from, Real* to) {
-  for_lanes<lanes>(count, [&](int k) SEICHE_INLINED { to[k] = decode<Real>(from[k]); });
+SEICHE_FN void copy_lanes(const S* from, Real* to) {
+  for_lanes<lanes>([&](int k) SEICHE_INLINED { to[k] = decode<Real>(from[k]); });
 }
 
 template <int lanes, class S, class Real>
-SEICHE_FN void gather_lanes(int count, const S* from, const u32* slots, Real* to) {
-  for_lanes<lanes>(count, [&](int k) SEICHE_INLINED { to[k] = decode<Real>(from[slots[k]]); });
+SEICHE_FN void gather_lanes(const S* from, const u32* slots, Real* to) {
+  for_lanes<lanes>([&](int k) SEICHE_INLINED { to[k] = decode<Real>(from[slots[k]]); });
 }
 
 /// Into memory that was just read: it is in the cache.
 template <int lanes, class S, class Real>
-SEICHE_FN void keep_lanes(int count, const Real* from, S* to) {
-  for_lanes<lanes>(count, [&](int k) SEICHE_INLINED { encode(to[k], from[k]); });
+SEICHE_FN void keep_lanes(const Real* from, S* to) {
+  for_lanes<lanes>([&](int k) SEICHE_INLINED { encode(to[k], from[k]); });
 }
 
 template <int lanes, class S, class Real>
-SEICHE_FN void scatter_lanes(int count, const Real* from, S* to, const u32* slots) {
-  for_lanes<lanes>(count, [&](int k) SEICHE_INLINED { encode(to[slots[k]], from[k]); });
+SEICHE_FN void scatter_lanes(const Real* from, S* to, const u32* slots) {
+  for_lanes<lanes>([&](int k) SEICHE_INLINED { encode(to[slots[k]], from[k]); });
 }
 
 /// Into memory that was not read: past the caches, or the processor would fetch each line only to overwrite it.
 template <int lanes, class S, class Real>
-SEICHE_FN void put_lanes(int count, const Real* from, S* to) {
-  if (count == lanes && can_stream(to)) {
+SEICHE_FN void put_lanes(const Real* from, S* to) {
+  if (can_stream(to)) {
     alignas(64) S line[lanes];
-    keep_lanes<lanes>(count, from, line);
+    keep_lanes<lanes>(from, line);
     stream_out(to, line, sizeof line);
   } else {
-    keep_lanes<lanes>(count, from, to);
+    keep_lanes<lanes>(from, to);
   }
 }
 

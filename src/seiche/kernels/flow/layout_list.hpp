@@ -34,14 +34,13 @@ struct ListAB {
     return f_out[q * stride + i];
   }
   template <int lanes>
-  SEICHE_FN void load_lanes(Index i, int count, Real (&f)[L::Q][lanes]) const {
-    copy_lanes<lanes>(count, f_in + i, f[0]);
-    each<1, L::Q>([&]<int q>()
-                      SEICHE_INLINED { gather_lanes<lanes>(count, f_in, adjacency + (q - 1) * stride + i, f[q]); });
+  SEICHE_FN void load_lanes(Index i, Real (&f)[L::Q][lanes]) const {
+    copy_lanes<lanes>(f_in + i, f[0]);
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f_in, adjacency + (q - 1) * stride + i, f[q]); });
   }
   template <int lanes>
-  SEICHE_FN void store_lanes(Index i, int count, const Real (&f)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(count, f[q], f_out + q * stride + i); });
+  SEICHE_FN void store_lanes(Index i, const Real (&f)[L::Q][lanes]) const {
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(f[q], f_out + q * stride + i); });
   }
 };
 
@@ -68,12 +67,12 @@ struct ListAAEven {
     return f[opposite(q) * stride + i];
   }
   template <int lanes>
-  SEICHE_FN void load_lanes(Index i, int count, Real (&g)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { copy_lanes<lanes>(count, f + q * stride + i, g[q]); });
+  SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { copy_lanes<lanes>(f + q * stride + i, g[q]); });
   }
   template <int lanes>
-  SEICHE_FN void store_lanes(Index i, int count, const Real (&g)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { keep_lanes<lanes>(count, g[q], f + opposite(q) * stride + i); });
+  SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { keep_lanes<lanes>(g[q], f + opposite(q) * stride + i); });
   }
 };
 
@@ -115,17 +114,15 @@ struct ListAAOdd {
     }
   }
   template <int lanes>
-  SEICHE_FN void load_lanes(Index i, int count, Real (&g)[L::Q][lanes]) const {
-    copy_lanes<lanes>(count, f + i, g[0]);
-    each<1, L::Q>([&]<int q>()
-                      SEICHE_INLINED { gather_lanes<lanes>(count, f, adjacency + (q - 1) * stride + i, g[q]); });
+  SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
+    copy_lanes<lanes>(f + i, g[0]);
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f, adjacency + (q - 1) * stride + i, g[q]); });
   }
   template <int lanes>
-  SEICHE_FN void store_lanes(Index i, int count, const Real (&g)[L::Q][lanes]) const {
-    keep_lanes<lanes>(count, g[0], f + i);
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
-      scatter_lanes<lanes>(count, g[opposite(q)], f, adjacency + (q - 1) * stride + i);
-    });
+  SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
+    keep_lanes<lanes>(g[0], f + i);
+    each<1, L::Q>([&]<int q>()
+                      SEICHE_INLINED { scatter_lanes<lanes>(g[opposite(q)], f, adjacency + (q - 1) * stride + i); });
   }
 };
 

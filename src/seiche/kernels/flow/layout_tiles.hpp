@@ -120,7 +120,7 @@ struct Tiles {
     }
   }
   template <int lanes>
-  SEICHE_FN void load_lanes(Index i, int, Real (&f)[L::Q][lanes]) const {
+  SEICHE_FN void load_lanes(Index i, Real (&f)[L::Q][lanes]) const {
     const Index tile = i / V;
     const int first = static_cast<int>(i % V);
     const u32* around = table + tile * row;
@@ -136,9 +136,9 @@ struct Tiles {
     });
   }
   template <int lanes>
-  SEICHE_FN void store_lanes(Index i, int, const Real (&f)[L::Q][lanes]) const {
+  SEICHE_FN void store_lanes(Index i, const Real (&f)[L::Q][lanes]) const {
     S* to = f_out + table[i / V * row + 13] + i % V;
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(lanes, f[q], to + q * V); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(f[q], to + q * V); });
   }
 };
 

@@ -43,18 +43,18 @@ struct StreamCollide {
   }
   /// The same for a batch of items on the CPU: gather all, collide as one vector loop, put all.
   static constexpr int lanes = 64;
-  SEICHE_FN void operator()(Index first, int count) const {
+  SEICHE_FN void batch(Index first) const {
     using Lattice = typename Layout::Lattice;
     using Real = typename Layout::Real;
-    alignas(64) Real batch[Lattice::Q][lanes];
-    layout.load_lanes(first, count, batch);
-    for_lanes<lanes>(count, [&](int k) SEICHE_INLINED {
+    alignas(64) Real lane[Lattice::Q][lanes];
+    layout.load_lanes(first, lane);
+    for_lanes<lanes>([&](int k) SEICHE_INLINED {
       Real f[Lattice::Q];
-      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = batch[q][k]; });
+      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = lane[q][k]; });
       update(first + k, f);
-      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { batch[q][k] = f[q]; });
+      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { lane[q][k] = f[q]; });
     });
-    layout.store_lanes(first, count, batch);
+    layout.store_lanes(first, lane);
   }
 };
 

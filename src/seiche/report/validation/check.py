@@ -51,14 +51,15 @@ class Check:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and how large the checks run."""
+    """Where and how large the checks run; `threads` of the CPU are chosen by the size of a check if not given."""
 
     device: str = "cpu"
     quick: bool = False
+    threads: int | None = None
 
     def solver(self, sites: SiteSet, model: FlowModel, **options: Any) -> Solver:
         """Return a solver on the device of this setting; `options` are those of `Solver`."""
-        threads = 1 if len(sites) < _SITES_OF_ONE_THREAD else None
+        threads = self.threads or (1 if len(sites) < _SITES_OF_ONE_THREAD else None)
         return Solver(sites, model, **{"device": self.device, "threads": threads, **options})
 
 
