@@ -58,8 +58,8 @@ def without_radius() -> SiteSet:
             BOX,
             FlowModel(WATER),
             {"precision": Precision("float32", "float64")},
-            "precision float32/float64 (compute/storage) is not one of float64/float64, float64/float32, float64/float16, "
-            "float32/float32, float32/float16",
+            "precision float32/float64 (compute/storage) is not one of float64/float64, float64/float32, "
+            "float64/float16, float32/float32, float32/float16",
         ),
         (
             BOX,
