@@ -37,15 +37,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: $(SOURCES) | $(BIN)/python
+	@echo "installing Seiche into $(VENV): the CPU kernels take about four minutes to compile on two cores"
 	$(INSTALL) .
 	touch $@
 
+# Seiche itself is installed already: these two only add what the extras name.
 $(VENV)/installed-test: $(VENV)/installed
-	$(INSTALL) '.[test]'
+	$(INSTALL) 'seiche[test]'
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed-test
-	$(INSTALL) '.[dev]'
+	$(INSTALL) 'seiche[dev]'
 	touch $@
 
 clean:
