@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+import seiche
+
+#: Where the package that is tested lies: the source tree or an installation.
+SOURCE = Path(seiche.__file__).resolve().parents[1]
 
 _CALL = "import runpy, sys; runpy.run_path(sys.argv[1])[sys.argv[2]](*sys.argv[3:])"
 
@@ -27,7 +30,7 @@ def mpiexec() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a rank: this source tree and this folder first, one thread each."""
+    """Return the environment of a rank: the same package and this folder first, one thread each."""
     paths = [str(SOURCE), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
 

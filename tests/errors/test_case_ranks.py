@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+import seiche
 from case_files import box_tables, changed, toml_of
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+#: Where the package that is tested lies: the source tree or an installation.
+SOURCE = Path(seiche.__file__).resolve().parents[1]
 BROKEN = """
 import sys
 from seiche import cli

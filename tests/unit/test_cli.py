@@ -25,7 +25,8 @@ from seiche.errors import CaseError, FormatError, UnstableError
 from seiche.io.checkpoint import read_checkpoint
 from seiche.report.summary import read_summary
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+#: Where the package that is tested lies: the source tree or an installation.
+SOURCE = Path(seiche.__file__).resolve().parents[1]
 
 
 def write(folder: Path, tables: dict[str, Any]) -> Path:
