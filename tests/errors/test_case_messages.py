@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from case_files import SOURCE, box_tables, changed, setup_of, toml_of, tube_tables, vessel_of
-from seiche.case.agreement import on_rank_zero
 from seiche.case.geometry import build
 from seiche.case.limits import refuse_impossible
 from seiche.case.load import check_case, read_case
 from seiche.domain.surface import Surface
-from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.formats.stl import write_stl
 
@@ -327,14 +325,6 @@ def test_a_file_that_is_not_toml_is_a_format_error(tmp_path: Path, content: byte
 def test_an_absent_case_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match=r"nope\.toml: cannot read the case file: No such file or directory"):
         read_case(tmp_path / "nope.toml")
-
-
-def test_an_error_of_rank_zero_keeps_its_kind() -> None:
-    def broken() -> None:
-        raise FormatError("a.stl", "byte 3", "wrong")
-
-    with pytest.raises(FormatError, match=r"a\.stl: byte 3: wrong"):
-        on_rank_zero(World.serial(), broken)
 
 
 def test_the_tables_of_the_tests_are_valid() -> None:

@@ -15,6 +15,9 @@ import pytest
 
 import seiche
 from case_files import box_tables, changed, toml_of
+from seiche.case.agreement import on_rank_zero
+from seiche.domain.world import World
+from seiche.errors import FormatError
 
 #: Where the package that is tested lies: the source tree or an installation.
 SOURCE = Path(seiche.__file__).resolve().parents[1]
@@ -94,3 +97,11 @@ def test_sigterm_stops_all_ranks_after_the_same_step_with_a_checkpoint(endless: 
     assert "seiche: stopped by signal SIGTERM at step" in out
     assert f"go on with --restart {checkpoint}" in out
     assert (endless.parent / "out" / "summary.json").exists()
+
+
+def test_an_error_of_rank_zero_keeps_its_kind() -> None:
+    def broken() -> None:
+        raise FormatError("a.stl", "byte 3", "wrong")
+
+    with pytest.raises(FormatError, match=r"a\.stl: byte 3: wrong"):
+        on_rank_zero(World.serial(), broken)

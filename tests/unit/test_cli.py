@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import seiche
-from case_files import box_tables, changed, toml_of, tube_tables
+from case_files import box_tables, changed, toml_of, tube_tables, vessel_of
 from seiche.case import run as run_module
 from seiche.case.run import listening
 from seiche.case.simulation import load, prepare
@@ -22,7 +23,9 @@ from seiche.case.wall import make_wall, wall_surface
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, UnstableError
+from seiche.flow import Monitor, Solver
 from seiche.io.checkpoint import read_checkpoint
+from seiche.io.formats.gmy import write_gmy
 from seiche.report.summary import read_summary
 
 #: Where the package that is tested lies: the source tree or an installation.
@@ -253,6 +256,31 @@ def test_a_field_that_is_not_finite_stops_the_run_and_leaves_the_checkpoint(
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
+def test_a_run_faster_than_sound_stops_before_it_replaces_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = tube_tables() | {"time": {"steps": 40}, "output": {"checkpoint": {"every": 10}}}
+    simulation = load(write(tmp_path, tables))
+    monitor = Solver.monitor
+
+    def fast(solver: Solver) -> Monitor:
+        seen = monitor(solver)
+        return seen if solver.time_step <= 10 else replace(seen, mach=1.5)
+
+    monkeypatch.setattr(Solver, "monitor", fast)
+    with pytest.raises(
+        UnstableError, match=r"Mach number 1\.5 at site \[.*\], rank 0, step 20; last good .* of step 10"
+    ):
+        simulation.run()
+
+
+def test_convert_keeps_the_blocks_of_a_gmy_file(tmp_path: Path) -> None:
+    sites = vessel_of(tube_tables()).sites
+    write_gmy(tmp_path / "six.gmy", sites, 6, level=6)
+    assert main(["convert", str(tmp_path / "six.gmy"), str(tmp_path / "copy.gmy")]) == 0
+    assert (tmp_path / "copy.gmy").read_bytes() == (tmp_path / "six.gmy").read_bytes()
+
+
 def test_convert_never_replaces_a_file_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, tube_tables())
     for ending in ("gmy", "stl", "vtkhdf"):
@@ -270,8 +298,6 @@ def test_convert_never_replaces_a_file_unasked(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_the_wall_of_a_tube_is_where_the_tube_is() -> None:
-    from case_files import vessel_of
-
     sites = vessel_of(changed(tube_tables(), "geometry.spacing", "0.125 mm")).sites
     surface = wall_surface(sites)
     radius = np.hypot(surface.vertices[:, 1], surface.vertices[:, 2])
@@ -282,8 +308,6 @@ def test_the_wall_of_a_tube_is_where_the_tube_is() -> None:
 
 
 def test_values_on_the_wall_are_averages_of_the_wall_sites() -> None:
-    from case_files import vessel_of
-
     sites = vessel_of(tube_tables()).sites
     wall = make_wall(sites, wall_surface(sites), np.arange(len(sites)))
     assert wall.sample(World.serial(), np.full(len(sites), 3.0)) == pytest.approx(np.full(len(wall.faces), 3.0))

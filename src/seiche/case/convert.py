@@ -46,9 +46,13 @@ def convert(
         if ending == ".stl":
             return _write_surface(target, vessel.surface if vessel.surface is not None else wall_surface(vessel.sites))
         if ending == ".gmy":
-            from seiche.io.formats.gmy import write_gmy
+            from seiche.io.formats.gmy import read_gmy_header, write_gmy
 
-            write_gmy(target, vessel.sites)
+            if source.suffix.lower() == ".gmy":  # blocks as they were, so that the copy is the file itself
+                header = read_gmy_header(source)
+                write_gmy(target, vessel.sites, header.block, level=header.level)
+            else:
+                write_gmy(target, vessel.sites)
         else:
             _write_sites(target, vessel.sites)
     except OSError as error:

@@ -19,7 +19,7 @@ from seiche.case.schema_geometry import Bifurcation
 from seiche.case.setup import Setup
 from seiche.case.values import components, si_fields, unit_names
 from seiche.case.wall import Wall, make_wall, wall_surface
-from seiche.errors import CaseError
+from seiche.errors import CaseError, UnstableError
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Samples of the flow rates that a run records when the case does not say.
 RECORDS = 200
+#: Beyond the speed of sound a run is on its way to infinity: no checkpoint of it is worth keeping.
+MACH_BROKEN = 1.0
 
 
 @dataclass(eq=False)
@@ -118,8 +120,10 @@ class Outputs:
             self._moment, self._captured = capture(self), True
 
     def check(self) -> None:
-        """Raise UnstableError if a field is no longer finite; note mass and Mach number."""
+        """Raise UnstableError if a field is no longer finite or nothing physical; note mass and Mach number."""
         monitor = self.solver.monitor()
+        if monitor.mach > MACH_BROKEN:
+            raise UnstableError(f"Mach number {monitor.mach:.3g} {self._fastest_place()}, step {monitor.step}")
         self.record.largest_mach = max(self.record.largest_mach, float(monitor.mach))
         self.record.masses.append(self.setup.units.to_si("mass", float(monitor.mass)))
 
@@ -156,6 +160,14 @@ class Outputs:
     def files(self) -> list[Path]:
         """Return the names of the time series that hold at least one state."""
         return [item.path for item in self._series if item.writer is not None]
+
+    def _fastest_place(self) -> str:
+        """Say where the fluid is fastest (collective)."""
+        speed = np.linalg.norm(self.solver.fields(("velocity",))["velocity"], axis=1)
+        row = int(speed.argmax())
+        place = self.setup.vessel.sites.coords[self.solver.owned[row]].tolist()
+        _, rank, site = max(self.world.allgather((float(speed[row]), self.world.rank, place)))
+        return f"at site {site}, rank {rank}"
 
     def _write_surface(self) -> None:
         """Write the surface of a built-in shape whose table names an STL file; its coordinates are metres."""
