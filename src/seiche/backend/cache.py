@@ -61,7 +61,7 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
             raise KernelCompileError(f"NVRTC: {result[0]} for {spec.type}")
         return result[1:]
 
-    name = f"seiche::for_each<{spec.type},{spec.threads}>".encode()
+    name = f"seiche::for_each<{spec.type},{spec.launch}>".encode()
     (program,) = check(nvrtc.nvrtcCreateProgram(source_of(spec).encode(), b"seiche.cu", 0, [], []))
     check(nvrtc.nvrtcAddNameExpression(program, name))
     options = [*_OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={KERNELS}"]
@@ -95,7 +95,7 @@ def nvrtc_version() -> str:
 def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str]:
     """Return the file of the kernel's cubin and its symbol, compiling it unless the cache has it."""
     key = "\n".join(
-        (headers_hash(KERNELS), source_of(spec), str(spec.threads), architecture, nvrtc_version(), *_OPTIONS)
+        (headers_hash(KERNELS), source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS)
     )
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")

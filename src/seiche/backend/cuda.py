@@ -40,7 +40,7 @@ class CudaKernel(Kernel):
         """Return the launch; the argument struct travels by value."""
         packed = arguments.copy()[()]
         threads = self.spec.threads
-        blocks = -(-(end - begin) // threads)
+        blocks = -(-(end - begin) // (threads * self.spec.items))
         function, first, last = self._function, np.int64(begin), np.int64(end)
 
         def run() -> None:

@@ -7,20 +7,23 @@ namespace seiche {
 
 #if defined(__CUDACC__)
 
-/// Functors that name a `Staging<threads>` have the threads of a block bring into shared memory what they all need.
+/// Functors that name a `Staging<items>` have the threads of a block bring into shared memory what its items need.
 template <class Functor>
 concept Staged = requires { typename Functor::template Staging<32>; };
 
-/// GPU: one thread an item; the functor travels by value as the kernel's first argument.
-template <class Functor, int Threads>
-__global__ void __launch_bounds__(Threads) for_each(const Functor functor, Index begin, Index end) {
-  const Index first = begin + blockIdx.x * static_cast<Index>(Threads), i = first + threadIdx.x;
+/// GPU: `Items` neighbouring items a thread, handled as one; the functor travels by value as the first argument.
+/// `Blocks` to be resident on a multiprocessor bound the registers (0: the compiler's choice).
+template <class Functor, int Threads, int Blocks, int Items>
+__global__ void __launch_bounds__(Threads, Blocks) for_each(const Functor functor, Index begin, Index end) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const Index first = begin + blockIdx.x * static_cast<Index>(Threads * Items), i = first + thread * Items;
   if constexpr (Staged<Functor>) {
-    __shared__ typename Functor::template Staging<Threads> staging;
-    functor.stage(staging, first, end, static_cast<int>(threadIdx.x));
+    __shared__ typename Functor::template Staging<Threads * Items> staging;
+    functor.stage(staging, first, end, thread, Threads);
     __syncthreads();
-    if (i < end) functor(i, static_cast<int>(threadIdx.x), staging);
+    if (i < end) functor.template handle<Items>(i, thread * Items, staging);
   } else {
+    static_assert(Items == 1, "only functors with a table handle several items as one");
     if (i < end) functor(i);
   }
 }

@@ -67,6 +67,9 @@ SEICHE_FN u16 float_to_half(float value) {
   const u32 finite = x < 0x38800000u ? small : normal;
   return static_cast<u16>((x >= 0x47800000u ? huge : finite) | (bits >> 16 & 0x8000u));
 }
+SEICHE_FN void prefetch_line(const void* from) {
+  __builtin_prefetch(from, 0, 2);
+}
 /// Copies bytes (a multiple of 16) past the caches where the processor can; `stream_fence` makes them visible.
 #if defined(__SSE2__)
 SEICHE_FN bool can_stream(const void* to) {

@@ -39,16 +39,24 @@ class KernelSpec:
     """One specialisation of a kernel.
 
     `type` is the C++ type of the functor inside namespace seiche, `header` its file below `kernels/`, `members` its
-    members in order, `threads` the GPU block size, `max_registers` the ceiling that the GPU gate checks; no kernel may
-    spill unless `may_spill` says so.
+    members in order. On a GPU a block has `threads` threads of `items` items each, and `blocks` of them are to be
+    resident on a multiprocessor, which bounds the registers (0: the compiler's choice). `max_registers` is the ceiling
+    that the GPU gate checks; no kernel may spill unless `may_spill` says so.
     """
 
     type: str
     header: str
     members: Members
     threads: int = 256
+    items: int = 1
+    blocks: int = 0
     max_registers: int = 128
     may_spill: bool = False
+
+    @property
+    def launch(self) -> str:
+        """Return the template arguments of the GPU loop, as C++ writes them."""
+        return f"{self.threads},{self.blocks},{self.items}"
 
 
 def layout_type(layout: str, real: Real, store: Store) -> tuple[str, Members]:
@@ -86,12 +94,12 @@ def stream_collide(layout: str, real: Real, store: Store, relaxation: str, force
     relaxation_cpp, relaxation_members = relaxation_type(relaxation, real)
     force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
-    return KernelSpec(
-        f"StreamCollide<{layout_cpp},Trt,{relaxation_cpp},{force_cpp}>",
-        "flow/stream_collide.hpp",
-        members,
-        threads=256 if layout.startswith("list") else 128,
-    )
+    name = f"StreamCollide<{layout_cpp},Trt,{relaxation_cpp},{force_cpp}>"
+    if layout.startswith("list"):
+        return KernelSpec(name, "flow/stream_collide.hpp", members)
+    items = 2 if (real, store) == ("float32", "float16") else 1  # two values of 2 B move as one
+    blocks = 6 if real == "float64" and force == "uniform" and relaxation == "constant" else 0  # or it spills
+    return KernelSpec(name, "flow/stream_collide.hpp", members, threads=128, items=items, blocks=blocks)
 
 
 def observe(layout: str, real: Real, store: Store, relaxation: str) -> KernelSpec:

@@ -15,6 +15,12 @@ SEICHE_FN void gather_lanes(const S* from, const u32* slots, Real* to) {
   for_lanes<lanes>([&](int k) SEICHE_INLINED { to[k] = decode<Real>(from[slots[k]]); });
 }
 
+/// Asks for values that will be read soon.
+template <int lanes, class S>
+SEICHE_FN void prefetch(const S* from) {
+  for (int k = 0; k < lanes; k += 64 / static_cast<int>(sizeof(S))) prefetch_line(from + k);
+}
+
 /// Into memory that was just read: it is in the cache.
 template <int lanes, class S, class Real>
 SEICHE_FN void keep_lanes(const Real* from, S* to) {

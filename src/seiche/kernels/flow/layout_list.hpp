@@ -34,6 +34,10 @@ struct ListAB {
     return f_out[q * stride + i];
   }
   template <int lanes>
+  static SEICHE_FN bool solid_lanes(Index) {
+    return false;
+  }
+  template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&f)[L::Q][lanes]) const {
     copy_lanes<lanes>(f_in + i, f[0]);
     each<1, L::Q>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f_in, adjacency + (q - 1) * stride + i, f[q]); });
@@ -65,6 +69,10 @@ struct ListAAEven {
   template <int q>
   SEICHE_FN S& leaving(Site i) const {
     return f[opposite(q) * stride + i];
+  }
+  template <int lanes>
+  static SEICHE_FN bool solid_lanes(Index) {
+    return false;
   }
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
@@ -112,6 +120,10 @@ struct ListAAOdd {
     } else {
       return f[s.slot[opposite(q)]];
     }
+  }
+  template <int lanes>
+  static SEICHE_FN bool solid_lanes(Index) {
+    return false;
   }
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {

@@ -35,23 +35,23 @@ struct Tiles {
   }
   SEICHE_FN Site site(Index i) const { return site(i, table + i / V * row); }
 
-  /// The rows of the table that a block of threads needs.
-  template <int threads>
+  /// The rows of the table that the items of a block need.
+  template <int items>
   struct Staging {
-    static constexpr int tiles = threads > V ? threads / V : 1;
+    static constexpr int tiles = items > V ? items / V : 1;
     u32 rows[tiles * row];
   };
-  template <int threads>
-  SEICHE_FN void stage(Staging<threads>& staging, Index first, Index end, int thread) const {
-    static_assert(threads % V == 0 || V % threads == 0, "a block of threads is whole tiles, or a whole part of one");
+  template <int items>
+  SEICHE_FN void stage(Staging<items>& staging, Index first, Index end, int thread, int threads) const {
+    static_assert(items % V == 0 || V % items == 0, "a block's items are whole tiles, or a whole part of one");
     const Index begin = first / V * row, limit = end / V * row;
-    for (int k = thread; k < Staging<threads>::tiles * row; k += threads) {
+    for (int k = thread; k < Staging<items>::tiles * row; k += threads) {
       if (begin + k < limit) staging.rows[k] = table[begin + k];
     }
   }
-  template <int threads>
-  SEICHE_FN Site site(Index i, int thread, const Staging<threads>& staging) const {
-    return site(i, staging.rows + thread / V * row);
+  template <int items>
+  SEICHE_FN Site site(Index i, int item, const Staging<items>& staging) const {
+    return site(i, staging.rows + item / V * row);
   }
 
   static SEICHE_FN bool solid(const Site& s) { return (s.wall & not_fluid) != 0; }
@@ -90,6 +90,33 @@ struct Tiles {
     return (f_out + s.own)[q * V];
   }
 
+  /// Two neighbours along x, the first at an even x: what does not move along x, and all that leaves, moves as one.
+  /// What arrives at a site that is not fluid is something, and what leaves it is read by nobody.
+  struct alignas(2 * sizeof(S)) Two {
+    S of[2];
+  };
+  SEICHE_FN void load_two(const Site& s, const Site& t, Two (&f)[L::Q]) const {
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+      if constexpr (q == 0) {
+        f[q] = reinterpret_cast<const Two&>(f_in[s.own]);
+      } else if constexpr (L::cx(q) == 0) {
+        f[q] = reinterpret_cast<const Two&>((f_in + upwind<q>(s))[q * V]);
+      } else {
+        f[q] = {{(f_in + upwind<q>(s))[q * V], (f_in + upwind<q>(t))[q * V]}};
+      }
+    });
+    each<0, 2>([&]<int k>() SEICHE_INLINED {
+      const Site& site = k == 0 ? s : t;
+      if (site.wall == 0) return;
+      each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+        if (site.wall >> opposite(q) & 1u) f[q].of[k] = f_in[site.own + opposite(q) * V];
+      });
+    });
+  }
+  SEICHE_FN void store_two(const Site& s, const Two (&f)[L::Q]) const {
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { reinterpret_cast<Two&>((f_out + s.own)[q * V]) = f[q]; });
+  }
+
   /// `rows` rows of B sites of one layer, from rows that begin at `from` in the tile beside along y and z: one run of
   /// memory, shifted by X; the site at the end of each row that it gets wrong comes from the tile beside along x.
   template <int q, int rows>
@@ -119,18 +146,33 @@ struct Tiles {
       load_rows<q, 1>(f_in, tiles + 3, from, to + B * (B - 1));
     }
   }
+  /// Whether none of the sites is fluid.
+  template <int lanes>
+  SEICHE_FN bool solid_lanes(Index i) const {
+    const u32 wall_row = table[i / V * row + 27];
+    if (wall_row == no_walls) return false;
+    const u32* wall = walls + static_cast<Index>(wall_row) * V + i % V;
+    u32 all = not_fluid;
+    for (int k = 0; k < lanes; ++k) all &= wall[k];
+    return all != 0;
+  }
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&f)[L::Q][lanes]) const {
     const Index tile = i / V;
     const int first = static_cast<int>(i % V);
     const u32* around = table + tile * row;
     each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+      const int next = first + lanes - L::cz(q) * B * B;  // what the next batch reads, here or in the next tile
+      prefetch<lanes>(f_in + around[13] + q * V + (next < V ? next : (L::Q - 1) * V + next));
       for (int k = 0; k < lanes; k += B * B) load_layer<q>(around, (first + k) / (B * B), f[q] + k);
     });
     const u32 wall_row = around[27];
     if (wall_row == no_walls) return;
     const u32* wall = walls + static_cast<Index>(wall_row) * V + first;
+    u32 some = 0;  // walls that a fluid site meets
+    for (int k = 0; k < lanes; ++k) some |= wall[k] & not_fluid ? 0u : wall[k];
     each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+      if ((some >> opposite(q) & 1u) == 0) return;
       const S* own = f_in + around[13] + opposite(q) * V + first;
       for (int k = 0; k < lanes; ++k) f[q][k] = wall[k] >> opposite(q) & 1u ? decode<Real>(own[k]) : f[q][k];
     });

@@ -22,16 +22,21 @@ struct StreamCollide {
     Collision::template collide<Lattice>(f, m, rates, force);
   }
   SEICHE_FN void operator()(Index i) const { run(i, layout.site(i)); }
-  /// On the GPU, layouts with a table bring their part of it into shared memory first.
-  template <int threads, class From = Layout>
-  using Staging = typename From::template Staging<threads>;
+  /// On the GPU, layouts with a table bring their part of it into shared memory first, and a thread may handle two
+  /// neighbours as one.
+  template <int items, class From = Layout>
+  using Staging = typename From::template Staging<items>;
   template <class Rows>
-  SEICHE_FN void stage(Rows& staging, Index first, Index end, int thread) const {
-    layout.stage(staging, first, end, thread);
+  SEICHE_FN void stage(Rows& staging, Index first, Index end, int thread, int threads) const {
+    layout.stage(staging, first, end, thread, threads);
   }
-  template <class Rows>
-  SEICHE_FN void operator()(Index i, int thread, const Rows& staging) const {
-    run(i, layout.site(i, thread, staging));
+  template <int items, class Rows>
+  SEICHE_FN void handle(Index i, int item, const Rows& staging) const {
+    if constexpr (items == 1) {
+      run(i, layout.site(i, item, staging));
+    } else {
+      run_two(i, layout.site(i, item, staging), layout.site(i + 1, item + 1, staging));
+    }
   }
   SEICHE_FN void run(Index i, const typename Layout::Site& site) const {
     using Lattice = typename Layout::Lattice;
@@ -41,11 +46,27 @@ struct StreamCollide {
     update(i, f);
     layout.store(site, f);
   }
+  template <class Site>
+  SEICHE_FN void run_two(Index i, const Site& site, const Site& next) const {
+    using Lattice = typename Layout::Lattice;
+    using Real = typename Layout::Real;
+    SEICHE_SKIP_IF(Layout::solid(site) && Layout::solid(next));
+    typename Layout::Two two[Lattice::Q];
+    layout.load_two(site, next, two);
+    each<0, 2>([&]<int k>() SEICHE_INLINED {
+      Real f[Lattice::Q];
+      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(two[q].of[k]); });
+      update(i + k, f);
+      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { encode(two[q].of[k], f[q]); });
+    });
+    layout.store_two(site, two);
+  }
   /// The same for a batch of items on the CPU: gather all, collide as one vector loop, put all.
   static constexpr int lanes = 64;
   SEICHE_FN void batch(Index first) const {
     using Lattice = typename Layout::Lattice;
     using Real = typename Layout::Real;
+    if (layout.template solid_lanes<lanes>(first)) return;
     alignas(64) Real lane[Lattice::Q][lanes];
     layout.load_lanes(first, lane);
     for_lanes<lanes>([&](int k) SEICHE_INLINED {
