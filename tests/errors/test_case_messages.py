@@ -175,6 +175,7 @@ def test_tau_outside_the_stable_window_is_refused() -> None:
     assert message_of(changed(tube_tables(), "lattice.tau", 0.5)) == (
         "lattice.tau: 0.5 is out of range; the viscosity (tau - 1/2)/3 is positive only for tau > 0.5"
     )
+    assert message_of(changed(tube_tables(), "lattice.tau", 1e308)).startswith("lattice.tau: 1e+308 is out of range")
     assert message_of(changed(tube_tables(), "lattice.tau", 0.5005)) == (
         f"lattice: tau = 0.5005 is {stable} (> 0.501); use a larger time step or a smaller spacing "
         "(tau = 1/2 + 3 nu dt/dx^2)"

@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 from seiche.kernels.registry import KernelSpec, Members
 
+#: Copies that `copy_times` measures; the first ones warm up.
+COPIES, COPIES_TO_WARM_UP = 9, 2
+
 #: Memory of a backend: a NumPy array on the CPU, a CuPy array on a GPU. Only the backend looks inside.
 Array: TypeAlias = Any
 
@@ -161,8 +164,11 @@ class Backend(ABC):
         """Return the bytes that can still be allocated."""
 
     @abstractmethod
-    def copy_bandwidth(self) -> float:
-        """Return the measured bytes per second, read plus written, of a large copy in the device's memory."""
+    def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+        """Return the bytes, read plus written, of a large copy in the device's memory, and the seconds of COPIES.
+
+        `ready` is called before each, so that ranks which share a memory copy at the same time.
+        """
 
     def pack(self, kernel: Kernel, **members: Any) -> npt.NDArray[np.void]:
         """Return the argument struct of `kernel`; arrays become addresses, nested members are dicts.

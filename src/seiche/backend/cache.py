@@ -94,9 +94,7 @@ def nvrtc_version() -> str:
 
 def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str]:
     """Return the file of the kernel's cubin and its symbol, compiling it unless the cache has it."""
-    key = "\n".join(
-        (headers_hash(KERNELS), source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS)
-    )
+    key = "\n".join((headers_hash(KERNELS), source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS))
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")
     if not (cubin.exists() and symbol.exists()):

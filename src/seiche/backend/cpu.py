@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.base import Array, Backend, Graph, Kernel, Stream
+from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
 from seiche.native.make_table import headers_hash
@@ -255,14 +255,15 @@ class CpuBackend(Backend):
             pass
         return 0
 
-    def copy_bandwidth(self) -> float:
-        """Return the best of several copies of 256 MiB, bytes read plus bytes written."""
+    def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+        """Time copies of 256 MiB."""
         count = 1 << 25
         source, target = self.zeros(count, np.float64), self.zeros(count, np.float64)
         source[...] = 1.0
-        best = float("inf")
-        for _ in range(5):
+        seconds = np.empty(COPIES)
+        for k in range(COPIES):
+            ready()
             begin = time.perf_counter()
             self._library.seiche_copy(target.ctypes.data, source.ctypes.data, count, self.threads)
-            best = min(best, time.perf_counter() - begin)
-        return 2.0 * 8.0 * count / best
+            seconds[k] = time.perf_counter() - begin
+        return 2 * 8 * count, seconds

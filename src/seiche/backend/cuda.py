@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.base import Array, Backend, Graph, Kernel, Stream
+from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
 from seiche.backend.cache import cached_kernel
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
@@ -247,16 +247,18 @@ class CudaBackend(Backend):
         free, _ = self._cupy.cuda.runtime.memGetInfo()
         return int(free)
 
-    def copy_bandwidth(self) -> float:
-        """Return the median of several copies of 1 GiB (less on a small device), bytes read plus written."""
+    def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+        """Time copies of 1 GiB, less on a small device."""
         count = int(min(1 << 28, self.free_memory() // 32))
         source, target = self.zeros(count, np.float32), self.zeros(count, np.float32)
         source += 1
-        clock, seconds = self.clock(), []
-        for _ in range(9):
+        clock, seconds = self.clock(), np.empty(COPIES)
+        for k in range(COPIES):
+            self.synchronize()
+            ready()
             begin = clock.record()
             self._cupy.copyto(target, source)
-            seconds.append(clock.elapsed(begin, clock.record()))
+            seconds[k] = clock.elapsed(begin, clock.record())
         del source, target
         self._cupy.get_default_memory_pool().free_all_blocks()
-        return 2.0 * 4.0 * count / float(np.median(seconds[2:]))
+        return 2 * 4 * count, seconds

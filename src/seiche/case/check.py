@@ -52,7 +52,7 @@ def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
     if bandwidth is not None:
         yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
     for row in predict(setup, bandwidth):
-        cost = f"{row.memory / ranks / 1e6:.0f} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
+        cost = f"{row.memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
         cost += f", {row.traffic:.0f} B a site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
@@ -63,10 +63,12 @@ def _bandwidth(setup: Setup) -> float | None:
     """Return the copy bandwidth (bytes/s) of the device of the case, None where this host does not have it."""
     from seiche.backend import open_backend
     from seiche.domain.world import World
+    from seiche.observe.bandwidth import copy_bandwidth
 
-    threads = setup.case.run.threads or World.serial().threads()
+    world = World.serial()
+    threads = setup.case.run.threads or world.threads()
     try:
-        return float(open_backend(setup.case.run.device, threads, 0).copy_bandwidth())
+        return copy_bandwidth(open_backend(setup.case.run.device, threads, 0), world)
     except BackendUnavailable:
         return None
 

@@ -56,7 +56,9 @@ def convert(
         else:
             _write_sites(target, vessel.sites)
     except OSError as error:
-        raise CaseError(f"{error.filename or target}: {error.strerror or error}") from None
+        named = str(error.filename or target)  # a target is written under another name until it is complete
+        named = str(target) if named.startswith(str(target)) else named
+        raise CaseError(f"{named}: {error.strerror or error}") from None
     return f"{target}: {len(vessel.sites):,} sites"
 
 

@@ -11,7 +11,7 @@ from seiche.errors import CaseError
 
 #: Below this the collision hardly damps short waves: rounding errors grow faster than the viscosity removes them.
 TAU_SMALLEST = 0.501
-#: One relaxation time: the wall of bounce-back wanders off its place as tau grows (flow.md section 3).
+#: One relaxation time: the wall of bounce-back wanders off its place as tau grows.
 TAU_LARGEST_BGK = 2.0
 #: Two relaxation times keep the wall in place, but non-equilibrium moments decay over tau steps.
 TAU_LARGEST_TRT = 20.0

@@ -201,6 +201,8 @@ def _time_step(case: Case, velocity: float | None, viscosity: float, source: str
                 f"{source}: lattice.tau: {table.tau:g} is out of range; the viscosity (tau - 1/2)/3 is "
                 "positive only for tau > 0.5"
             )
+        if table.tau > 1e3:
+            raise CaseError(f"{source}: lattice.tau: {table.tau:g} is out of range; expected a few units at most")
         return step_of_relaxation_time(table.tau, spacing, viscosity)
     if velocity is None:
         raise CaseError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.timers import efficiency, mean_over_ranks
 from seiche.report.summary import Summary, write_summary
 from seiche.report.table import StageRow, as_text, stage_rows, stage_table
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 def measured_bandwidth(simulation: Simulation) -> float:
     """Return the bytes a second that plain copies reach on all ranks at once (collective)."""
-    world = simulation.world
-    world.barrier()
-    return float(world.allreduce_sum(np.array([simulation.solver.backend.copy_bandwidth()]))[0])
+    return copy_bandwidth(simulation.solver.backend, simulation.world)
 
 
 def rows_of(simulation: Simulation) -> list[StageRow]:

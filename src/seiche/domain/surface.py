@@ -108,6 +108,17 @@ class Surface:
         _, unique = np.unique(place[alone], return_index=True)
         return end[alone[unique]], start[alone[unique]]
 
+    def clashes(self) -> Floats:
+        """Return the middles (n, 3) of the edges at which two triangles face opposite ways (one is inside out)."""
+        start = self.faces.astype(np.int64).reshape(-1)
+        end = np.roll(self.faces.astype(np.int64), -1, axis=1).reshape(-1)
+        undirected = np.minimum(start, end) * len(self.vertices) + np.maximum(start, end)
+        _, first, place, times = np.unique(undirected, return_index=True, return_inverse=True, return_counts=True)
+        same_way = np.abs(np.bincount(place, weights=np.where(start < end, 1.0, -1.0))) == 2.0
+        edges = first[(times == 2) & same_way]
+        middles: Floats = 0.5 * (self.vertices[start[edges]] + self.vertices[end[edges]])
+        return middles
+
     def _loop(self, chain: list[int]) -> Loop:
         points = self.vertices[chain]
         center = _rim_center(points)

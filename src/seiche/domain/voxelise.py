@@ -38,6 +38,7 @@ class VoxelReport:
     holes: tuple[Loop, ...]
     dropped: tuple[Dropped, ...]
     unresolved_links: int
+    clashes: str = ""
 
     def lines(self) -> list[str]:
         """Return one line of text for each thing worth knowing; none when the surface was faultless."""
@@ -45,7 +46,7 @@ class VoxelReport:
         said += [f"{part.sites} sites around {_place(part.center)} m left out: no iolet there" for part in self.dropped]
         if self.unresolved_links:
             said.append(f"{self.unresolved_links} wall links run through a hole and were cut half way")
-        return said
+        return said + ([self.clashes] if self.clashes else [])
 
 
 def voxelise(
@@ -65,6 +66,28 @@ def voxelise(
     inside out, a spacing that leaves no site or needs too many, an iolet that touches no site or whose normal points
     out of the fluid, two iolets on one site, and an `origin` inside the vessel's box.
     """
+    clashes = _clashes(surface)
+    try:
+        sites, report = _voxelise(surface, spacing, iolets, origin)
+    except CaseError as error:
+        raise CaseError(f"{error}; {clashes}") if clashes else error from None
+    return sites, replace(report, clashes=clashes)
+
+
+def _clashes(surface: Surface) -> str:
+    """Say where triangles face opposite ways, if they do anywhere."""
+    places = surface.clashes()
+    if not len(places):
+        return ""
+    return (
+        f"the surface is inside out in part: triangles face opposite ways along {len(places)} edges, one of them at "
+        f"{_place(places[0])} m; orient all normals outwards"
+    )
+
+
+def _voxelise(
+    surface: Surface, spacing: float, iolets: Sequence[IoletPlane], origin: tuple[float, float, float] | None
+) -> tuple[SiteSet, VoxelReport]:
     if not (np.isfinite(spacing) and spacing > 0.0):
         raise CaseError(f"spacing = {spacing:g} m must be positive")
     planes = [_checked(plane) for plane in iolets]

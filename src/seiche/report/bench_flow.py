@@ -25,6 +25,7 @@ from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.layout import HALF_SCALE
 from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Rheology
 from seiche.flow.solver import Solver
+from seiche.observe.bandwidth import copy_bandwidth
 
 #: (compute, storage) pairs measured by default on each kind of device.
 PRECISIONS = {
@@ -177,9 +178,8 @@ def main(
                     sites, model, device=device, precision=precision, layout=layout, world=world, threads=threads
                 )
                 if not copy:
-                    world.barrier()
                     described = solver.backend.describe()
-                    copy = float(world.allreduce_sum(np.array([solver.backend.copy_bandwidth()]))[0])
+                    copy = copy_bandwidth(solver.backend, world)
                 rows.append(measure(solver, case, seconds, copy))
                 solver.close()
                 del solver

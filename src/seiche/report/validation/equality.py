@@ -106,6 +106,11 @@ def ranks(setting: Setting) -> list[Check]:
     module = "from seiche.report.validation.equality import print_digests; print_digests()"
     paths = [str(Path(seiche.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
+    probe = [command, "-n", "4", sys.executable, "-c", "from mpi4py import MPI"]
+    started = subprocess.run(probe, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    if started.returncode != 0:
+        said = next((line.strip() for line in started.stderr.splitlines() if any(map(str.isalnum, line))), "no reason")
+        return [Check(f"ranks 1, 2, 3, 4: not compared, mpiexec does not start: {said}", 0, 0, "recorded")]
     expected = [state_digest(World.serial(), layout, setting.quick) for layout in LAYOUT_NAMES]
     wrong = int(len(set(expected)) != 1)
     for number in (1, 2, 3, 4):
