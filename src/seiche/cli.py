@@ -145,6 +145,9 @@ def bench_flow(
     size: Annotated[int | None, typer.Option(min=1, help="Edge of the box, million sites of the tube.")] = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
+    transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
+    partition: Annotated[str, typer.Option(help="How sites are shared among ranks.")] = "metis",
+    weak: Annotated[bool, typer.Option("--weak", help="Every rank gets the size, not all together.")] = False,
     json: JsonFile = None,
 ) -> None:
     """Measure site updates a second of storage layouts and precisions, against the copy bandwidth."""
@@ -157,6 +160,9 @@ def bench_flow(
         size=size,
         seconds=seconds,
         threads=threads,
+        transport=transport,
+        partition=partition,
+        weak=weak,
         output=json,
     )
 

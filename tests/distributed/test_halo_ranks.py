@@ -112,7 +112,7 @@ def exchanges_equal_the_dense_reference(transport: str, device: str) -> None:
     assert (order_matters > 0) == (world.size > 1)
 
 
-def two_exchanges_overlap(device: str) -> None:
+def two_exchanges_overlap(device: str, transport: str = "host") -> None:
     from seiche.backend import open_backend
     from seiche.domain.world import World
     from seiche.halo import HaloExchange
@@ -120,7 +120,7 @@ def two_exchanges_overlap(device: str) -> None:
     world = World.from_mpi()
     backend = open_backend(device, local_rank=world.local_rank)
     model = Model(world.size, 11)
-    exchange = HaloExchange(backend, world, model.plan(world), "float64", "host")
+    exchange = HaloExchange(backend, world, model.plan(world), "float64", transport)
     arrays = [model.start_array(backend, "float64") for _ in range(3)]
     back = model.start_array(backend, "float64")
     exchange.start(arrays[0])
@@ -174,6 +174,10 @@ def plans_that_do_not_belong_together() -> None:
     assert message(lambda: HaloExchange(backend, world, here, "float64", "local").start(array)) == (
         "transport 'local' cannot send from rank 0 to rank 1: use 'host'"
     )
+    for name in ("peer", "nccl"):
+        assert message(lambda: HaloExchange(backend, world, here, "float64", name).start(array)) == (  # noqa: B023
+            f"transport '{name}' needs a GPU, but rank 0 computes on cpu"
+        )
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
@@ -192,6 +196,62 @@ def test_messages_of_two_steps_do_not_mix(ranks):
 
 def test_plans_that_do_not_belong_together_stop_all_ranks_with_one_message():
     run_ranks(2, plans_that_do_not_belong_together)
+
+
+def a_message_that_never_comes_is_named(transport: str, device: str) -> None:
+    from seiche.backend import open_backend
+    from seiche.domain.world import World
+    from seiche.errors import TransportError
+    from seiche.halo import HaloExchange
+
+    world = World.from_mpi()
+    backend = open_backend(device, local_rank=world.local_rank)
+    model = Model(world.size, 11)
+    exchange = HaloExchange(backend, world, model.plan(world), "float64", transport)
+    array = model.start_array(backend, "float64")
+    exchange.prepare(array)
+    if world.rank == 0:
+        exchange.start(array)
+        exchange.finish(array)
+        backend.synchronize()
+        with pytest.raises(TransportError, match=r"rank 0 waited 0.5 s for a message of rank 1, which did not come"):
+            exchange.check()
+    world.barrier()
+
+
+def gpus() -> int:
+    """Return the number of GPUs here."""
+    cupy = pytest.importorskip("cupy")
+    return int(cupy.cuda.runtime.getDeviceCount())
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_mpi_carries_messages_from_device_memory(ranks):
+    run_ranks(ranks, exchanges_equal_the_dense_reference, "device_mpi", "cpu")
+    run_ranks(ranks, two_exchanges_overlap, "cpu", "device_mpi")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_exchanges_by_stores_into_the_peers_memory_equal_the_dense_reference(ranks):
+    gpus()
+    run_ranks(ranks, exchanges_equal_the_dense_reference, "peer", "cuda", timeout=240)
+    run_ranks(ranks, two_exchanges_overlap, "cuda", "peer", timeout=240)
+
+
+@pytest.mark.gpu
+def test_a_peer_that_does_not_send_is_named(monkeypatch):
+    gpus()
+    monkeypatch.setenv("SEICHE_PATIENCE", "0.5")
+    run_ranks(2, a_message_that_never_comes_is_named, "peer", "cuda", timeout=240)
+
+
+@pytest.mark.gpu
+def test_exchanges_by_nccl_equal_the_dense_reference():
+    if gpus() < 2:
+        pytest.skip("NCCL needs a GPU a rank")
+    run_ranks(min(gpus(), 4), exchanges_equal_the_dense_reference, "nccl", "cuda", timeout=240)
+    run_ranks(min(gpus(), 4), two_exchanges_overlap, "cuda", "nccl", timeout=240)
 
 
 @pytest.mark.gpu

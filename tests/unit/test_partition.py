@@ -59,6 +59,14 @@ def test_partition_covers_sites_by_whole_blocks_within_the_balance_bound(sites, 
     np.testing.assert_array_equal(owner, again)
 
 
+def test_slabs_cut_straight_across_the_longest_direction():
+    tube = round_tube(4, 30)
+    owner = partition(tube, 3, method="slabs", block=2)
+    np.testing.assert_array_equal(owner, tube.coords[:, 0] // 10)
+    with pytest.raises(CaseError, match="partition 'slabs' has 15 layers for 16 ranks: use 'metis' or 'curve'"):
+        partition(tube, 16, method="slabs", block=2)
+
+
 @settings(max_examples=60, deadline=None)
 @given(sites=sparse_sites(), data=st.data())
 def test_quality_counts_the_links_that_site_by_site_search_finds(sites, data):
@@ -137,7 +145,7 @@ def test_hilbert_curve_visits_every_point_by_unit_steps():
         ({"parts": 9}, "9 ranks cannot share 8 fluid sites: use at most 8 ranks"),
         ({"parts": 2, "block": 2}, "2 ranks cannot share 1 blocks of 2^3 sites with fluid: use at most 1 ranks"),
         ({"parts": 0}, "a partition needs at least one part and blocks of at least one site: 0, 1"),
-        ({"parts": 2, "method": "metric"}, "partition 'metric' is unknown: use 'metis' or 'curve'"),
+        ({"parts": 2, "method": "metric"}, "partition 'metric' is unknown: use one of 'metis', 'curve', 'slabs'"),
         ({"parts": 2, "weights": np.ones(7)}, "partition weights have shape (7,), but there are 8 sites"),
         ({"parts": 2, "weights": np.full(8, np.nan)}, "partition weights must be finite and not negative"),
     ],

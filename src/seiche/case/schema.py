@@ -156,7 +156,12 @@ class Run(Table):
     threads: int | None = Field(
         default=None, ge=1, le=4096, description="threads of each rank; cores / ranks by default"
     )
-    partition: Literal["metis", "curve"] = Field(default="metis", description="how sites are shared among ranks")
+    partition: Literal["metis", "curve", "slabs"] = Field(
+        default="metis", description="how sites are shared among ranks"
+    )
+    transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
+        default="auto", description="how messages travel between ranks"
+    )
     wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
     monitor_every: int = Field(
         default=200, ge=1, le=2**31, description="steps between checks for NaN, Mach number and mass"

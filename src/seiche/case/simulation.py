@@ -115,6 +115,7 @@ class Simulation:
             layout=case.lattice.layout,
             world=world,
             partition=case.run.partition,
+            transport=case.run.transport,
             threads=case.run.threads,
         )
         if restart is not None:

@@ -15,6 +15,9 @@ from seiche.errors import CaseError
 Indices: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
 
+#: The names of the methods, as cases give them.
+METHODS = ("metis", "curve", "slabs")
+
 #: One of each pair of opposite D3Q19 directions (the first non-zero component is positive). Shape (9, 3).
 _HALF_D3Q19 = LINK_VECTORS[13:][np.abs(LINK_VECTORS[13:]).sum(axis=1) <= 2].astype(np.int64)
 #: Sites looked at together; the work arrays of one round then stay near the processor.
@@ -56,9 +59,10 @@ def partition(
     Args:
         sites: the fluid sites; links through periodic directions count.
         parts: number of parts; each gets at least one block.
-        method: `metis` cuts few links, `curve` (Hilbert order of the blocks) is fast and needs little memory. No part
-            of either is heavier than the mean and the heaviest block together, or 1.03 of the mean if that is more;
-            where METIS is not even enough and the curve is more even, the curve is used.
+        method: `metis` cuts few links, `curve` (Hilbert order of the blocks) is fast and needs little memory, `slabs`
+            cuts straight across the longest direction, between layers of blocks: for boxes and straight tubes. No part
+            of the first two is heavier than the mean and the heaviest block together, or 1.03 of the mean if that is
+            more; where METIS is not even enough and the curve is more even, the curve is used.
         weights: cost of each site (n,), at least 0; None counts sites.
         block: edge of the cubes of sites (aligned with coordinate 0) that stay whole.
         most_vertices: METIS works on cubes of 2, 4, 8 ... times `block` when there are more blocks than this.
@@ -68,8 +72,8 @@ def partition(
     """
     if parts < 1 or block < 1:
         raise CaseError(f"a partition needs at least one part and blocks of at least one site: {parts}, {block}")
-    if method not in ("metis", "curve"):
-        raise CaseError(f"partition {method!r} is unknown: use 'metis' or 'curve'")
+    if method not in METHODS:
+        raise CaseError(f"partition {method!r} is unknown: use one of {', '.join(map(repr, METHODS))}")
     site_weights = _site_weights(len(sites), weights)
     grid, block_of_site = _blocks(sites, block)
     if not len(grid):
@@ -80,6 +84,8 @@ def partition(
     if parts == 1:
         return np.zeros(len(sites), np.int32)
     block_weights: Weights = np.bincount(block_of_site, site_weights, len(grid)).astype(np.float64)
+    if method == "slabs":
+        return _cut_slabs(grid, block_weights, parts)[block_of_site]
     if method == "curve" or parts == len(grid):
         return _cut_curve(grid, block_weights, parts)[block_of_site]
     blocks, vertex_of_block = grid, np.arange(len(grid))
@@ -204,20 +210,37 @@ def _heaviest(owner: npt.NDArray[np.int32], weights: Weights, parts: int) -> flo
 
 
 def _cut_curve(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.int32]:
-    """Return the part of every block: the Hilbert curve through them, cut into pieces of equal weight.
-
-    A block goes where its middle lies, so no piece exceeds its share by more than a block; every piece gets one.
-    """
+    """Return the part of every block: the Hilbert curve through them, cut into pieces of equal weight."""
     order = np.argsort(hilbert_index(grid), kind="stable")
-    ordered = weights[order]
-    middles = np.cumsum(ordered) - ordered / 2
-    cuts = np.searchsorted(middles, np.arange(1, parts) * (ordered.sum() / parts))
-    numbers = np.arange(1, parts)
-    cuts = np.maximum(np.maximum.accumulate(cuts - numbers), 0) + numbers
-    cuts = np.minimum(cuts, len(grid) - parts + numbers)
     owner = np.empty(len(grid), np.int32)
-    owner[order] = np.searchsorted(cuts, np.arange(len(grid)), side="right")
+    owner[order] = _cut(weights[order], parts)
     return owner
+
+
+def _cut_slabs(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.int32]:
+    """Return the part of every block: layers across the longest direction, in runs of equal weight.
+
+    Raises:
+        CaseError: fewer layers than parts.
+    """
+    axis = int(np.argmax(np.ptp(grid, axis=0)))
+    layers, layer = np.unique(grid[:, axis], return_inverse=True)
+    if len(layers) < parts:
+        raise CaseError(f"partition 'slabs' has {len(layers)} layers for {parts} ranks: use 'metis' or 'curve'")
+    return _cut(np.bincount(layer, weights).astype(np.float64), parts)[layer]
+
+
+def _cut(weights: Weights, parts: int) -> npt.NDArray[np.int32]:
+    """Return the part of every item of a sequence, cut into pieces of equal weight, each of at least one item.
+
+    An item goes where its middle lies, so no piece exceeds its share by more than an item.
+    """
+    middles = np.cumsum(weights) - weights / 2
+    numbers = np.arange(1, parts)
+    cuts = np.searchsorted(middles, numbers * (weights.sum() / parts))
+    cuts = np.maximum(np.maximum.accumulate(cuts - numbers), 0) + numbers
+    cuts = np.minimum(cuts, len(weights) - parts + numbers)
+    return np.searchsorted(cuts, np.arange(len(weights)), side="right").astype(np.int32)
 
 
 def hilbert_index(coords: Indices) -> Indices:

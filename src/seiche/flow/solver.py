@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Backend, Kernel, open_backend
+from seiche.backend.base import Graph
 from seiche.domain.partition import partition as partition_sites
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -40,7 +41,7 @@ from seiche.kernels import registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 
-#: Steps that one CUDA graph replays on a single rank (even, so that both phases alternate as before).
+#: Steps that one CUDA graph replays: a multiple of the phases and of a transport's slots, which then are as before.
 GRAPH_STEPS = 32
 
 
@@ -110,7 +111,11 @@ class Solver:
         self._observation = Observation(self.backend, self.layout, self.region, spec, observed)
         self.timers = StageTimers(self.backend.clock())
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
-        self._graph: Any = None
+        if self.layout.plan.peers or self.world.size > 1:
+            for phase in range(self.layout.phases):
+                self.halo.prepare(self.layout.source(phase), self.layout.halo_mode(phase))
+        #: A captured graph for each state of the transport's slots.
+        self._graphs: dict[tuple[int, ...], Graph] = {}
         self._set_initial_state()
 
     def _check(self) -> None:
@@ -261,7 +266,11 @@ class Solver:
         self.time_step += 1
 
     def run(self, steps: int) -> None:
-        """Advance by `steps` steps; on one GPU without neighbours most of them are replays of a captured graph."""
+        """Advance by `steps` steps; most of them are replays of a captured graph where all work is device work.
+
+        Raises:
+            TransportError: a message of another rank did not come.
+        """
         with self.timers.running():
             end = self.time_step + steps
             while self.time_step < end:
@@ -270,17 +279,21 @@ class Solver:
                 else:
                     self.step()
             self.backend.synchronize()
+            self.halo.check()
 
     def _can_replay(self, remaining: int) -> bool:
-        alone = self.backend.asynchronous and not self.layout.plan.peers
-        return alone and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
+        on_device = self.backend.asynchronous and (not self.layout.plan.peers or self.halo.capturable)
+        return (
+            on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
+        )
 
     def _replay(self) -> None:
         """Run GRAPH_STEPS steps as one graph, captured on first use."""
-        if self._graph is None:
-            self._graph = self.backend.capture(self._graph_steps)
+        slots = self.halo.next_slots
+        if slots not in self._graphs:
+            self._graphs[slots] = self.backend.capture(self._graph_steps)
         self.iolets.prepare(self.time_step, GRAPH_STEPS)
-        self._graph.launch()
+        self._graphs[slots].launch()
         self.timers.count(GRAPH_STEPS)
         self.time_step += GRAPH_STEPS
 

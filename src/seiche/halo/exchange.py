@@ -13,7 +13,7 @@ from seiche.backend import Array, Backend, Kernel
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
-from seiche.halo.transports import SLOTS, Transport, TransportName, open_transport
+from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
 from seiche.kernels.registry import Store, halo_move
 
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
@@ -89,6 +89,22 @@ class HaloExchange:
         """Whether prepared exchanges are device work only, so that a graph may contain them."""
         return bool(self._directions) and all(each.transport.capturable for each in self._directions.values())
 
+    @property
+    def next_slots(self) -> tuple[int, ...]:
+        """Return the slots that the next exchanges use: a captured graph goes on only where it began."""
+        return tuple(direction.next_slot for _, direction in sorted(self._directions.items()))
+
+    @property
+    def transport_name(self) -> str:
+        """Return how messages travel, "none" before the first exchange."""
+        return next((direction.transport.name for _, direction in sorted(self._directions.items())), "none")
+
+    def check(self) -> None:
+        """Raise TransportError if the device gave up waiting for a message; call it when the device is idle."""
+        for _, direction in sorted(self._directions.items()):
+            if (problem := direction.transport.failure()) is not None:
+                raise TransportError(problem)
+
     def prepare(self, array: Array, mode: Mode = "gather") -> None:
         """Set up everything that `start` and `finish` need for `array`, so that they can be captured or timed.
 
@@ -109,15 +125,17 @@ class HaloExchange:
         pointer = self.backend.pointer(array)
         bound = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
         direction, packs, _ = bound
-        if len(direction.under_way) == SLOTS:
-            raise TransportError(f"rank {self.world.rank}: {SLOTS} exchanges are under way, finish one before the next")
+        if len(direction.under_way) == UNDER_WAY:
+            raise TransportError(
+                f"rank {self.world.rank}: {UNDER_WAY} exchanges are under way, finish one before the next"
+            )
         slot = direction.next_slot
         direction.transport.acquire(slot)
         for launch in packs[slot]:
             launch()
         direction.transport.send(slot)
         direction.under_way.append((slot, pointer, mode))
-        direction.next_slot = (slot + 1) % SLOTS
+        direction.next_slot = (slot + 1) % direction.transport.slots
 
     def finish(self, array: Array, mode: Mode = "gather") -> None:
         """Receive the messages and unpack them, in the order of the current stream.

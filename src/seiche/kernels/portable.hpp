@@ -2,6 +2,10 @@
 /// The only file that knows which compiler is running: a host C++20 compiler or NVRTC. Kernels include nothing else.
 #pragma once
 
+#if !defined(__CUDACC__)
+#include <time.h>
+#endif
+
 #if defined(__CUDACC__)
 #define SEICHE_FN __device__ __forceinline__
 #define SEICHE_INLINED
@@ -40,6 +44,21 @@ SEICHE_FN To bit_cast(From x) {
   To y;
   memcpy(&y, &x, sizeof y);
   return y;
+}
+/// Words that another device may write or read: what was written before a release is seen after the acquire of it.
+SEICHE_FN void store_release(u32* to, u32 value) {
+  __threadfence_system();
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+SEICHE_FN u32 load_acquire(const u32* from) {
+  u32 value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+SEICHE_FN u64 nanoseconds() {
+  u64 now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
 }
 SEICHE_FN double square_root(double x) {
   return __dsqrt_rn(x);
@@ -93,6 +112,17 @@ SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
 }
 SEICHE_FN void stream_fence() {}
 #endif
+SEICHE_FN void store_release(u32* to, u32 value) {
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+SEICHE_FN u32 load_acquire(const u32* from) {
+  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
+SEICHE_FN u64 nanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<u64>(now.tv_sec) * 1000000000u + static_cast<u64>(now.tv_nsec);
+}
 SEICHE_FN double square_root(double x) {
   return __builtin_sqrt(x);
 }

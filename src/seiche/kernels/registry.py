@@ -170,6 +170,17 @@ def halo_move(action: Literal["Pack", "Unpack", "UnpackAdd"], store: Store) -> K
     return KernelSpec(f"{action}<{CPP_TYPE[store]}>", "halo/move.hpp", tuple((name, "ptr") for name in names))
 
 
+def halo_publish() -> KernelSpec:
+    """The word to every neighbour that a message lies in its memory."""
+    return KernelSpec("Publish", "halo/flags.hpp", (("flags", "ptr"), ("sent", "ptr")), threads=32)
+
+
+def halo_await() -> KernelSpec:
+    """The wait for a message of every neighbour."""
+    members: Members = (("flags", "ptr"), ("received", "ptr"), ("failed", "ptr"), ("patience", "uint64"))
+    return KernelSpec("Await", "halo/flags.hpp", members, threads=32)
+
+
 def all_kernels() -> Iterator[KernelSpec]:
     """Yield every specialisation once."""
     for real, store in PRECISIONS:
@@ -181,6 +192,8 @@ def all_kernels() -> Iterator[KernelSpec]:
             yield nash_pressure(layout, real, store)
             yield ladd_velocity(layout, real, store)
     yield tick()
+    yield halo_publish()
+    yield halo_await()
     reals: tuple[Real, ...] = ("float64", "float32")
     for real in reals:
         yield wall_shear_stress(real)

@@ -24,7 +24,7 @@ from seiche.domain.world import World
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.layout import HALF_SCALE
 from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Rheology
-from seiche.flow.solver import Solver
+from seiche.flow.solver import GRAPH_STEPS, Solver
 from seiche.observe.bandwidth import copy_bandwidth
 
 #: (compute, storage) pairs measured by default on each kind of device.
@@ -36,7 +36,11 @@ PRECISIONS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: `bytes_per_update` counts what the scheme must move a fluid site."""
+    """One measurement: `bytes_per_update` counts what the scheme must move a fluid site.
+
+    `step_microseconds` is the time of a step on the slowest rank, `compute_microseconds` that of the same sweeps and
+    iolets without any message.
+    """
 
     case: str
     layout: str
@@ -51,11 +55,14 @@ class Row:
     gigabytes_per_second: float
     share_of_copy: float
     memory_bytes: int
+    transport: str = "none"
+    step_microseconds: float = 0.0
+    compute_microseconds: float = 0.0
 
 
-def box_case(edge: int) -> SiteSet:
-    """Return a periodic box of edge^3 sites."""
-    return shapes.box((edge, edge, edge))
+def box_case(edge: int, times: int = 1) -> SiteSet:
+    """Return a periodic box of `times` cubes of edge^3 sites, one on the other."""
+    return shapes.box((edge, edge, edge * times))
 
 
 def tube_case(sites: int) -> SiteSet:
@@ -80,6 +87,26 @@ def disturb(solver: Solver, seed: int = 1) -> None:
         for begin in range(0, array.size, pattern.size):
             part = array[begin : begin + pattern.size]
             solver.backend.assign(part, pattern[: part.size])
+
+
+def compute_seconds(solver: Solver, steps: int) -> float:
+    """Return the seconds a step of all stages but those of the halo, on the slowest rank; leaves the state useless."""
+
+    def work() -> None:
+        for k in range(GRAPH_STEPS):
+            for stage in solver.phases[k % len(solver.phases)]:
+                if "halo" not in stage.name:
+                    stage.action()
+
+    solver.iolets.prepare(0, GRAPH_STEPS)
+    graph, clock = solver.backend.capture(work), solver.backend.clock()
+    graph.launch()
+    solver.backend.synchronize()
+    begin = clock.record()
+    for _ in range(max(1, steps // GRAPH_STEPS)):
+        graph.launch()
+    spent = clock.elapsed(begin, clock.record()) / (max(1, steps // GRAPH_STEPS) * GRAPH_STEPS)
+    return float(solver.world.allreduce_max(np.array([spent]))[0])
 
 
 def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
@@ -118,6 +145,9 @@ def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
         traffic / 1e9,
         traffic / copy,
         solver.layout.memory(),
+        solver.halo.transport_name,
+        best / steps * 1e6,
+        (compute_seconds(solver, steps) if solver.layout.plan.peers or solver.world.size > 1 else best / steps) * 1e6,
     )
 
 
@@ -140,15 +170,18 @@ def commit() -> str:
     return run.stdout.strip()
 
 
-def cases(names: Sequence[str], device: str, size: int | None) -> Iterator[tuple[str, SiteSet]]:
-    """Yield the geometries to measure: `size` is the edge of the box, or the millions of sites of the tube."""
+def cases(names: Sequence[str], device: str, size: int | None, times: int = 1) -> Iterator[tuple[str, SiteSet]]:
+    """Yield the geometries to measure: `size` is the edge of the box, or the millions of sites of the tube.
+
+    `times` boxes stand on each other, `times` as many sites are in the tube.
+    """
     on_gpu = device.startswith("cuda")
     for name in names:
         if name == "box":
             edge = size or (384 if on_gpu else 112)
-            yield f"box {edge}^3", box_case(edge)
+            yield f"box {edge}^3" + (f" x {times}" if times > 1 else ""), box_case(edge, times)
         else:
-            yield "tube", tube_case((size or (20 if on_gpu else 1)) * 1_040_000)
+            yield "tube", tube_case((size or (20 if on_gpu else 1)) * times * 1_040_000)
 
 
 def main(
@@ -161,21 +194,35 @@ def main(
     size: int | None = None,
     seconds: float = 2.0,
     threads: int | None = None,
+    transport: str = "auto",
+    partition: str = "metis",
+    weak: bool = False,
     output: Path | None = None,
 ) -> list[Row]:
-    """Measure, print a table on rank 0 and store JSON at `output`; return the rows."""
+    """Measure, print a table on rank 0 and store JSON at `output`; return the rows.
+
+    `weak` gives every rank the `size`; else all ranks share it.
+    """
     world = World.from_mpi()
     pairs = precisions or PRECISIONS["cuda" if device.startswith("cuda") else "cpu"]
     rows: list[Row] = []
     copy = 0.0
     described = ""
-    for case, sites in cases(names, device, size):
+    for case, sites in cases(names, device, size, world.size if weak else 1):
         for compute, storage in pairs:
             for layout in layouts:
                 precision = Precision(compute, storage)  # type: ignore[arg-type]
                 model = model_of(sites, rheology or Newtonian(0.1))
                 solver = Solver(
-                    sites, model, device=device, precision=precision, layout=layout, world=world, threads=threads
+                    sites,
+                    model,
+                    device=device,
+                    precision=precision,
+                    layout=layout,
+                    world=world,
+                    partition=partition,
+                    transport=transport,
+                    threads=threads,
                 )
                 if not copy:
                     described = solver.backend.describe()
@@ -207,7 +254,18 @@ def document(rows: Sequence[Row], device: str, copy: float) -> dict[str, Any]:
 def show(rows: Sequence[Row], device: str, copy: float) -> None:
     """Print the rows as a table."""
     table = Table(title=f"{device}, copy {copy / 1e9:.1f} GB/s", title_justify="left")
-    for heading in ("case", "layout", "compute/storage", "sites", "MLUPS", "B/update", "GB/s", "of copy"):
+    for heading in (
+        "case",
+        "layout",
+        "compute/storage",
+        "sites",
+        "MLUPS",
+        "B/update",
+        "GB/s",
+        "of copy",
+        "us/step",
+        "us compute",
+    ):
         table.add_column(heading, justify="left" if heading in ("case", "layout", "compute/storage") else "right")
     for row in rows:
         table.add_row(
@@ -219,5 +277,7 @@ def show(rows: Sequence[Row], device: str, copy: float) -> None:
             f"{row.bytes_per_update:.1f}",
             f"{row.gigabytes_per_second:.1f}",
             f"{row.share_of_copy:.0%}",
+            f"{row.step_microseconds:.1f}",
+            f"{row.compute_microseconds:.1f}",
         )
     Console(width=120).print(table)

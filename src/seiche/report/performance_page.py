@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,12 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def _result(path: Path, document: dict[str, Any]) -> Result:
-    names = [field.name for field in fields(Row)]
+    # Columns that came later have a default: results from before do not lack them.
+    needed = {field.name: field.default is MISSING for field in fields(Row)}
     try:
-        rows = tuple(Row(**{name: row[name] for name in names}) for row in document["rows"])
+        rows = tuple(
+            Row(**{name: row[name] for name, must in needed.items() if must or name in row}) for row in document["rows"]
+        )
         copy = float(document["copy_bytes_per_second"])
         return Result(path, str(document["device"]), str(document["date"]), str(document["commit"]), copy, rows)
     except (KeyError, TypeError, ValueError) as error:

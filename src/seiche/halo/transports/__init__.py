@@ -8,15 +8,25 @@ from typing import Literal, TypeAlias
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import SLOTS, Transport
+from seiche.halo.transports.base import UNDER_WAY, Transport
+from seiche.halo.transports.device_mpi import DeviceMpiTransport
+from seiche.halo.transports.devices import seats
 from seiche.halo.transports.host import HostTransport
 from seiche.halo.transports.local import LocalTransport
+from seiche.halo.transports.nccl import NcclTransport
+from seiche.halo.transports.peer import PeerTransport
 
-__all__ = ["SLOTS", "Transport", "TransportName", "open_transport"]
+__all__ = ["UNDER_WAY", "Transport", "TransportName", "open_transport"]
 
-TransportName: TypeAlias = Literal["auto", "local", "host"]
+TransportName: TypeAlias = Literal["auto", "local", "host", "peer", "nccl", "device_mpi"]
 
-_TRANSPORTS: dict[str, type[Transport]] = {"local": LocalTransport, "host": HostTransport}
+_TRANSPORTS: dict[str, type[Transport]] = {
+    "local": LocalTransport,
+    "host": HostTransport,
+    "peer": PeerTransport,
+    "nccl": NcclTransport,
+    "device_mpi": DeviceMpiTransport,
+}
 
 
 def open_transport(
@@ -29,12 +39,37 @@ def open_transport(
 ) -> Transport:
     """Return the transport called `name` for messages of `sent` and `received` bytes; all ranks must call it together.
 
-    `auto` is `local` where there is one rank and `host` where there are more.
+    `auto` is `local` where there is one rank. Where every rank has a GPU of its own it is the first of `peer` and
+    `nccl` that can serve all of them, else `host`.
 
     Raises:
         TransportError: no such transport, it cannot serve these peers, or the ranks' plans do not belong together.
     """
-    chosen = ("local" if world.size == 1 else "host") if name == "auto" else name
-    if chosen not in _TRANSPORTS:
-        raise TransportError(f"transport {name!r} is unknown: use 'auto', 'local' or 'host'")
-    return _TRANSPORTS[chosen](backend, world, peers, sent, received)
+    if name != "auto" and name not in _TRANSPORTS:
+        known = ", ".join(repr(each) for each in ("auto", *_TRANSPORTS))
+        raise TransportError(f"transport {name!r} is unknown: use one of {known}")
+    tried: tuple[str, ...] = (name,)
+    if name == "auto":
+        tried = ("local",) if world.size == 1 else ("host",)
+        at = seats(backend, world)
+        if world.size > 1 and all(seat.gpu for seat in at) and len(set(at)) == world.size:
+            tried = ("peer", "nccl", "host")
+    for each in tried[:-1]:
+        try:
+            return _opened(each, backend, world, peers, sent, received)
+        except TransportError:  # raised on all ranks together: the next one
+            continue
+    return _opened(tried[-1], backend, world, peers, sent, received)
+
+
+def _opened(
+    name: str,
+    backend: Backend,
+    world: World,
+    peers: tuple[int, ...],
+    sent: tuple[int, ...],
+    received: tuple[int, ...],
+) -> Transport:
+    transport = _TRANSPORTS[name](backend, world, peers, sent, received)
+    transport.name = name
+    return transport

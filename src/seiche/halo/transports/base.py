@@ -7,19 +7,19 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from seiche.backend import Backend
+from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.halo.plan import raise_together
 
-#: Messages of one direction use these in turn, so that a message can be written while the one before is being read.
-SLOTS = 2
+#: Exchanges of one direction that may be under way: a message can be written while the one before is being read.
+UNDER_WAY = 2
 
 
 class Transport(ABC):
     """Moves one message to and one from every peer, again and again, in one direction of a plan.
 
-    The transport owns the buffers; the exchange launches the kernels that fill and empty them. One exchange with
-    `slot` (0, 1, 0, 1, ...) is, in this order:
+    The transport owns the buffers; the exchange launches the kernels that fill and empty them. Messages use the
+    `slots` of a transport in turn. One exchange with `slot` is, in this order:
 
     1. `acquire(slot)`: from now on work of the current stream may write `outgoing[slot]`.
     2. the exchange launches its pack kernels, in the current stream;
@@ -33,7 +33,7 @@ class Transport(ABC):
     of this device see them. Where neighbouring messages touch, the exchange serves them by one launch. A message of no
     bytes is not sent.
 
-    `capturable` says that steps 1-7 are device work only: they can then be captured in a graph (an even number of
+    `capturable` says that steps 1-7 are device work only: they can then be captured in a graph (a multiple of `slots`
     exchanges, so that the slots come out even) and replayed without a host call.
 
     How transports fill this in:
@@ -41,17 +41,17 @@ class Transport(ABC):
     - `local`: peer = own rank; `incoming` is `outgoing`; nothing to move. Capturable.
     - `host`: `send` copies to pinned memory on a stream of its own; `receive` waits for that copy, exchanges by MPI and
       copies back. The host takes part: not capturable.
-    - peer memory on one host: `outgoing[slot][k]` is the neighbour's memory, mapped here, so the pack kernel itself
-      delivers; `send` launches the kernel that releases the neighbour's flag, `receive` the one that acquires the own
-      flag; `release` publishes that the slot has been read and `acquire` waits for the neighbour's word of that, since
-      without messages in both directions two slots alone do not keep a fast neighbour from running ahead. Capturable.
-    - NCCL: device buffers; `send` queues one group of sends and receives on a communication stream after an event,
+    - `peer`: `outgoing[slot][k]` is the neighbour's memory, mapped here, so the pack kernel itself delivers; `send`
+      launches the kernel that counts up the neighbour's word, `receive` the one that waits for its own. Capturable.
+    - `nccl`: device buffers; `send` queues one group of sends and receives on a stream of its own after an event,
       `receive` lets the current stream wait for it. Capturable.
-    - MPI that was probed to take device addresses: device buffers; `send` waits for the pack kernels and starts
-      persistent requests, `receive` completes them. Not capturable.
+    - `device_mpi`: device buffers; `send` waits for the pack kernels and starts persistent requests, `receive`
+      completes them. Not capturable.
     """
 
+    name: str = ""
     capturable: bool = False
+    slots: int = UNDER_WAY
     outgoing: tuple[tuple[int, ...], ...]
     incoming: tuple[tuple[int, ...], ...]
 
@@ -98,6 +98,10 @@ class Transport(ABC):
             f" which sends {arriving[peer]} B: their halo plans do not belong together"
         )
 
+    def buffers(self, sizes: tuple[int, ...]) -> list[Array]:
+        """Return device memory for messages of `sizes` bytes, one a slot."""
+        return [self.backend.zeros(max(1, sum(sizes)), np.uint8) for _ in range(self.slots)]
+
     def acquire(self, slot: int) -> None:
         """Let work of the current stream write `outgoing[slot]`."""
         del slot
@@ -113,6 +117,10 @@ class Transport(ABC):
     def release(self, slot: int) -> None:
         """Let later messages overwrite `incoming[slot]` after the work launched so far."""
         del slot
+
+    def failure(self) -> str | None:
+        """Return which message the device gave up waiting for, None if all came; to be asked when it is idle."""
+        return None
 
     @abstractmethod
     def close(self) -> None:

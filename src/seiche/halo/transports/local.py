@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.halo.transports.base import SLOTS, Transport, places
+from seiche.halo.transports.base import Transport, places
 
 
 class LocalTransport(Transport):
@@ -24,7 +22,7 @@ class LocalTransport(Transport):
             TransportError: a peer is another rank.
         """
         super().__init__(backend, world, peers, sent, received)
-        self._buffers = [backend.zeros(max(1, sum(sent)), np.uint8) for _ in range(SLOTS)]
+        self._buffers = self.buffers(sent)
         self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._buffers)
         self.incoming = self.outgoing
 

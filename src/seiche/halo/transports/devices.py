@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which GPU of which host each rank uses: what decides how ranks can reach each other."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any, NamedTuple
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+
+
+class Seat(NamedTuple):
+    """A rank's host and the PCI address of its GPU; None without a GPU."""
+
+    host: str
+    gpu: str | None
+
+
+def gpu_of(backend: Backend) -> str | None:
+    """Return the PCI address of the GPU of `backend`, None for other devices."""
+    if not backend.name.startswith("cuda"):
+        return None
+    runtime = cuda_runtime()
+    return str(runtime.deviceGetPCIBusId(runtime.getDevice()))
+
+
+def cuda_runtime() -> Any:
+    """Return CuPy's CUDA runtime; only for ranks that have a CUDA backend."""
+    import cupy
+
+    return cupy.cuda.runtime
+
+
+def seats(backend: Backend, world: World) -> list[Seat]:
+    """Return the seats of all ranks (collective)."""
+    host = platform.node()
+    if world.comm is not None:
+        from mpi4py import MPI
+
+        host = MPI.Get_processor_name()
+    return world.allgather(Seat(host, gpu_of(backend)))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages between GPUs by NCCL: any number of hosts, no host work between pack and unpack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+from seiche.halo.plan import raise_together
+from seiche.halo.transports.base import Transport, places
+from seiche.halo.transports.devices import seats
+
+
+def _nccl() -> Any:
+    """Return CuPy's NCCL module, None where there is none."""
+    try:
+        from cupy.cuda import nccl
+    except ImportError:
+        return None
+    return nccl if getattr(nccl, "available", True) else None
+
+
+class NcclTransport(Transport):
+    """One group of sends and receives an exchange, on a stream of its own."""
+
+    capturable = True
+
+    def __init__(
+        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
+    ) -> None:
+        """Allocate buffers and join a communicator; all ranks must call it together.
+
+        Raises:
+            TransportError: a rank has no GPU of its own, NCCL is missing, or the communicator cannot be made.
+        """
+        super().__init__(backend, world, peers, sent, received)
+        self._nccl = _nccl()
+        self._communicator = self._join()
+        self._stream = backend.stream()
+        self._buffers = [self.buffers(sent), self.buffers(received)]
+        self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._buffers[0])
+        self.incoming = tuple(places(backend.pointer(buffer), received) for buffer in self._buffers[1])
+
+    def unreachable(self) -> str | None:
+        """Return why NCCL cannot serve these ranks."""
+        at = seats(self.backend, self.world)
+        mine = at[self.world.rank]
+        if mine.gpu is None:
+            return f"transport 'nccl' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"
+        shared = [rank for rank, seat in enumerate(at) if seat == mine and rank != self.world.rank]
+        if shared:
+            return f"transport 'nccl' needs a GPU a rank, but ranks {self.world.rank} and {shared[0]} share {mine.gpu}"
+        if _nccl() is None:
+            return "transport 'nccl' needs NCCL: pip install nvidia-nccl-cu13 (or -cu12)"
+        return super().unreachable()
+
+    def _join(self) -> Any:
+        problem = communicator = None
+        name = self.world.bcast(self._nccl.get_unique_id() if self.world.rank == 0 else None)
+        try:
+            communicator = self._nccl.NcclCommunicator(self.world.size, name, self.world.rank)
+        except self._nccl.NcclError as error:
+            problem = f"transport 'nccl': rank {self.world.rank} cannot join: {error}"
+        raise_together(self.world, problem)
+        return communicator
+
+    def send(self, slot: int) -> None:
+        """Queue the group behind the pack kernels, on the transport's stream."""
+        stream: Any = self._stream
+        stream.wait(self.backend.current().record())
+        self._nccl.groupStart()
+        for peer, size, address in zip(self.peers, self.sent, self.outgoing[slot], strict=True):
+            if size:
+                self._communicator.send(address, size, self._nccl.NCCL_UINT8, peer, stream.stream.ptr)
+        for peer, size, address in zip(self.peers, self.received, self.incoming[slot], strict=True):
+            if size:
+                self._communicator.recv(address, size, self._nccl.NCCL_UINT8, peer, stream.stream.ptr)
+        self._nccl.groupEnd()
+
+    def receive(self, slot: int) -> None:
+        """Let the current stream wait for the group."""
+        del slot
+        self.backend.current().wait(self._stream.record())
+
+    def close(self) -> None:
+        """Leave the communicator; all ranks must call it together."""
+        self.backend.synchronize()
+        if self._communicator is not None:
+            self._communicator.destroy()
+            self._communicator = None
+        self._buffers.clear()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages between GPUs of one host: the pack kernel stores them into the neighbour's memory (CUDA IPC, NVLink).
+
+The memory of a rank holds, for each of four slots, the messages from its peers one behind the other, and behind them a
+word for each peer: the number of its last message. A peer that has no message for this rank still counts its word up.
+With two exchanges under way a rank writes number n + 1 after it has seen its peers' number n - 1, which they sent after
+they had read number n - 3: with four slots nothing has to be acquired or released.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo.plan import raise_together
+from seiche.halo.transports.base import UNDER_WAY, Transport, places
+from seiche.halo.transports.devices import cuda_runtime, seats
+from seiche.kernels.registry import halo_await, halo_publish
+
+#: Seconds that a rank waits for a message before it gives up; SEICHE_PATIENCE overrides it.
+PATIENCE = 300.0
+_WORD = np.dtype(np.uint32).itemsize
+#: The words lie on a cache line of their own.
+_LINE = 128
+#: Let the neighbour's memory be mapped when it is first used (cudaIpcMemLazyEnablePeerAccess).
+_LAZY = 1
+
+
+class PeerTransport(Transport):
+    """CUDA IPC: the whole exchange is device work."""
+
+    capturable = True
+    slots = 2 * UNDER_WAY
+
+    def __init__(
+        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
+    ) -> None:
+        """Allocate this rank's memory and map that of the peers; all ranks must call it together.
+
+        Raises:
+            TransportError: a rank has no GPU, a peer is on another host, or its memory cannot be mapped.
+        """
+        super().__init__(backend, world, peers, sent, received)
+        self._runtime = cuda_runtime()
+        self._mapped: dict[int, int] = {}
+        size = -(-sum(received) // _LINE) * _LINE
+        self._memory = int(self._runtime.malloc(self.slots * size + max(1, len(peers)) * _WORD))
+        self._runtime.memset(self._memory, 0, self.slots * size + max(1, len(peers)) * _WORD)
+        self.incoming = tuple(places(self._memory + slot * size, received) for slot in range(self.slots))
+        words = [self.slots * size + _WORD * k for k in range(len(peers))]
+        self._map(size, words)
+        self._failed = backend.pinned(1, np.uint32)
+        self._failed[0] = 0
+        patience = float(os.environ.get("SEICHE_PATIENCE", "0") or 0) or PATIENCE
+        self._patience = patience
+        counts = [backend.zeros(max(1, len(peers)), np.uint32) for _ in range(2)]
+        flags = backend.upload(np.array(self._peer_words, np.uint64))
+        publish, wait = backend.load(halo_publish()), backend.load(halo_await())
+        self._kept = (counts, flags)
+        self._publish = publish.bind(backend.pack(publish, flags=flags, sent=counts[0]), 0, len(peers))
+        arguments = backend.pack(
+            wait,
+            flags=self._memory + self.slots * size,
+            received=counts[1],
+            failed=int(self._failed.ctypes.data),
+            patience=int(patience * 1e9),
+        )
+        self._await = wait.bind(arguments, 0, len(peers))
+        backend.synchronize()
+        world.barrier()  # nobody stores before every rank's words are zero
+
+    def unreachable(self) -> str | None:
+        """Return which peer has no GPU or lives on another host."""
+        at = seats(self.backend, self.world)
+        mine = at[self.world.rank]
+        if mine.gpu is None:
+            return f"transport 'peer' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"
+        for peer in self.peers:
+            if 0 <= peer < self.world.size and at[peer].host != mine.host:
+                return f"transport 'peer': ranks {self.world.rank} and {peer} are on different hosts; use 'nccl'"
+        return super().unreachable()
+
+    def _map(self, size: int, words: list[int]) -> None:
+        """Exchange handles and places, and find the addresses to store to."""
+        mine = {
+            peer: ([place - self._memory for place in (slot[k] for slot in self.incoming)], words[k])
+            for k, peer in enumerate(self.peers)
+        }
+        handle = bytes(self._runtime.ipcGetMemHandle(self._memory))
+        everyone: list[tuple[bytes, dict[int, Any]]] = self.world.allgather((handle, mine))
+        outgoing: list[list[int]] = [[] for _ in range(self.slots)]
+        self._peer_words: list[int] = []
+        problem = None
+        for peer in self.peers:
+            try:
+                base = self._base(peer, everyone[peer][0])
+            except self._runtime.CUDARuntimeError as error:
+                problem = f"transport 'peer': rank {self.world.rank} cannot map the memory of rank {peer}: {error}"
+                break
+            slots, word = everyone[peer][1][self.world.rank]
+            for slot, place in enumerate(slots):
+                outgoing[slot].append(base + place)
+            self._peer_words.append(base + word)
+        try:
+            raise_together(self.world, problem)
+        except TransportError:
+            self._unmap()
+            raise
+        self.outgoing = tuple(tuple(addresses) for addresses in outgoing)
+
+    def _base(self, peer: int, handle: bytes) -> int:
+        if peer == self.world.rank:
+            return self._memory
+        if peer not in self._mapped:
+            self._mapped[peer] = int(self._runtime.ipcOpenMemHandle(handle, _LAZY))
+        return self._mapped[peer]
+
+    def send(self, slot: int) -> None:
+        """Count up the peers' words, after the pack kernels."""
+        del slot
+        self._publish()
+
+    def receive(self, slot: int) -> None:
+        """Let the stream wait for the peers' words."""
+        del slot
+        self._await()
+
+    def failure(self) -> str | None:
+        """Return which wait was given up."""
+        if not self._failed[0]:
+            return None
+        peer = self.peers[int(self._failed[0]) - 1]
+        return (
+            f"rank {self.world.rank} waited {self._patience:g} s for a message of rank {peer}, which did not come"
+            " (SEICHE_PATIENCE sets the seconds)"
+        )
+
+    def _unmap(self) -> None:
+        for address in self._mapped.values():
+            with suppress(self._runtime.CUDARuntimeError):
+                self._runtime.ipcCloseMemHandle(address)
+        self._mapped.clear()
+        self.world.barrier()  # memory goes only when nobody has it mapped any more
+        if self._memory:
+            self._runtime.free(self._memory)
+            self._memory = 0
+
+    def close(self) -> None:
+        """Unmap and free; all ranks must call it together."""
+        self.backend.synchronize()
+        self.world.barrier()
+        self._unmap()
