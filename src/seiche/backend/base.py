@@ -124,8 +124,8 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def stream(self) -> Stream:
-        """Return a new stream; `with backend.use(stream)` makes it current."""
+    def stream(self, *, urgent: bool = False) -> Stream:
+        """Return a new stream; `with backend.use(stream)` makes it current. Urgent work goes before other work."""
 
     @abstractmethod
     def current(self) -> Stream:

@@ -210,7 +210,7 @@ class CpuBackend(Backend):
             self._kernels[spec] = CpuKernel(spec, self.threads)
         return self._kernels[spec]
 
-    def stream(self) -> Stream:
+    def stream(self, *, urgent: bool = False) -> Stream:
         """Return the one stream."""
         return self._stream
 

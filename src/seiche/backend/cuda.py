@@ -192,9 +192,9 @@ class CudaBackend(Backend):
             self._kernels[spec] = CudaKernel(spec, self._architecture, bytes_per_item)
         return self._kernels[spec]
 
-    def stream(self) -> Stream:
-        """Return a new stream."""
-        return CudaStream()
+    def stream(self, *, urgent: bool = False) -> Stream:
+        """Return a new stream, of higher priority than the others if it is urgent."""
+        return CudaStream(_cupy().cuda.Stream(non_blocking=True, priority=-1) if urgent else None)
 
     def current(self) -> Stream:
         """Return CuPy's current stream."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,9 @@ class _Direction:
         self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
         # Messages may be unpacked side by side only if no two of them write the same slot.
         self.disjoint = all_distinct(*targets)
+        #: Where the whole exchange is device work: beside the caller's, and before it where both want the device.
+        self.stream = backend.stream(urgent=True) if backend.asynchronous and self.transport.capturable else None
+        self.received_events: deque[Any] = deque()
         self.next_slot = 0
         self.under_way: deque[tuple[int, int, Mode]] = deque()
 
@@ -51,9 +54,10 @@ class _Direction:
 class HaloExchange:
     """Carries the values of a plan between ranks, for any number of arrays of one storage type.
 
-    Between `start` and `finish` the caller may work on all parts of the array but those that messages are read from
-    (by work launched after `start`: free) or written to. `finish` comes in the order of `start`; in each direction
-    (gather; scatter and scatter_add) at most two exchanges may be under way. All ranks call the same sequence.
+    Between `start` and `finish` the caller may work on all parts of the array but those that messages are read from or
+    written to. Where a transport is device work only, the whole exchange runs on a stream of its own beside that work.
+    `finish` comes in the order of `start`; in each direction (gather; scatter and scatter_add) at most two exchanges may
+    be under way. All ranks call the same sequence.
     """
 
     def __init__(
@@ -124,16 +128,20 @@ class HaloExchange:
         """
         pointer = self.backend.pointer(array)
         bound = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
-        direction, packs, _ = bound
+        direction, packs, unpacks = bound
         if len(direction.under_way) == UNDER_WAY:
             raise TransportError(
                 f"rank {self.world.rank}: {UNDER_WAY} exchanges are under way, finish one before the next"
             )
         slot = direction.next_slot
-        direction.transport.acquire(slot)
-        for launch in packs[slot]:
-            launch()
-        direction.transport.send(slot)
+        if direction.stream is not None:
+            direction.stream.wait(self.backend.current().record())
+            with self.backend.use(direction.stream):
+                self._send(direction, packs[slot], slot)
+                self._receive(direction, unpacks[slot], slot)
+                direction.received_events.append(direction.stream.record())
+        else:
+            self._send(direction, packs[slot], slot)
         direction.under_way.append((slot, pointer, mode))
         direction.next_slot = (slot + 1) % direction.transport.slots
 
@@ -149,11 +157,25 @@ class HaloExchange:
             raise TransportError(f"rank {self.world.rank}: finish of a {mode} that is not the oldest one started")
         direction, _, unpacks = bound
         slot = direction.under_way[0][0]
+        if direction.stream is not None:
+            self.backend.current().wait(direction.received_events.popleft())
+        else:
+            self._receive(direction, unpacks[slot], slot)
+        direction.under_way.popleft()
+
+    @staticmethod
+    def _send(direction: _Direction, packs: tuple[Callable[[], None], ...], slot: int) -> None:
+        direction.transport.acquire(slot)
+        for launch in packs:
+            launch()
+        direction.transport.send(slot)
+
+    @staticmethod
+    def _receive(direction: _Direction, unpacks: tuple[Callable[[], None], ...], slot: int) -> None:
         direction.transport.receive(slot)
-        for launch in unpacks[slot]:
+        for launch in unpacks:
             launch()
         direction.transport.release(slot)
-        direction.under_way.popleft()
 
     def close(self) -> None:
         """Free the transports; all ranks must call it together, with nothing under way.
