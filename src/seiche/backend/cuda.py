@@ -204,8 +204,12 @@ class CudaBackend(Backend):
     def use(self, stream: Stream) -> Iterator[Stream]:
         """Make `stream` current inside the context."""
         assert isinstance(stream, CudaStream)
-        with stream.stream:
+        before = self._cupy.cuda.get_current_stream()
+        stream.stream.use()
+        try:
             yield stream
+        finally:
+            before.use()
 
     def capture(self, work: Callable[[], None]) -> Graph:
         """Capture what `work` launches."""
