@@ -13,10 +13,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "distributed"))
 
 import launch
+
+# A busy machine, or the first import of a module, makes one example slow: time is no property that tests assert.
+settings.register_profile("seiche", deadline=None)
+settings.load_profile("seiche")
 
 #: Set in the ranks of a job that a marked test started.
 IN_JOB = "SEICHE_TEST_RANKS"

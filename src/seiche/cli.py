@@ -113,12 +113,13 @@ def check(
 ) -> None:
     """Say what a case is and what it will cost, without allocating its fields."""
     from seiche.case.check import describe
-    from seiche.case.limits import refuse_impossible
+    from seiche.case.limits import refuse_impossible, refuse_too_many_states
     from seiche.case.simulation import prepare
 
     world = _world()
     setup = prepare(case, [*(changes or ()), *([f"run.device={device}"] if device else [])], world)
     refuse_impossible(setup, ranks or world.size)
+    refuse_too_many_states(setup)
     if world.rank == 0:
         print("\n".join(describe(setup, ranks or world.size)))
 

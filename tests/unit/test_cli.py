@@ -21,6 +21,7 @@ from seiche.case.run import listening
 from seiche.case.simulation import load, prepare
 from seiche.case.wall import make_wall, wall_surface
 from seiche.cli import main
+from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, UnstableError
 from seiche.flow import Monitor, Solver
@@ -279,6 +280,17 @@ def test_convert_keeps_the_blocks_of_a_gmy_file(tmp_path: Path) -> None:
     write_gmy(tmp_path / "six.gmy", sites, 6, level=6)
     assert main(["convert", str(tmp_path / "six.gmy"), str(tmp_path / "copy.gmy")]) == 0
     assert (tmp_path / "copy.gmy").read_bytes() == (tmp_path / "six.gmy").read_bytes()
+
+
+def test_the_wall_of_a_tube_reaches_the_planes_of_its_iolets_and_holds_the_same_sites() -> None:
+    sites = vessel_of(tube_tables()).sites
+    surface = wall_surface(sites)
+    for plane in sites.iolets:
+        heights = (surface.vertices - plane.center) @ np.asarray(plane.normal)
+        assert heights.min() == pytest.approx(0.0, abs=1e-9 * sites.spacing)
+    again, report = voxelise(surface, sites.spacing, sites.iolets, origin=None)
+    assert len(report.holes) == 0
+    assert len(again) == pytest.approx(len(sites), rel=0.03)
 
 
 def test_convert_never_replaces_a_file_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -203,8 +203,19 @@ def test_a_surface_that_is_inside_out_in_part_is_reported():
     assert "inside out in part: triangles face opposite ways along 3 edges" in report.lines()[-1]
 
 
+def test_an_iolet_narrower_than_its_opening_is_reported():
+    narrow = IoletPlane("in", "inlet", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 2.0)
+    _, report = voxelise(cylinder(closed=False), 0.5, [narrow, OUTLET])
+    (line,) = report.lines()
+    assert line.startswith('iolet "in" of radius 2 m is narrower than its opening, whose rim has a mean radius of 5 m')
+
+
 def test_surfaces_that_cannot_be_are_refused():
     surface = cylinder()
+    with pytest.raises(
+        CaseError, match=r"holds no site at the spacing 1000 m: it is 20 m long; check spacing and unit"
+    ):
+        voxelise(cylinder(closed=False), 1000.0, [INLET, OUTLET])
     with pytest.raises(CaseError, match="inside out"):
         voxelise(Surface(surface.vertices, surface.faces[:, ::-1]), 0.5)
     with pytest.raises(CaseError, match="holds no site"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seiche.case.openings import steps_of
+from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup, ramps_of
 from seiche.errors import CaseError
 
@@ -71,6 +72,21 @@ def _outputs(setup: Setup) -> Iterator[str]:
     for key, every in times:
         if steps_of(every, setup.units) < 0.5:
             yield f"{key}.every: is shorter than half a time step of {setup.units.step:.3g} s"
+
+
+def refuse_too_many_states(setup: Setup, first_step: int = 0) -> None:
+    """Raise a CaseError if a file would get more states than it can hold, in a run that starts after `first_step`."""
+    from seiche.io.vtkhdf import CAPACITY_LIMIT
+
+    output = setup.case.output
+    for kind, tables in (("fields", output.fields), ("surface", output.surface)):
+        for table in tables:
+            count = Schedule(steps_of(table.every, setup.units)).count(first_step, setup.steps)
+            if count > CAPACITY_LIMIT:
+                raise CaseError(
+                    f'{setup.source}: output.{kind}["{table.file}"].every: gives {count} states, a file holds at most '
+                    f"{CAPACITY_LIMIT}; write less often"
+                )
 
 
 def advice(setup: Setup) -> tuple[str, ...]:

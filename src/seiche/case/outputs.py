@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.limits import refuse_too_many_states
 from seiche.case.openings import steps_of
 from seiche.case.picture import Moment, capture, draw, picture_step
 from seiche.case.restart import save
@@ -59,10 +60,11 @@ class Outputs:
     def __init__(self, setup: Setup, solver: Solver, world: World, folder: Path) -> None:
         """Plan the outputs of `setup` into `folder`, which is made; nothing else is written yet.
 
-        Raises CaseError when the folder cannot be made.
+        Raises CaseError when the folder cannot be made or a file would get more states than it can hold.
         """
         self.setup, self.solver, self.world, self.folder = setup, solver, world, folder
         self.first_step = solver.time_step
+        refuse_too_many_states(setup, self.first_step)
         self.record = Record()
         self.last_checkpoint: int | None = None
         self._wall: Wall | None = None

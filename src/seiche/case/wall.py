@@ -60,7 +60,30 @@ def wall_surface(sites: SiteSet) -> Surface:
         near = np.linalg.norm(centers - plane.center, axis=1) < reach
         closing |= near & (height < RIM * sites.spacing)
     used, renumbered = np.unique(ordered[~closing], return_inverse=True)
-    return Surface(places[used], renumbered.reshape(-1, 3).astype(np.int32))
+    open_wall = Surface(places[used], renumbered.reshape(-1, 3).astype(np.int32))
+    return _drawn_to_the_planes(open_wall, sites)
+
+
+def _drawn_to_the_planes(surface: Surface, sites: SiteSet) -> Surface:
+    """Return the surface with every rim beside an iolet continued straight to the iolet's plane."""
+    from seiche.domain.surface import Surface
+
+    vertices, faces = [surface.vertices], [surface.faces]
+    count = len(surface.vertices)
+    for loop in surface.boundary_loops():
+        rim = surface.vertices[loop.vertices]
+        heights = [(rim - plane.center) @ np.asarray(plane.normal) for plane in sites.iolets]
+        aside = [np.linalg.norm(np.subtract(loop.center, plane.center)) for plane in sites.iolets]
+        near = [k for k, height in enumerate(heights) if np.abs(height).max() < 2.0 * RIM * sites.spacing]
+        if not near:
+            continue
+        nearest = min(near, key=lambda k: float(aside[k]))
+        vertices.append(rim - heights[nearest][:, None] * np.asarray(sites.iolets[nearest].normal))
+        this, there = loop.vertices, count + np.arange(len(rim), dtype=np.int32)
+        following, beyond = np.roll(this, -1), np.roll(there, -1)
+        faces += [np.stack([this, following, beyond], axis=1), np.stack([this, beyond, there], axis=1)]
+        count += len(rim)
+    return Surface(np.concatenate(vertices), np.concatenate(faces).astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)

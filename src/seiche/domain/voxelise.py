@@ -38,6 +38,7 @@ class VoxelReport:
     holes: tuple[Loop, ...]
     dropped: tuple[Dropped, ...]
     unresolved_links: int
+    narrow: tuple[str, ...] = ()
     clashes: str = ""
 
     def lines(self) -> list[str]:
@@ -46,7 +47,7 @@ class VoxelReport:
         said += [f"{part.sites} sites around {_place(part.center)} m left out: no iolet there" for part in self.dropped]
         if self.unresolved_links:
             said.append(f"{self.unresolved_links} wall links run through a hole and were cut half way")
-        return said + ([self.clashes] if self.clashes else [])
+        return [*said, *self.narrow] + ([self.clashes] if self.clashes else [])
 
 
 def voxelise(
@@ -70,7 +71,7 @@ def voxelise(
     try:
         sites, report = _voxelise(surface, spacing, iolets, origin)
     except CaseError as error:
-        raise CaseError(f"{error}; {clashes}") if clashes else error from None
+        raise CaseError(f"{clashes}; {error}") if clashes else error from None
     return sites, replace(report, clashes=clashes)
 
 
@@ -94,7 +95,14 @@ def _voxelise(
     loops = surface.boundary_loops()
     if surface.volume < 0.0:
         raise CaseError("the surface is inside out (its volume is negative): reverse its triangles")
+    extent = np.ptp(surface.vertices, axis=0) if len(surface.vertices) else np.zeros(3)
+    if extent.max() < spacing:
+        raise CaseError(
+            f"the surface holds no site at the spacing {spacing:g} m: it is {extent.max():.3g} m long; "
+            "check spacing and unit"
+        )
     owner = [_iolet_of(loop, planes, spacing) for loop in loops]
+    narrow = _narrow(loops, owner, planes)
     caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0]
     closed = surface.capped([loop for loop, _ in caps])
     lattice = _lattice(surface, spacing, origin)
@@ -111,7 +119,7 @@ def _voxelise(
     wall = SurfaceWall(closed, labels)
     sites, dropped, unresolved = assemble(lattice, planes, wall.find, trim=origin is None)
     holes = tuple(loop for loop, index in zip(loops, owner, strict=True) if index < 0)
-    return sites, VoxelReport(holes, tuple(dropped), unresolved)
+    return sites, VoxelReport(holes, tuple(dropped), unresolved, narrow)
 
 
 def _checked(plane: IoletPlane) -> IoletPlane:
@@ -159,6 +167,16 @@ def _iolet_of(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
                 raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid, reverse it')
             return index
     return -1
+
+
+def _narrow(loops: Sequence[Loop], owner: Sequence[int], planes: Sequence[IoletPlane]) -> tuple[str, ...]:
+    """Say which iolets are narrower than the open rim that they are to fill."""
+    return tuple(
+        f'iolet "{planes[index].name}" of radius {planes[index].radius:.3g} m is narrower than its opening, whose rim '
+        f"has a mean radius of {loop.radius:.3g} m: what lies outside is wall"
+        for loop, index in zip(loops, owner, strict=True)
+        if index >= 0 and (planes[index].radius or np.inf) < 0.8 * loop.radius
+    )
 
 
 def _bounded(plane: IoletPlane, lattice: Lattice, caps: Sequence[tuple[Loop, int]], index: int) -> IoletPlane:

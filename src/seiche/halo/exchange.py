@@ -56,8 +56,8 @@ class HaloExchange:
 
     Between `start` and `finish` the caller may work on all parts of the array but those that messages are read from or
     written to. Where a transport is device work only, the whole exchange runs on a stream of its own beside that work.
-    `finish` comes in the order of `start`; in each direction (gather; scatter and scatter_add) at most two exchanges may
-    be under way. All ranks call the same sequence.
+    `finish` comes in the order of `start`; in each direction (gather; scatter and scatter_add) at most two exchanges
+    may be under way. All ranks call the same sequence.
     """
 
     def __init__(
