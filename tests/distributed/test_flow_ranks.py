@@ -14,6 +14,7 @@ from launch import run_ranks
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow import FlowModel, Solver
+from seiche.flow.balance import measure_costs
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.io.checkpoint import read_checkpoint, write_checkpoint
 
@@ -51,6 +52,24 @@ def test_ranks_equal_one_rank_in_every_layout():
             np.testing.assert_allclose(solver.iolet_flow(), reference.iolet_flow(), rtol=1e-12)
             np.testing.assert_allclose(solver.monitor().mass, reference.monitor().mass, rtol=1e-14)
             solver.close()
+
+
+@pytest.mark.ranks(2, 3)
+def test_measured_costs_give_other_parts_and_the_same_bits():
+    world = World.from_mpi()
+    sites, model = blood_in_a_tilted_tube()
+    reference = alone(sites, model, STEPS)
+    for layout in ("list-aa", "tiles-4"):
+        first = Solver(sites, model, layout=layout, world=world, threads=1)
+        costs = measure_costs(first, steps=12)
+        first.close()
+        assert min(costs.fluid, costs.wall, costs.iolet) >= 0.0 and costs.iolet > 0.0
+        weights = world.bcast(costs.weights(sites))
+        assert weights.min() >= 1.0
+        solver = Solver(sites, model, layout=layout, world=world, threads=1, weights=weights)
+        solver.run(STEPS)
+        assert_same(solver, reference)
+        solver.close()
 
 
 @pytest.mark.ranks(2, 3)

@@ -159,6 +159,9 @@ class Run(Table):
     partition: Literal["metis", "curve", "slabs"] = Field(
         default="metis", description="how sites are shared among ranks"
     )
+    balance: Literal["sites", "measured"] = Field(
+        default="sites", description="ranks share sites evenly, or what sites are measured to cost at the start"
+    )
     transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
         default="auto", description="how messages travel between ranks"
     )

@@ -100,24 +100,18 @@ class Simulation:
 
     def __init__(self, setup: Setup, world: World, folder: Path, restart: Path | None = None) -> None:
         """Make the solver (this allocates the fields) and load the state in `restart`, if given."""
-        from seiche.flow import Solver
-
         self.setup, self.world, self.folder = setup, world, folder
         self.started = time.monotonic()
         self.seconds = 0.0
         self._bandwidth: float | None = None
         case = setup.case
-        self.solver: Solver = Solver(
-            setup.vessel.sites,
-            setup.model,
-            device=case.run.device,
-            precision=setup.precision,
-            layout=case.lattice.layout,
-            world=world,
-            partition=case.run.partition,
-            transport=case.run.transport,
-            threads=case.run.threads,
-        )
+        self.solver: Solver = self._make_solver(None)
+        if case.run.balance == "measured" and world.size > 1:
+            from seiche.flow.balance import measure_costs
+
+            weights = measure_costs(self.solver).weights(setup.vessel.sites)
+            self.solver.close()
+            self.solver = self._make_solver(world.bcast(weights))
         if restart is not None:
             resume(restart, setup, self.solver, world)
             if self.solver.time_step >= setup.steps:
@@ -126,6 +120,23 @@ class Simulation:
                     f"{setup.source} at step {setup.steps}; make the run longer"
                 )
         self.outputs = Outputs(setup, self.solver, world, folder)
+
+    def _make_solver(self, weights: npt.NDArray[np.float64] | None) -> Solver:
+        from seiche.flow import Solver
+
+        case = self.setup.case
+        return Solver(
+            self.setup.vessel.sites,
+            self.setup.model,
+            device=case.run.device,
+            precision=self.setup.precision,
+            layout=case.lattice.layout,
+            world=self.world,
+            partition=case.run.partition,
+            transport=case.run.transport,
+            threads=case.run.threads,
+            weights=weights,
+        )
 
     @property
     def time(self) -> float:

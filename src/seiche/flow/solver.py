@@ -63,6 +63,10 @@ def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
     return even, even
 
 
+def _stage_of(group: IoletGroup) -> str:
+    return "pressure iolets" if group.kind is PressureIolet else "velocity iolets"
+
+
 class Solver:
     """Flow of `model` on `sites`, on one device word, on all ranks of `world`; arguments as in the README's example."""
 
@@ -78,6 +82,7 @@ class Solver:
         partition: str = "metis",
         transport: str = "auto",
         threads: int | None = None,
+        weights: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Partition the sites, allocate the populations and set the initial state.
 
@@ -91,7 +96,7 @@ class Solver:
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
         self.layout_name = choose_layout(sites, layout, self.precision.storage, device)
         edge = int(self.layout_name[-1]) if self.layout_name.startswith("tiles") else 1
-        owner = partition_sites(sites, self.world.size, method=partition, weights=None, block=edge)
+        owner = partition_sites(sites, self.world.size, method=partition, weights=weights, block=edge)
         self.region = Region(sites, owner, self.world.rank)
         self.layout = self._make_layout(edge)
         self.time_step = 0
@@ -210,9 +215,13 @@ class Solver:
             stages.append(Stage("advance clock", action, 0, tuple(s.name for s in stages if "iolets" in s.name)))
         return stages
 
+    @property
+    def iolet_stage_names(self) -> list[str]:
+        """Return the stage of each of `iolets.groups`."""
+        return [_stage_of(group) for group in self.iolets.groups]
+
     def _iolet_stage(self, group: IoletGroup, phase: int, after: tuple[str, ...]) -> Stage:
-        pressure = group.kind is PressureIolet
-        name = "pressure iolets" if pressure else "velocity iolets"
+        pressure, name = group.kind is PressureIolet, _stage_of(group)
         kernel = self._kernel(registry.nash_pressure if pressure else registry.ladd_velocity, phase)
         arguments = self.backend.pack(
             kernel, layout=self.layout.members(phase), force={"g": self.model.body_force}, **group.members

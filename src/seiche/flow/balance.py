@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fluid, a wall and an iolet site cost, measured while a solver runs, and the weights that share them evenly.
+
+The time of a sweep is taken as (fluid sites) a + (wall sites) b, that of an iolet stage as (its sites) c. Every sweep
+and every iolet stage of every rank is one equation; a, b, c >= 0 are the least-squares solution of relative errors.
+What wall sites cost beside the rest holds also what they bring along: tiles that are partly empty, masks that are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.sites import LinkKind, SiteSet
+from seiche.observe.timers import StageTimers
+
+if TYPE_CHECKING:
+    from seiche.flow.solver import Solver
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SiteCosts:
+    """Seconds a step of every fluid site, and what a site with a wall or an iolet link costs more."""
+
+    fluid: float
+    wall: float
+    iolet: float
+
+    def weights(self, sites: SiteSet) -> Floats:
+        """Return the cost of every site (n,), that of a site without cut links being one."""
+        if not self.fluid > 0.0:
+            return np.ones(len(sites))
+        wall, iolet = kinds(sites)
+        return np.asarray(1.0 + self.wall / self.fluid * wall + self.iolet / self.fluid * iolet, np.float64)
+
+
+def kinds(sites: SiteSet) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which sites (n,) have a link to a wall, and which one to an iolet."""
+    wall, iolet = np.zeros(len(sites), bool), np.zeros(len(sites), bool)
+    wall[sites.boundary] = (sites.link_kind == LinkKind.WALL).any(axis=1)
+    iolet[sites.boundary] = ((sites.link_kind == LinkKind.INLET) | (sites.link_kind == LinkKind.OUTLET)).any(axis=1)
+    return wall, iolet
+
+
+def measure_costs(solver: Solver, steps: int = 48) -> SiteCosts:
+    """Return the costs that `steps` steps of `solver` show on all ranks (collective; the solver's state moves on)."""
+    timers = StageTimers(solver.backend.clock(), every=1, skip=8)
+    before, solver.timers = solver.timers, timers
+    try:
+        for _ in range(steps):
+            solver.step()
+        solver.backend.synchronize()
+    finally:
+        solver.timers = before
+    times = {name: time.minimum for name, time in timers.times().items() if time.samples}
+    rows = [row for part in solver.world.allgather(_equations(solver, times)) for row in part]
+    return fit_costs(np.array(rows).reshape(-1, 4))
+
+
+def _equations(solver: Solver, times: dict[str, float]) -> list[tuple[float, float, float, float]]:
+    """Return (fluid sites, wall sites, iolet sites, seconds) of each sweep and iolet stage of this rank."""
+    wall = kinds(solver.sites)[0][solver.owned]
+    item, interior = solver.layout.item, solver.layout.interior
+    rows = []
+    for name, inside in (("stream-collide interior", item < interior), ("stream-collide edge", item >= interior)):
+        if name in times and inside.any():
+            rows.append((float(inside.sum()), float(wall[inside].sum()), 0.0, times[name]))
+    for group, name in zip(solver.iolets.groups, solver.iolet_stage_names, strict=True):
+        if name in times and len(group):
+            rows.append((0.0, 0.0, float(len(group)), times[name]))
+    return rows
+
+
+def fit_costs(rows: Floats) -> SiteCosts:
+    """Return the costs that fit `rows` (n, 4: fluid, wall and iolet sites, seconds) best, none of them negative."""
+    from scipy.optimize import nnls
+
+    rows = rows[rows[:, 3] > 0.0]
+    if not len(rows):
+        return SiteCosts(1.0, 0.0, 0.0)
+    fluid, wall, iolet = nnls(rows[:, :3] / rows[:, 3:], np.ones(len(rows)))[0]
+    return SiteCosts(float(fluid), float(wall), float(iolet))
