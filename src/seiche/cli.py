@@ -125,8 +125,8 @@ def check(
 
 @app.command()
 def convert(
-    source: Annotated[Path, typer.Argument(help="A case (.toml), .gmy or .stl file.", metavar="IN")],
-    target: Annotated[Path, typer.Argument(help="A .gmy, .vtkhdf or .stl file.", metavar="OUT")],
+    source: Annotated[Path, typer.Argument(help="A case (.toml), .gmy, .gmy+ or .stl file.", metavar="IN")],
+    target: Annotated[Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file.", metavar="OUT")],
     spacing: Annotated[str | None, typer.Option(help='Distance of sites, such as "0.1 mm".')] = None,
     unit: Annotated[str | None, typer.Option(help='Length of one unit of an STL file, such as "1 mm".')] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
