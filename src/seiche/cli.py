@@ -38,7 +38,7 @@ validate = typer.Typer(
 app.add_typer(bench, name="bench")
 app.add_typer(validate, name="validate")
 
-CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML).", metavar="CASE")]
+CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML, or XML of HemeLB).", metavar="CASE")]
 Device = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; the case\'s own by default.')]
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the case.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")]
@@ -87,6 +87,9 @@ def run(
         shares = world.gather((world.rank, len(simulation.solver.owned), os.uname().nodename))
         for rank, sites, host in shares or ():
             print(f"rank {rank} on {host}: {sites:,} sites")
+    if world.rank == 0 and case.suffix.lower() == ".xml":
+        for note in simulation.setup.vessel.notes:
+            print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run()
     report = simulation.report()
     if world.rank != 0:
@@ -125,7 +128,7 @@ def check(
 
 @app.command()
 def convert(
-    source: Annotated[Path, typer.Argument(help="A case (.toml), .gmy, .gmy+ or .stl file.", metavar="IN")],
+    source: Annotated[Path, typer.Argument(help="A case (.toml, .xml), .gmy, .gmy+ or .stl file.", metavar="IN")],
     target: Annotated[Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file.", metavar="OUT")],
     spacing: Annotated[str | None, typer.Option(help='Distance of sites, such as "0.1 mm".')] = None,
     unit: Annotated[str | None, typer.Option(help='Length of one unit of an STL file, such as "1 mm".')] = None,

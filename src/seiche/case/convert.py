@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche convert`: a case, `.gmy`, `.gmy+` or STL file becomes one of these, a `.vtkhdf` of its sites or an STL."""
+"""`seiche convert`: a case (TOML, HemeLB XML), `.gmy`, `.gmy+` or STL file becomes another geometry file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seiche.errors import CaseError
 if TYPE_CHECKING:
     from seiche.domain.surface import Surface
 
-READABLE = (".toml", ".gmy", ".gmy+", ".stl")
+READABLE = (".toml", ".xml", ".gmy", ".gmy+", ".stl")
 WRITABLE = (".gmy", ".gmy+", ".vtkhdf", ".stl")
 GMY = (".gmy", ".gmy+")
 
@@ -62,7 +62,7 @@ def convert(
 
 
 def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
-    if source.suffix.lower() == ".toml":
+    if source.suffix.lower() in (".toml", ".xml"):
         return build(read_case(source), source.parent, str(source))
     if source.suffix.lower() in GMY:
         return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)

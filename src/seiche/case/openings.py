@@ -153,5 +153,5 @@ def _pressure(opening: PressureOpening, units: LatticeUnits, ramp: float, start:
         period=units.to_lattice("time", opening.period) if opening.period else 1.0,
         phase=opening.phase,
         ramp=ramp,
-        ramp_from=start,
+        ramp_from=start if opening.ramp_from is None else units.density_of_pressure(opening.ramp_from),
     )

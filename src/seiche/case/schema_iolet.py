@@ -51,6 +51,9 @@ class PressureOpening(Opening):
     amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     phase: Angle = Field(default=0.0, description="phase of the cosine")
+    ramp_from: Pressure | None = Field(
+        default=None, description="pressure at which the ramp begins; that of the start by default"
+    )
 
     @model_validator(mode="after")
     def _period_given(self) -> PressureOpening:
