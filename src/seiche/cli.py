@@ -117,9 +117,13 @@ def check(
     """Say what a case is and what it will cost, without allocating its fields."""
     from seiche.case.check import describe
     from seiche.case.limits import refuse_impossible
+    from seiche.case.rims import rim_lines
     from seiche.case.simulation import prepare
 
     world = _world()
+    if world.rank == 0:  # said even if the iolets do not fit: the rims tell why
+        for line in rim_lines(case, changes or ()):
+            print(line)
     setup = prepare(case, [*(changes or ()), *([f"run.device={device}"] if device else [])], world)
     refuse_impossible(setup, ranks or world.size)
     if world.rank == 0:

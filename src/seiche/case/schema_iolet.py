@@ -24,9 +24,13 @@ from seiche.case.waveforms import WAVEFORMS
 
 
 class Opening(Table):
-    """Name and place of an iolet; the place is needed only where the geometry does not give it (an STL surface)."""
+    """Name and place of an iolet; without a place it is the geometry's opening of that name, or an STL's open rim."""
 
-    name: str = Field(min_length=1, max_length=100, description="name; for gmy and built-in shapes the geometry's own")
+    name: str = Field(
+        min_length=1,
+        max_length=100,
+        description="name; for gmy and built-in shapes the geometry's own, for rims of an STL rim0, rim1 ... or any",
+    )
     center: Point | None = Field(default=None, description="centre of the opening")
     normal: Direction | None = Field(default=None, description="direction into the fluid (any length)")
     radius: PositiveLength | None = Field(default=None, description="radius of the opening")
