@@ -8,11 +8,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hemelb_files import COSINE, OUTPUT, PARABOLIC, WOMERSLEY, write_case, xml
+from seiche.case.check import describe
 from seiche.case.load import read_case
+from seiche.case.simulation import prepare
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 
@@ -31,7 +33,6 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ("", "line 1: not XML: no element found"),
         ("<a><b></a>", "line 1: not XML: mismatched tag"),
         ('<?xml version="1.0" encoding="klingon"?><a/>', "line 1: cannot be read: "),
-        ("<a>hello</a>", 'line 1: text "hello" where only elements are expected'),
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "line 1: it declares a document type, which could define"),
         ("<a>" * 50, "line 1: elements are nested more than 40 deep"),
         ("<a>" + "<b/>" * 100_001 + "</a>", "line 1: more than 100000 elements"),
@@ -67,7 +68,11 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ),
         (
             changed("<pressure><uniform", '<time value="9" units="lattice"/><pressure><uniform'),
-            "initialconditions/time: a first step other than 0 is not supported",
+            "initialconditions/time: a first step other than 0 or 1 is not supported",
+        ),
+        (
+            changed("<uniform", '<checkpoint file="a"/><uniform'),
+            "initialconditions/pressure/checkpoint: a checkpoint of HemeLB cannot be read; supported is",
         ),
         (
             xml(inlet='<condition type="pressure" subtype="multiscale"/>'),
@@ -79,6 +84,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
             'condition: type="pressure" subtype="file" is not supported; supported are pressure/cosine, vel',
         ),
         (xml(inlet='<condition type="pressure" subtype="WK"/>'), 'subtype="WK" is not supported'),
+        (xml(inlet='<condition type="windkessel" subtype="GKmodel"/>'), 'subtype="GKmodel" is not supported'),
         (xml(inlet=""), "inlets/inlet: the element <condition> is missing; it has normal, position"),
         (changed("</inlets>", "<foo/></inlets>"), "inlets/foo: this element is not supported; supported here are inl"),
         (changed("<maximum", '<speed value="1"/><maximum'), "condition/speed: this element is not supported; suppor"),
@@ -89,6 +95,10 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         (
             changed('value="0.1" units="mmHg/m"', 'value="1e308" units="mmHg/m"', xml(inlet=WOMERSLEY)),
             "condition: its values together leave the range of numbers; check their units",
+        ),
+        (
+            changed('value="8.862269254527579"', 'value="1e-9"', xml(inlet=WOMERSLEY)),
+            "condition/womersley_number: value 1e-09 is out of range (0.01 to 1000)",
         ),
         (changed('file="plane.xtr"', 'file="../"'), 'propertyoutput[2]: file ".." is not a usable file name'),
         (changed('period="40"', 'period="0"'), 'propertyoutput[2]: period "0" is not a whole number >= 1'),
@@ -204,3 +214,24 @@ NAMES = sorted(set(re.findall(r"<(\w+)", xml(rest=OUTPUT) + PARABOLIC)))
 def test_any_element_in_place_of_another(old: str, new: str) -> None:
     valid = VALID[0].decode()
     refused_or_read(re.sub(rf"(</?){old}\b", rf"\g<1>{new}", valid).encode())
+
+
+NUMBERS = ["0", "-0", "1", "-1", "1e-300", "1e300", "1e-30", "1e30", "1e29", "-1e29", "1e-29", "123456789012345", "0.5"]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(VALID), st.data())
+def test_any_numbers_are_refused_or_make_a_case(tmp_path: Path, valid: bytes, data: st.DataObject) -> None:
+    text = valid.decode()
+    for _ in range(data.draw(st.integers(1, 2))):
+        start, end = data.draw(st.sampled_from([m.span(1) for m in re.finditer(r'value="([^"]*)"', text)]))
+        several = text[start] == "("
+        numbers = [data.draw(st.sampled_from(NUMBERS)) for _ in range(3 if several else 1)]
+        text = text[:start] + (f"({','.join(numbers)})" if several else numbers[0]) + text[end:]
+    path = write_case(tmp_path, text)
+    try:
+        setup = prepare(path)
+    except (CaseError, FormatError) as error:
+        assert "\n" not in str(error)
+    else:
+        assert describe(setup, measure=False)

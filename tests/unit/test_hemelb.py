@@ -20,6 +20,7 @@ from seiche.case.load import read_case, read_case_and_notes
 from seiche.case.simulation import load, prepare
 from seiche.cli import main
 from seiche.domain.sites import LinkKind
+from seiche.errors import FormatError
 from seiche.flow.profiles import womersley
 from seiche.io.formats.extraction import read_extraction, read_offsets
 from seiche.io.formats.gmy import read_gmy, read_gmy_header
@@ -249,11 +250,16 @@ LATER = [
     ),
     (
         '<condition type="velocity" subtype="file"><path value="v.txt"/><radius value="1e-3" units="m"/></condition>',
-        {"kind": "velocity", "table": "v.txt", "weights": "v.txt.weights.txt", "radius": "0.001 m"},
+        {"kind": "velocity", "table": "v.txt", "repeat": True, "weights": "v.txt.weights.txt", "radius": "0.001 m"},
     ),
     (
         '<condition type="pressure" subtype="WK"><R value="1e9" units="kg/m^4*s"/><C value="1e-12" units="m^4*s^2/kg"/>'
         '<radius value="1e-3" units="m"/><area value="3e-6" units="m^2"/></condition>',
+        {"kind": "windkessel", "resistance": "1000000000.0 Pa s/m^3", "compliance": "1e-12 m^3/Pa"},
+    ),
+    (
+        '<condition subtype="GKmodel" type="windkessel"><R units="kg/m^4*s" value="1e9"/>'
+        '<C units="m^4*s^2/kg" value="1e-12"/></condition>',
         {"kind": "windkessel", "resistance": "1000000000.0 Pa s/m^3", "compliance": "1e-12 m^3/Pa"},
     ),
     (
@@ -283,6 +289,12 @@ def test_tables_and_windkessel_outlets_are_translated(
             'inlets/inlet/condition: HemeLB stretches the times of "p.txt" over the whole run; here they are seconds, '
             "and the last value holds after the last time"
         )
+    if expected.get("table") == "v.txt":
+        (tmp_path / "v.txt.weights.txt").unlink()
+        with pytest.raises(
+            FormatError, match=r'"v\.txt\.weights\.txt" is not there; velocities from a file need these'
+        ):
+            read_hemelb(tmp_path / "config.xml")
     if expected["kind"] == "windkessel":
         # The units are such that pint knows them: 1 Pa s/m^3 is 1 kg/(m^4 s), 1 m^3/Pa is 1 m^4 s^2/kg.
         import pint
@@ -298,6 +310,29 @@ def test_the_pressure_rule_of_yang_is_replaced_with_a_note(tmp_path: Path) -> No
         case, notes = read_case_and_notes(write_case(tmp_path, xml(inlet=inlet.replace(old, new))))
         assert case.iolet[0].kind == "pressure"
         assert notes[-1] == "inlets/inlet/condition: imposed by the rule of Nash et al. 2014, not that of Yang"
+
+
+def test_habits_of_the_cases_of_hemepure_are_understood(tmp_path: Path) -> None:
+    """Its own cases end comments twice, count steps from 1, give surface points a normal, and extract populations."""
+    rest = OUTPUT.replace(
+        "<checkpoint",
+        """
+    <propertyoutput file="state.xtr" period="25"><geometry type="whole"/><field type="distributions"/></propertyoutput>
+    <propertyoutput file="spot.dat" period="10"><geometry type="surfacepoint">
+      <normal value="(0,1,0)" units="dimensionless"/><point value="(0.0,1e-3,2e-3)" units="m"/>
+    </geometry><field type="velocity"/></propertyoutput>
+    --> <checkpoint""",
+    )
+    text = xml(version="3", rest=rest).replace("</pressure>", '</pressure><initial_time units="lattice" value="1"/>')
+    case, notes = read_case_and_notes(write_case(tmp_path, text))
+    assert notes[0] == f'line {text[: text.index("-->")].count(chr(10)) + 1}: text "-->" between elements is ignored'
+    assert notes[1:] == (
+        "properties/checkpoint: written in Seiche's own format, as checkpoint.seiche",
+        "properties/propertyoutput[4]: written in Seiche's own format, as checkpoint.seiche",
+    )
+    assert case.output.checkpoint.every == 25
+    assert [table.file for table in case.output.extraction] == ["whole.xtr", "plane.xtr", "line.xtr", "spot.xtr"]
+    assert case.output.extraction[3].point == (0.0, 1e-3, 2e-3)
 
 
 def test_what_only_concerns_the_other_program_is_left_out_with_a_note(tmp_path: Path) -> None:

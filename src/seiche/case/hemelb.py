@@ -57,7 +57,7 @@ def read_hemelb(path: Path | str) -> HemelbCase:
         "visualisation": _ignored("it only concerns pictures"),
     }
     root.only(sections)
-    notes: list[str] = []
+    notes = list(root.stray)
     for name, section in sections.items():
         child = root.optional(name)
         if child is not None:
@@ -144,12 +144,13 @@ def _geometry(element: Element) -> Tables:
 def _initial(element: Element | None) -> Tables:
     if element is None:
         return {}
-    for checkpoint in element.all("checkpoint"):
-        raise checkpoint.error("a checkpoint of HemeLB cannot be read; supported is pressure/uniform")
-    element.only(("pressure", "time"))
-    time = element.optional("time")
-    if time is not None and whole(time) != 0:
-        raise time.error("a first step other than 0 is not supported")
+    for place in (element, *element.all("pressure")):
+        for checkpoint in place.all("checkpoint"):
+            raise checkpoint.error("a checkpoint of HemeLB cannot be read; supported is pressure/uniform")
+    element.only(("pressure", "time", "initial_time"))
+    for time in (*element.all("time"), *element.all("initial_time")):
+        if whole(time) > 1:  # HemeLB counts from 1
+            raise time.error("a first step other than 0 or 1 is not supported")
     pressure = element.child("pressure")
     pressure.only(("uniform",))
     return {"initial_pressure": text_of(number(pressure.child("uniform"), "mmHg"), "mmHg")}
@@ -157,14 +158,17 @@ def _initial(element: Element | None) -> Tables:
 
 def _outputs(element: Element, notes: list[str]) -> Tables:
     element.only(("propertyoutput", "checkpoint"))
+    outputs: list[Element] = []
+    states = element.all("checkpoint")
+    for item in element.all("propertyoutput"):
+        asked = [part.attributes.get("type") for part in (*item.all("geometry"), *item.all("field"))]
+        (states if asked == ["whole", "distributions"] else outputs).append(item)
     tables: Tables = {}
-    extractions = [_extraction(item, notes) for item in element.all("propertyoutput")]
-    if extractions:
-        tables["extraction"] = extractions
-    checkpoint = element.optional("checkpoint")
-    if checkpoint is not None:
-        tables["checkpoint"] = {"every": whole(checkpoint, "period", 1)}
-        notes.append(f"{checkpoint.path}: written in Seiche's own format, as checkpoint.seiche")
+    if outputs:
+        tables["extraction"] = [_extraction(item, notes) for item in outputs]
+    if states:
+        tables["checkpoint"] = {"every": min(whole(item, "period", 1) for item in states)}
+        notes += [f"{item.path}: written in Seiche's own format, as checkpoint.seiche" for item in states]
     return tables
 
 
@@ -194,7 +198,8 @@ def _extraction(element: Element, notes: list[str]) -> Tables:
 def _sites(element: Element) -> Tables:
     kind = _word(element, "type", get_args(SiteChoice))
     needed, possible = PLACES.get(kind, ((), ()))
-    element.only(dict.fromkeys("point" if key == "end" else key for key in (*needed, *possible)))
+    known = dict.fromkeys("point" if key == "end" else key for key in (*needed, *possible))
+    element.only((*known, *(("normal",) if kind == "surfacepoint" else ())))  # HemePure's example has one there
     table: Tables = {"sites": kind}
     points = element.all("point")
     wanted = [key for key in needed if key in ("point", "end")]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,15 +18,14 @@ from typing import Any, NamedTuple
 from seiche.case.hemelb_values import file_name, number, positive, quantity, text_of, vector
 from seiche.case.openings import womersley_number
 from seiche.case.quantities import parse_quantity, shorten
+from seiche.case.setup import WOMERSLEY_RANGE
 from seiche.flow.profiles import womersley_mean
 from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
 #: Kinds of condition (type/subtype) that are translated but cannot be imposed yet: once the schema knows the keys
 #: `table`, `weights` and `kind = "windkessel"`, this set becomes empty.
-NOT_YET = frozenset(
-    {"pressure/file", "velocity/file", "pressure/WK", "pressure/WK2", "pressure/WK3"},
-)
+NOT_YET = frozenset({"pressure/file", "velocity/file", "windkessel/WK", "windkessel/WK3"})
 #: Womersley numbers that differ by more than this share are told to the user.
 SAME_NUMBER = 0.01
 
@@ -69,10 +69,10 @@ def translate_iolets(root: Element, fluid: Fluid, notes: list[str]) -> list[Tabl
 
 
 def _translate(element: Element, name: str, fluid: Fluid) -> Translated:
-    element.only(("condition", "normal", "position"))
+    element.only(("condition", "normal", "position", "radius", "area"))
     condition = element.child("condition")
     kind = f"{condition.attribute('type')}/{condition.attribute('subtype')}"
-    kind = kind.replace("yangpressure/", "pressure/").replace("/yangpressure", "/cosine")
+    kind = _SYNONYMS.get(kind, kind)
     if kind not in _CONDITIONS or kind in NOT_YET:
         supported = ", ".join(sorted(set(_CONDITIONS) - NOT_YET))
         given = f'type="{condition.attribute("type")}" subtype="{condition.attribute("subtype")}"'
@@ -87,7 +87,7 @@ def _translate(element: Element, name: str, fluid: Fluid) -> Translated:
         "normal": list(vector(element.child("normal"), "dimensionless")),
     }
     result = _CONDITIONS[kind](condition, table, fluid)
-    if "yangpressure" in (condition.attribute("type"), condition.attribute("subtype")):
+    if "yangpressure" in condition.attributes.values():
         result.notes.append(f"{condition.path}: imposed by the rule of Nash et al. 2014, not that of Yang")
     return result
 
@@ -116,7 +116,7 @@ def _pressure_file(condition: Element, table: Tables, fluid: Fluid) -> Translate
 
 
 def _windkessel(condition: Element, table: Tables, fluid: Fluid) -> Translated:
-    three = condition.attribute("subtype") == "WK3"
+    three = condition.attributes["subtype"] == "WK3"
     keys = {"Rp": "resistance", "Rc": "proximal_resistance"} if three else {"R": "resistance"}
     keys |= {"Cp" if three else "C": "compliance"}
     condition.only((*keys, "radius", "area"))
@@ -139,7 +139,10 @@ def _parabolic(condition: Element, table: Tables, fluid: Fluid) -> Translated:
 def _womersley(condition: Element, table: Tables, fluid: Fluid) -> Translated:
     condition.only(("radius", "pressure_gradient_amplitude", "period", "womersley_number", "area"))
     radius, period = positive(condition.child("radius"), "m"), positive(condition.child("period"), "s")
-    alpha = positive(condition.child("womersley_number"), "dimensionless")
+    alpha = number(condition.child("womersley_number"), "dimensionless")
+    if not WOMERSLEY_RANGE[0] <= alpha <= WOMERSLEY_RANGE[1]:
+        low, high = WOMERSLEY_RANGE
+        raise condition.child("womersley_number").error(f"value {alpha:g} is out of range ({low:g} to {high:g})")
     gradient = number(condition.child("pressure_gradient_amplitude"), "mmHg/m")
     gradient *= parse_quantity("1 mmHg", dimension="pressure")
     try:
@@ -168,16 +171,16 @@ def _womersley(condition: Element, table: Tables, fluid: Fluid) -> Translated:
 
 
 def _velocity_file(condition: Element, table: Tables, fluid: Fluid) -> Translated:
-    condition.only(("path", "radius", "area"))
+    condition.only(("path", "radius", "area", "maximum"))
     name = file_name(condition.child("path"), "value")
-    table |= {"kind": "velocity", "table": name}
-    table["radius"] = text_of(positive(condition.child("radius"), "m"), "m")
     weights = f"{name}.weights.txt"
-    try:
-        if (Path(condition.source).parent / weights).is_file():
-            table["weights"] = weights
-    except OSError:  # a name that no file can have: reading the table will say so
-        pass
+    if not os.path.isfile(Path(condition.source).parent / weights):
+        # Without weights HemeLB makes a parabola of that maximum; a table of a case is the mean over the opening.
+        raise condition.error(
+            f"{shorten(weights)} is not there; velocities from a file need these weights of the sites"
+        )
+    table |= {"kind": "velocity", "table": name, "repeat": True, "weights": weights}
+    table["radius"] = text_of(positive(condition.child("radius"), "m"), "m")
     return Translated(table, fluid.reference_mmhg, [])
 
 
@@ -189,10 +192,14 @@ def _ramp(table: Tables, fluid: Fluid) -> None:
 _CONDITIONS: dict[str, Callable[[Element, Tables, Fluid], Translated]] = {
     "pressure/cosine": _cosine,
     "pressure/file": _pressure_file,
-    "pressure/WK": _windkessel,
-    "pressure/WK2": _windkessel,
-    "pressure/WK3": _windkessel,
+    "windkessel/WK": _windkessel,
+    "windkessel/WK3": _windkessel,
     "velocity/parabolic": _parabolic,
     "velocity/womersley": _womersley,
     "velocity/file": _velocity_file,
 }
+#: What versions of HemePure call the same: "GKmodel" is the circuit of R and C after Grinberg and Karniadakis.
+_SYNONYMS = {f"{kind}/{name}": "windkessel/WK" for kind in ("pressure", "windkessel") for name in ("WK2", "GKmodel")}
+_SYNONYMS |= {f"yangpressure/{name}": f"pressure/{name}" for name in ("cosine", "file")}
+_SYNONYMS |= {"pressure/yangpressure": "pressure/cosine", "yangpressure/WK": "windkessel/WK"}
+_SYNONYMS |= {"pressure/WK": "windkessel/WK", "pressure/WK3": "windkessel/WK3"}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elements and attributes of a small XML file, read so that no file can harm: no document type, so no entities.
 
-Size, depth and number of elements are bounded; text between elements has no meaning in the files read here and is
-refused. Every complaint names file, line and the path of the element.
+Size, depth and number of elements are bounded. Text between elements has no meaning in the files read here (they often
+hold the rest of a comment); where it stands is noted. Every complaint names file, line and the path of the element.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from seiche.errors import FormatError
 LARGEST_FILE = 4 * 1024 * 1024
 MOST_ELEMENTS = 100_000
 DEEPEST = 40
+#: Pieces of text between elements that are noted.
+MOST_STRAYS = 10
 
 
 @dataclass(eq=False)
 class Element:
-    """One element of the file `source`; `path` as "inlets/inlet[2]/condition", counted among siblings of its name."""
+    """One element of the file `source`; `path` as "inlets/inlet[2]/condition", counted among siblings of its name.
+
+    The root lists in `stray` the text between elements, a line each for the user.
+    """
 
     source: str
     name: str
@@ -30,6 +35,7 @@ class Element:
     line: int
     attributes: dict[str, str]
     children: list[Element] = field(default_factory=list)
+    stray: list[str] = field(default_factory=list)
 
     def error(self, reason: str) -> FormatError:
         """Return the error that this element is wrong because of `reason`."""
@@ -134,8 +140,9 @@ class _Builder:
         self._open.pop()
 
     def _text(self, text: str) -> None:
-        if text.strip():
-            raise self._fail(f'text "{_plain(text.strip())}" where only elements are expected')
+        if text.strip() and self._root is not None and len(self._root.stray) < MOST_STRAYS:
+            line = self._parser.CurrentLineNumber
+            self._root.stray.append(f'line {line}: text "{_plain(text.strip())}" between elements is ignored')
 
     def _doctype(self, *details: object) -> None:
         del details
