@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,43 @@ def test_tables_and_windkessel_outlets_are_translated(
         registry = pint.UnitRegistry()
         assert registry.Quantity(expected["resistance"]).to("kg/m^4/s").magnitude == pytest.approx(1e9)
         assert registry.Quantity(expected["compliance"]).to("m^4*s^2/kg").magnitude == pytest.approx(1e-12)
+
+
+@pytest.mark.parametrize(("condition", "expected"), LATER)
+def test_conditions_that_the_solver_lacks_are_refused_with_one_line(
+    tmp_path: Path, condition: str, expected: dict[str, Any]
+) -> None:
+    del expected
+    if not hemelb_iolets.NOT_YET:
+        pytest.skip("the solver has all of them")
+    with pytest.raises(FormatError) as raised:
+        read_hemelb(write_case(tmp_path, xml(inlet=condition)))
+    said = str(raised.value)
+    assert re.search(
+        r'line 10, inlets/inlet/condition: type="\w+" subtype="\w+" is not supported; supported are ', said
+    )
+    assert said.endswith("supported are pressure/cosine, velocity/parabolic, velocity/womersley")
+
+
+@pytest.mark.skipif(bool(hemelb_iolets.NOT_YET), reason="the solver does not have these conditions yet")
+def test_a_case_with_tables_weights_and_a_windkessel_outlet_runs(tmp_path: Path) -> None:
+    velocity, windkessel = LATER[1][0], LATER[2][0].replace("1e9", "1e7").replace("1e-12", "1e-9")
+    path = write_case(tmp_path, xml(inlet=velocity, outlet=windkessel))
+    sites = read_gmy(tmp_path / "tube.gmy")
+    inlet = sites.coords[sites.boundary[(sites.link_kind == LinkKind.INLET).any(axis=1)]]
+    (tmp_path / "v.txt").write_text("0 1e-3\n1 1e-3\n")
+    (tmp_path / "v.txt.weights.txt").write_text("".join(f"{x} {y} {z} 1.0\n" for x, y, z in inlet.tolist()))
+    with load(path, overrides=["time.steps=400"]) as simulation:
+        simulation.run()
+        flows = simulation.flow_rates()
+    # Plug flow of 1 mm/s through the area of the inlet's sites; links along the rim that meet the wall carry nothing.
+    assert flows["inlet0"] == pytest.approx(1e-3 * len(inlet) * 2.5e-4**2, rel=0.06)
+    assert flows["outlet0"] == pytest.approx(-flows["inlet0"], rel=0.05)
+    (tmp_path / "p.txt").write_text("0 0\n1 1e-4\n")
+    path = write_case(tmp_path, xml(inlet=LATER[0][0]))
+    with load(path) as simulation:
+        simulation.run()
+        assert simulation.flow_rates()["inlet0"] > 0
 
 
 def test_the_pressure_rule_of_yang_is_replaced_with_a_note(tmp_path: Path) -> None:

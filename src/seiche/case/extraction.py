@@ -89,9 +89,10 @@ class Extraction:
         self._rows = np.flatnonzero(np.isin(solver.owned, chosen(table, sites), assume_unique=True))
         site = solver.owned[self._rows]
         self._coords = sites.coords[site]
-        normals = np.zeros((len(sites), 3), np.float32)
-        normals[sites.boundary] = outward_normals(sites)
-        self._normals = normals[site].astype(np.float64)
+        self._normals = np.zeros((len(site), 3))
+        place = np.searchsorted(sites.boundary, site)
+        at_wall = np.flatnonzero(np.isin(site, sites.boundary, assume_unique=True))
+        self._normals[at_wall] = outward_normals(sites)[place[at_wall]]
 
     def write(self) -> None:
         """Add the record of the solver's step (collective)."""
