@@ -38,7 +38,7 @@ validate = typer.Typer(
 app.add_typer(bench, name="bench")
 app.add_typer(validate, name="validate")
 
-CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML).", metavar="CASE")]
+CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML, or XML of HemeLB).", metavar="CASE")]
 Device = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; the case\'s own by default.')]
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the case.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")]
@@ -87,6 +87,9 @@ def run(
         shares = world.gather((world.rank, len(simulation.solver.owned), os.uname().nodename))
         for rank, sites, host in shares or ():
             print(f"rank {rank} on {host}: {sites:,} sites")
+    if world.rank == 0 and case.suffix.lower() == ".xml":
+        for note in simulation.setup.vessel.notes:
+            print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run()
     report = simulation.report()
     if world.rank != 0:
@@ -114,9 +117,13 @@ def check(
     """Say what a case is and what it will cost, without allocating its fields."""
     from seiche.case.check import describe
     from seiche.case.limits import refuse_impossible, refuse_too_many_states
+    from seiche.case.rims import rim_lines
     from seiche.case.simulation import prepare
 
     world = _world()
+    if world.rank == 0:  # said even if the iolets do not fit: the rims tell why
+        for line in rim_lines(case, changes or ()):
+            print(line)
     setup = prepare(case, [*(changes or ()), *([f"run.device={device}"] if device else [])], world)
     refuse_impossible(setup, ranks or world.size)
     refuse_too_many_states(setup)
@@ -126,8 +133,8 @@ def check(
 
 @app.command()
 def convert(
-    source: Annotated[Path, typer.Argument(help="A case (.toml), .gmy or .stl file.", metavar="IN")],
-    target: Annotated[Path, typer.Argument(help="A .gmy, .vtkhdf or .stl file.", metavar="OUT")],
+    source: Annotated[Path, typer.Argument(help="A case (.toml, .xml), .gmy, .gmy+ or .stl file.", metavar="IN")],
+    target: Annotated[Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file.", metavar="OUT")],
     spacing: Annotated[str | None, typer.Option(help='Distance of sites, such as "0.1 mm".')] = None,
     unit: Annotated[str | None, typer.Option(help='Length of one unit of an STL file, such as "1 mm".')] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,

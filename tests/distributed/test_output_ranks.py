@@ -213,3 +213,40 @@ def open_missing_file(path: str) -> None:
 def test_file_that_is_not_there_is_an_error_on_every_rank(tmp_path: Path) -> None:
     output = run_ranks(2, open_missing_file, tmp_path / "none")
     assert output.count("cannot be opened for writing") == 2
+
+
+def write_extraction(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.extraction import ExtractionSeries
+    from seiche.io.formats.extraction import ExtractionField
+
+    world = World.from_mpi()
+    # The last rank holds none of the sites.
+    owned = _owned(world.size - 1, world.rank) if world.size > 1 else np.arange(N_SITES)
+    owned = owned if world.rank < max(1, world.size - 1) else owned[:0]
+    fields = [ExtractionField("u", 3), ExtractionField("rank", 1, 2), ExtractionField("site", 1, 1, (0.5,))]
+    with ExtractionSeries(path, world, 0.5, (1.0, 2.0, 3.0), _coords()[owned], fields) as series:
+        for step in (10, 20):
+            values = {"u": _coords()[owned] * step, "rank": np.full(len(owned), world.rank), "site": owned}
+            series.write(step, values)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_extraction_of_several_ranks_has_one_part_for_each(tmp_path: Path, ranks: int) -> None:
+    from seiche.io.formats.extraction import read_extraction, read_offsets
+
+    run_ranks(ranks, write_extraction, tmp_path / "u.xtr")
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["u.off", "u.xtr"]
+    read, offsets = read_extraction(tmp_path / "u.xtr"), read_offsets(tmp_path / "u.off")
+    assert read.steps.tolist() == [10, 20]
+    site = read.values["site"][0, :, 0].astype(int)
+    np.testing.assert_array_equal(np.sort(site), np.arange(N_SITES))
+    np.testing.assert_array_equal(read.coords, _coords()[site])
+    np.testing.assert_array_equal(read.values["u"][1], _coords()[site] * 20.0)
+    # The parts lie one behind the other; the step number belongs to rank 0.
+    rank = read.values["rank"][0, :, 0]
+    assert np.all(np.diff(rank) >= 0)
+    size = read.header.site_type.itemsize
+    assert np.diff(offsets).tolist() == [np.sum(rank == r) * size + (8 if r == 0 else 0) for r in range(ranks)]
+    header = (tmp_path / "u.xtr").read_bytes()[: offsets[0]]
+    assert header == read.header.encode()

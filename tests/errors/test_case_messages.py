@@ -328,12 +328,12 @@ def test_geometries_that_cannot_be_made_are_refused() -> None:
     )
 
 
-def test_an_stl_needs_its_unit_and_the_places_of_its_openings() -> None:
-    tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", "a.stl")
+def test_an_stl_needs_its_unit_and_the_places_of_its_openings(tmp_path: Path) -> None:
+    write_stl(tmp_path / "a.stl", prism())
+    tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", str(tmp_path / "a.stl"))
     assert message_of(tables) == 'geometry: an STL file does not say its unit: add the key unit, such as "1 mm"'
     assert message_of(changed(tables, "geometry.unit", "1 mm")) == (
-        'iolet["inlet"].center: is missing; an STL surface does not say where its openings are, so center, normal '
-        "and radius are needed"
+        'iolet["inlet"].center: is missing; the STL surface has no open rim, so center, normal and radius are needed'
     )
 
 

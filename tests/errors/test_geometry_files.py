@@ -117,16 +117,25 @@ def test_stream_that_unpacks_to_more_than_announced_is_not_unpacked(tmp_path):
     assert "does not hold exactly the 2160 bytes" in str(error)
 
 
+@pytest.fixture(scope="module")
+def gmy_plus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gmy") / "good.gmy+"
+    write_gmy(path, tube(4.0, 11.0, 1.0), weights="sites")
+    return path.read_bytes()
+
+
 @many
-@given(st.data())
-def test_cut_gmy_is_refused(tmp_path, gmy, data):
+@given(st.data(), st.booleans())
+def test_cut_gmy_is_refused(tmp_path, gmy, gmy_plus, data, plus):
+    gmy = gmy_plus if plus else gmy
     length = data.draw(st.integers(0, len(gmy) - 1))
     assert survives(read_gmy, tmp_path / "x.gmy", gmy[:length]) is not None
 
 
 @many
-@given(st.data())
-def test_flipped_bits_in_gmy_never_crash(tmp_path, gmy, data):
+@given(st.data(), st.booleans())
+def test_flipped_bits_in_gmy_never_crash(tmp_path, gmy, gmy_plus, data, plus):
+    gmy = gmy_plus if plus else gmy
     damaged = bytearray(gmy)
     for bit in data.draw(st.lists(st.integers(0, 8 * len(gmy) - 1), min_size=1, max_size=4)):
         damaged[bit // 8] ^= 1 << bit % 8
@@ -143,15 +152,16 @@ def test_absurd_headers_of_gmy_never_allocate(tmp_path, numbers, body):
 
 
 @many
-@given(st.integers(1, 5), st.data())
-def test_any_words_in_a_block_never_crash(tmp_path, edge, data):
+@given(st.integers(1, 5), st.data(), st.booleans())
+def test_any_words_in_a_block_never_crash(tmp_path, edge, data, plus):
     cells = edge**3
     fluid = data.draw(st.integers(1, cells))
     size = data.draw(st.integers(cells + 27 * fluid, cells + 82 * fluid))
     seed, top = data.draw(st.integers(0, 2**32 - 1)), data.draw(st.sampled_from([2, 3, 5, 2**32]))
     values = np.random.default_rng(seed).integers(0, top, size, np.uint64).astype(">u4").tobytes()
     packed = zlib.compress(values)
-    survives(read_gmy, tmp_path / "x.gmy", gmy_file((1, 1, 1), edge, [(fluid, len(packed), len(values))], packed))
+    record = (fluid, *([data.draw(st.integers(0, 2**32 - 1))] if plus else []), len(packed), len(values))
+    survives(read_gmy, tmp_path / "x.gmy", gmy_file((1, 1, 1), edge, [record], packed))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, UnstableError
 from seiche.flow import Monitor, Solver
 from seiche.io.checkpoint import read_checkpoint
-from seiche.io.formats.gmy import write_gmy
+from seiche.io.formats.gmy import read_gmy_header, write_gmy
 from seiche.report.summary import read_summary
 
 #: Where the package that is tested lies: the source tree or an installation.
@@ -75,8 +75,8 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run"], "Missing argument 'CASE'."),
         (["fly"], "No such command 'fly'."),
         (["run", "nope.toml"], "nope.toml: cannot read the case file: No such file or directory"),
-        (["convert", "a.stl", "b.obj"], 'b.obj: cannot convert to ".obj"; known are .gmy, .vtkhdf, .stl'),
-        (["convert", "a.obj", "b.stl"], 'a.obj: cannot convert from ".obj"; known are .toml, .gmy, .stl'),
+        (["convert", "a.stl", "b.obj"], 'b.obj: cannot convert to ".obj"; known are .gmy, .gmy+, .vtkhdf, .stl'),
+        (["convert", "a.obj", "b.stl"], 'a.obj: cannot convert from ".obj"; known are .toml, .xml, .gmy, .gmy+, .stl'),
         (["convert", "a.stl", "b.gmy"], 'a.stl: voxelising an STL file needs --spacing, such as "0.1 mm"'),
         (
             ["convert", "a.stl", "b.gmy", "--spacing", "1 s"],
@@ -292,6 +292,22 @@ def test_the_wall_of_a_tube_reaches_the_planes_of_its_iolets_and_holds_the_same_
     again, report = voxelise(surface, sites.spacing, sites.iolets, origin=None)
     assert len(report.holes) == 0
     assert len(again) == pytest.approx(len(sites), rel=0.03)
+
+
+def test_convert_keeps_the_weights_and_the_normals_of_a_weighted_gmy_file(tmp_path: Path) -> None:
+    sites = vessel_of(tube_tables()).sites
+    inwards = replace(sites, wall_normal=-sites.wall_normal)
+    write_gmy(tmp_path / "six.gmy+", inwards, 6, level=6, weights=np.full(12, 9))
+    assert main(["convert", str(tmp_path / "six.gmy+"), str(tmp_path / "copy.gmy+")]) == 0
+    assert (tmp_path / "copy.gmy+").read_bytes() == (tmp_path / "six.gmy+").read_bytes()
+    assert main(["convert", str(tmp_path / "six.gmy+"), str(tmp_path / "plain.gmy")]) == 0
+    assert main(["convert", str(tmp_path / "plain.gmy"), str(tmp_path / "counted.gmy+")]) == 0
+    counted = read_gmy_header(tmp_path / "counted.gmy+")
+    assert counted.weights is not None
+    assert counted.weights.min() < counted.weights.max()
+    path = write(tmp_path, tube_tables())
+    assert main(["convert", str(path), str(tmp_path / "case.gmy+")]) == 0
+    assert read_gmy_header(tmp_path / "case.gmy+").plus
 
 
 def test_convert_never_replaces_a_file_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

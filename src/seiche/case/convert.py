@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche convert`: a case, `.gmy` or STL file becomes a `.gmy`, a `.vtkhdf` of its sites or an STL of its wall."""
+"""`seiche convert`: a case (TOML, HemeLB XML), `.gmy`, `.gmy+` or STL file becomes another geometry file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from seiche.errors import CaseError
 if TYPE_CHECKING:
     from seiche.domain.surface import Surface
 
-READABLE = (".toml", ".gmy", ".stl")
-WRITABLE = (".gmy", ".vtkhdf", ".stl")
+READABLE = (".toml", ".xml", ".gmy", ".gmy+", ".stl")
+WRITABLE = (".gmy", ".gmy+", ".vtkhdf", ".stl")
+GMY = (".gmy", ".gmy+")
 
 
 def convert(
@@ -39,20 +40,18 @@ def convert(
         raise CaseError(f"{target}: exists already; add --force to replace it")
     ending = target.suffix.lower()
     try:
+        if source.suffix.lower() in GMY and ending in GMY:
+            return _copy_gmy(source, target, spacing)
         if source.suffix.lower() == ".stl" and ending == ".stl":
             surface = _read_surface(source, unit)
             return _write_surface(target, surface)
         vessel = _read(source, spacing, unit)
         if ending == ".stl":
             return _write_surface(target, vessel.surface if vessel.surface is not None else wall_surface(vessel.sites))
-        if ending == ".gmy":
-            from seiche.io.formats.gmy import read_gmy_header, write_gmy
+        if ending in GMY:
+            from seiche.io.formats.gmy import write_gmy
 
-            if source.suffix.lower() == ".gmy":  # blocks as they were, so that the copy is the file itself
-                header = read_gmy_header(source)
-                write_gmy(target, vessel.sites, header.block, level=header.level)
-            else:
-                write_gmy(target, vessel.sites)
+            write_gmy(target, vessel.sites, weights="sites" if ending == ".gmy+" else None)
         else:
             _write_sites(target, vessel.sites)
     except OSError as error:
@@ -63,13 +62,25 @@ def convert(
 
 
 def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
-    if source.suffix.lower() == ".toml":
+    if source.suffix.lower() in (".toml", ".xml"):
         return build(read_case(source), source.parent, str(source))
-    if source.suffix.lower() == ".gmy":
+    if source.suffix.lower() in GMY:
         return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
     if spacing is None:
         raise CaseError(f'{source}: voxelising an STL file needs --spacing, such as "0.1 mm"')
     return build_from_file(source, _length("--spacing", spacing), _unit(source, unit))
+
+
+def _copy_gmy(source: Path, target: Path, spacing: str | None) -> str:
+    """Copy the sites with the blocks, normals and weights as they are: the copy in the same form is the file itself."""
+    from seiche.io.formats.gmy import read_gmy, read_gmy_header, write_gmy
+
+    header = read_gmy_header(source)
+    sites = read_gmy(source, spacing=_length("--spacing", spacing or "1 m"), orient=False)
+    given = header.weights if header.weights is not None else "sites"
+    weights = given if target.suffix.lower() == ".gmy+" else None
+    write_gmy(target, sites, header.block, level=header.level, weights=weights)
+    return f"{target}: {len(sites):,} sites"
 
 
 def _read_surface(source: Path, unit: str | None) -> Surface:

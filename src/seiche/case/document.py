@@ -125,7 +125,7 @@ def _type(field: FieldInfo) -> str:
         return ("list of " if get_origin(_plain(field.annotation)) is tuple else "") + ", ".join(names)
     plain = _plain(field.annotation)
     if get_origin(plain) is tuple:
-        return "list of numbers"
+        return "list of texts" if str in get_args(plain) else "list of numbers"
     return {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(plain, "text")
 
 

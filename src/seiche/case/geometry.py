@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seiche.case.openings import match, planes_of
+from seiche.case.openings import match
+from seiche.case.rims import planes_of
 from seiche.case.schema import Case
 from seiche.case.schema_geometry import Bifurcation, Box, Channel, Duct, Tube
 from seiche.domain.sites import IoletPlane, SiteSet
@@ -42,10 +43,8 @@ def build(case: Case, folder: Path, source: str) -> Vessel:
         if table.gmy is not None:
             vessel = build_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
         elif table.stl is not None:
-            planes = planes_of(case)
-            vessel = _voxelised(
-                _read_surface(folder / table.stl, table.unit or 1.0), table.spacing, planes, table.origin
-            )
+            surface = read_surface(folder / table.stl, table.unit or 1.0)
+            vessel = _voxelised(surface, table.spacing, planes_of(case, surface), table.origin)
         else:
             vessel = _from_shape(case)
         if not len(vessel.sites):
@@ -62,13 +61,14 @@ def build_from_file(
 ) -> Vessel:
     """Return the sites of a `.gmy` file, or of an STL file without openings whose coordinates are in `unit` metres."""
     if path.suffix.lower() == ".stl":
-        return _voxelised(_read_surface(path, unit), spacing, (), origin)
+        return _voxelised(read_surface(path, unit), spacing, (), origin)
     from seiche.io.formats.gmy import read_gmy
 
     return Vessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
 
 
-def _read_surface(path: Path, unit: float) -> Surface:
+def read_surface(path: Path, unit: float) -> Surface:
+    """Return the surface in an STL file whose coordinates are in `unit` metres."""
     from seiche.domain.surface import Surface
     from seiche.io.formats.stl import read_stl
 

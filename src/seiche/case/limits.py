@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seiche.case.extraction import chosen
 from seiche.case.openings import steps_of
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup, ramps_of
@@ -68,6 +69,7 @@ def _outputs(setup: Setup) -> Iterator[str]:
     output = setup.case.output
     times = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
     times += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
+    times += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
     times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
     for key, every in times:
         if steps_of(every, setup.units) < 0.5:
@@ -98,6 +100,9 @@ def advice(setup: Setup) -> tuple[str, ...]:
         lines.append("no velocity is known before the run: Mach and Reynolds numbers are not checked")
     if numbers.tau[0] < TAU_ADVISED:
         lines.append(f"tau {numbers.tau[0]:.4f} is below {TAU_ADVISED}: the run may become unstable")
+    for table in setup.case.output.extraction:
+        if not len(chosen(table, setup.vessel.sites)):
+            lines.append(f'output.extraction["{table.file}"]: no site is there, so its records are empty')
     swing = numbers.density[1] - numbers.density[0]
     if swing > SWING_ADVISED:
         lines.append(f"pressures swing the density by {swing:.2g}: the fluid is no longer nearly incompressible")

@@ -21,14 +21,31 @@ LARGEST_FILE = 4 * 1024 * 1024
 
 
 def read_case(path: Path | str, overrides: Sequence[str] = ()) -> Case:
-    """Return the checked case in the TOML file `path`, after the changes `overrides` ("run.device=cuda").
+    """Return the checked case in the file `path`, after the changes `overrides` ("run.device=cuda").
 
-    Raises FormatError when the file cannot be read as TOML, CaseError when a key or value is wrong.
+    A file that ends with .xml is one of HemeLB. Raises FormatError when the file cannot be read as what it is,
+    CaseError when a key or value is wrong.
     """
-    data = _read_toml(path)
+    return read_case_and_notes(path, overrides)[0]
+
+
+def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tuple[Case, tuple[str, ...]]:
+    """Return the case like `read_case`, and one line for each thing that its translation from XML leaves to say."""
+    notes: tuple[str, ...] = ()
+    if is_hemelb(path):
+        from seiche.case.hemelb import read_hemelb
+
+        data, notes = read_hemelb(path)
+    else:
+        data = _read_toml(path)
     for override in overrides:
         _override(data, override)
-    return check_case(data, str(path))
+    return check_case(data, str(path)), notes
+
+
+def is_hemelb(path: Path | str) -> bool:
+    """Return whether `path` is, by its ending, a case of HemeLB."""
+    return Path(path).suffix.lower() == ".xml"
 
 
 def check_case(data: dict[str, Any], source: str) -> Case:

@@ -41,20 +41,6 @@ def womersley_number(radius: float, period: float, kinematic_viscosity: float) -
     return radius * math.sqrt(2.0 * math.pi / (period * kinematic_viscosity))
 
 
-def planes_of(case: Case) -> tuple[IoletPlane, ...]:
-    """Return the planes that cut an STL surface open, as the case orders them; CaseError if one lacks its place."""
-    planes = []
-    for opening in case.iolet:
-        for key in ("center", "normal", "radius"):
-            if getattr(opening, key) is None:
-                raise CaseError(
-                    f'iolet["{opening.name}"].{key}: is missing; an STL surface does not say '
-                    "where its openings are, so center, normal and radius are needed"
-                )
-        planes.append(_placed(IoletPlane(opening.name, _role(opening), (0, 0, 0), (0, 0, 0)), opening))
-    return tuple(planes)
-
-
 def match(case: Case, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
     """Return `planes` with what the case says of their places; CaseError when names do not match one to one."""
     names = [plane.name for plane in planes]
@@ -71,14 +57,16 @@ def match(case: Case, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
             raise CaseError(
                 f'iolet: the opening "{name}" of the geometry has no condition; add a [[iolet]] with name = "{name}"'
             )
-    return tuple(_placed(plane, openings[plane.name]) for plane in planes)
+    return tuple(placed(plane, openings[plane.name]) for plane in planes)
 
 
-def _role(opening: Opening) -> Literal["inlet", "outlet"]:
+def role_of(opening: Opening) -> Literal["inlet", "outlet"]:
+    """Return the role of `opening`, by its kind unless it says."""
     return opening.role or ("inlet" if isinstance(opening, VelocityOpening) else "outlet")
 
 
-def _placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
+def placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
+    """Return `plane` at the place that `opening` gives, as far as it does."""
     if opening.center is not None:
         plane = replace(plane, center=opening.center)
     if opening.normal is not None:
@@ -153,5 +141,5 @@ def _pressure(opening: PressureOpening, units: LatticeUnits, ramp: float, start:
         period=units.to_lattice("time", opening.period) if opening.period else 1.0,
         phase=opening.phase,
         ramp=ramp,
-        ramp_from=start,
+        ramp_from=start if opening.ramp_from is None else units.density_of_pressure(opening.ramp_from),
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.extraction import Extraction
 from seiche.case.limits import refuse_too_many_states
 from seiche.case.openings import steps_of
 from seiche.case.picture import Moment, capture, draw, picture_step
@@ -84,6 +85,9 @@ class Outputs:
             for tables, on_wall in ((output.fields, False), (output.surface, True))
             for t in tables
         ]
+        self._extractions = [
+            Extraction(table, setup, solver, world, self._new_name(table.file)) for table in output.extraction
+        ]
         every = output.checkpoint.every
         self._checkpoints = Schedule(steps_of(every, units)) if every is not None else None
         self._monitor = Schedule(setup.case.run.monitor_every)
@@ -97,7 +101,8 @@ class Outputs:
 
     def next_event(self, step: int) -> int:
         """Return the first step after `step` at which something is due."""
-        schedules = [series.schedule for series in self._series] + [self._monitor, self._records]
+        schedules = [item.schedule for item in self._series] + [self._monitor, self._records]
+        schedules += [item.schedule for item in self._extractions]
         schedules += [self._checkpoints] if self._checkpoints else []
         events = [schedule.next_after(step) for schedule in schedules]
         if self._picture_step is not None and self._picture_step > step:
@@ -108,14 +113,17 @@ class Outputs:
         """Check, record and write what is due at the solver's step; UnstableError before anything false is written."""
         step = self.solver.time_step
         series = [item for item in self._series if item.schedule.due(step)]
+        extractions = [item for item in self._extractions if item.schedule.due(step)]
         saving = self._checkpoints is not None and self._checkpoints.due(step)
         drawing = step == self._picture_step
-        if self._monitor.due(step) or series or saving or drawing:
+        if self._monitor.due(step) or series or extractions or saving or drawing:
             self.check()
         if self._records.due(step):
             self._sample()
         for item in series:
             self._write(item)
+        for extraction in extractions:
+            extraction.write()
         if saving:
             self.save()
         if drawing:
@@ -158,10 +166,13 @@ class Outputs:
         for item in self._series:
             if item.writer is not None:
                 item.writer.close()
+        for extraction in self._extractions:
+            extraction.close()
 
     def files(self) -> list[Path]:
         """Return the names of the time series that hold at least one state."""
-        return [item.path for item in self._series if item.writer is not None]
+        paths = [item.path for item in self._series if item.writer is not None]
+        return paths + [item.path for item in self._extractions if item.writer is not None]
 
     def _fastest_place(self) -> str:
         """Say where the fluid is fastest (collective)."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -18,6 +19,7 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.schema_base import FileName, FromList, Table
+from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.schema_geometry import Geometry
 from seiche.case.schema_iolet import IoletTable
@@ -181,6 +183,9 @@ class Output(Table):
     folder: FileName = Field(default="out", description="folder, relative to the case file")
     fields: Annotated[tuple[FieldOutput, ...], FromList] = Field(default=(), description="time series at the sites")
     surface: Annotated[tuple[SurfaceOutput, ...], FromList] = Field(default=(), description="time series on the wall")
+    extraction: Annotated[tuple[ExtractionOutput, ...], FromList] = Field(
+        default=(), description="HemeLB extraction files"
+    )
     checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
     picture: FileName | None = Field(default=None, description="figure drawn at the end, a .png")
     summary: FileName = Field(default="summary.json", description="numbers of the run")
@@ -191,6 +196,7 @@ class Output(Table):
     @model_validator(mode="after")
     def _names_differ(self) -> Output:
         names = [table.file for table in self.fields] + [table.file for table in self.surface]
+        names += [name for t in self.extraction for name in (t.file, str(PurePath(t.file).with_suffix(".off")))]
         names += [name for name in (self.checkpoint.file, self.picture, self.summary) if name]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:

@@ -24,9 +24,13 @@ from seiche.case.waveforms import WAVEFORMS
 
 
 class Opening(Table):
-    """Name and place of an iolet; the place is needed only where the geometry does not give it (an STL surface)."""
+    """Name and place of an iolet; without a place it is the geometry's opening of that name, or an STL's open rim."""
 
-    name: str = Field(min_length=1, max_length=100, description="name; for gmy and built-in shapes the geometry's own")
+    name: str = Field(
+        min_length=1,
+        max_length=100,
+        description="name; for gmy and built-in shapes the geometry's own, for rims of an STL rim0, rim1 ... or any",
+    )
     center: Point | None = Field(default=None, description="centre of the opening")
     normal: Direction | None = Field(default=None, description="direction into the fluid (any length)")
     radius: PositiveLength | None = Field(default=None, description="radius of the opening")
@@ -51,6 +55,9 @@ class PressureOpening(Opening):
     amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     phase: Angle = Field(default=0.0, description="phase of the cosine")
+    ramp_from: Pressure | None = Field(
+        default=None, description="pressure at which the ramp begins; that of the start by default"
+    )
 
     @model_validator(mode="after")
     def _period_given(self) -> PressureOpening:

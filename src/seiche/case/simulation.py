@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.case.agreement import on_rank_zero
 from seiche.case.geometry import build
 from seiche.case.limits import refuse_impossible
-from seiche.case.load import read_case
+from seiche.case.load import read_case_and_notes
 from seiche.case.outputs import Outputs
 from seiche.case.restart import resume
 from seiche.case.run import advance
@@ -48,8 +48,9 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
     world = world or World.serial()
 
     def make() -> Setup:
-        case = read_case(path, overrides)
-        setup = build_setup(case, build(case, Path(path).parent, str(path)), str(path))
+        case, notes = read_case_and_notes(path, overrides)
+        vessel = build(case, Path(path).parent, str(path))
+        setup = build_setup(case, replace(vessel, notes=(*notes, *vessel.notes)), str(path))
         refuse_impossible(setup, world.size)
         return setup
 

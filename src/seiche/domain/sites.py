@@ -55,7 +55,7 @@ class SiteSet:
     - `link_kind` (m, 26) uint8, a `LinkKind` for each of `LINK_VECTORS`
     - `link_iolet` (m, 26) int16, index into `iolets` for inlet and outlet links, else -1
     - `link_fraction` (m, 26) float32, where the link is cut, 0 < q <= 1 of the link vector; 0 where it is not
-    - `wall_normal` (m, 3) float32, as read or computed; zero for a site without a wall link
+    - `wall_normal` (m, 3) float32, out of the fluid; zero for a site without a wall link
     - the position of a site in metres is `origin + spacing * coords`
 
     In a periodic direction links wrap around `shape` and never leave.

@@ -101,7 +101,7 @@ def _voxelise(
             f"the surface holds no site at the spacing {spacing:g} m: it is {extent.max():.3g} m long; "
             "check spacing and unit"
         )
-    owner = [_iolet_of(loop, planes, spacing) for loop in loops]
+    owner = [iolet_of_rim(loop, planes, spacing) for loop in loops]
     narrow = _narrow(loops, owner, planes)
     caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0]
     closed = surface.capped([loop for loop, _ in caps])
@@ -153,7 +153,7 @@ def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float
     return Lattice(shape, np.zeros((0, 3), np.int32), spacing, where)
 
 
-def _iolet_of(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
+def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
     """Return the iolet that covers the open rim `loop`, or -1; refuse a normal that points the wrong way."""
     for index, plane in enumerate(planes):
         offset = np.asarray(loop.center) - plane.center

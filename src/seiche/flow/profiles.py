@@ -23,5 +23,12 @@ def womersley(r: npt.NDArray[np.float64], alpha: float) -> npt.NDArray[np.comple
     big = 1j**1.5 * alpha
     inside = np.minimum(r, 1.0)
     ratio = jve(0, big * inside) / jve(0, big) * np.exp(np.abs(big.imag) * (inside - 1.0))
-    mean = 1.0 - 2.0 * jve(1, big) / (big * jve(0, big))
-    return np.where(r < 1.0, (1.0 - ratio) / mean, 0.0)
+    return np.where(r < 1.0, (1.0 - ratio) / womersley_mean(alpha), 0.0)
+
+
+def womersley_mean(alpha: float) -> complex:
+    """Return 1 - 2 J1(L)/(L J0(L)), L = i^(3/2) alpha > 0: the mean over the opening of 1 - J0(L r)/J0(L)."""
+    from scipy.special import jve
+
+    big = 1j**1.5 * alpha
+    return complex(1.0 - 2.0 * jve(1, big) / (big * jve(0, big)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HemeLB geometry files: `.gmy` version 4, read and written, and the `.gmy+` of HemePure, read.
+"""HemeLB geometry files: `.gmy` version 4 and the `.gmy+` of HemePure, read and written.
 
 Big-endian 32-bit words: a preamble of 8, a record of 3 (`.gmy+`: 4) for each block, then one zlib stream for each
 block with fluid. In a block of B^3 sites, z fastest, a solid site is the word 0 and a fluid site 1, then 26 links in
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.links import check_sites
+from seiche.domain.links import check_sites, wall_direction
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 from seiche.errors import FormatError
 from seiche.io.formats.gmy_block import FluidRecords, MalformedBlockError, decode_block
@@ -26,12 +26,20 @@ from seiche.io.formats.gmy_write import write_gmy
 __all__ = ["GmyHeader", "read_gmy", "read_gmy_header", "write_gmy"]
 
 
-def read_gmy(path: PathLike, *, spacing: float = 1.0, origin: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> SiteSet:
+def read_gmy(
+    path: PathLike,
+    *,
+    spacing: float = 1.0,
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    orient: bool = True,
+) -> SiteSet:
     """Read the sites of a `.gmy` or `.gmy+` file.
 
     `spacing` and `origin` (metres, of the site (0, 0, 0)) come from the HemeLB XML. Iolets are the inlets and then the
     outlets, "inlet0", "inlet1" ... "outlet0" ...; the file does not hold their planes, so center, normal and radius
-    are estimated from where the links are cut. Wall normals stay as read: see `seiche.domain.links.outward_normals`.
+    are estimated from where the links are cut. Wall normals are turned out of the fluid, by the sign of n.(sum of the
+    wall links): the HemeLB tool writes them outwards, the HemePure tools inwards. `orient=False` leaves them as they
+    are in the file, for a copy that equals it byte for byte.
     Raises FormatError, naming byte or block, for anything that the format forbids; memory stays in proportion to the
     file whatever it claims.
     """
@@ -53,7 +61,11 @@ def read_gmy(path: PathLike, *, spacing: float = 1.0, origin: tuple[float, float
         corner = np.array(np.unravel_index(number, counts), np.int32) * edge
         parts.append(FluidRecords(part.coords + corner, *part[1:]))
         offset += packed
-    return _sites(path, parts, (counts[0] * edge, counts[1] * edge, counts[2] * edge), spacing, origin)
+    sites = _sites(path, parts, (counts[0] * edge, counts[1] * edge, counts[2] * edge), spacing, origin)
+    if not orient:
+        return sites
+    inwards = np.einsum("ij,ij->i", sites.wall_normal, wall_direction(sites.link_kind)) < 0.0
+    return replace(sites, wall_normal=np.where(inwards[:, None], -sites.wall_normal, sites.wall_normal))
 
 
 def _inflate(path: PathLike, place: str, packed: bytes, size: int) -> npt.NDArray[np.uint32]:

@@ -33,9 +33,8 @@ class GmyHeader:
     """What a file says of itself besides its sites.
 
     `blocks` along x, y, z; `block` sites along the edge of one; `level` of zlib as far as the streams tell (1, 5, 6 or
-    9); `plus` for the form with a weight for each block. The blocks begin at the
-    byte `body`; `records` (blocks, 3) int64: fluid sites, compressed and
-    uncompressed bytes.
+    9); `plus` for the form with a weight for each block. The blocks begin at the byte `body`; `records` (blocks, 3)
+    int64: fluid sites, compressed and uncompressed bytes; `weights` (blocks,) int64, None in a `.gmy`.
     """
 
     blocks: tuple[int, int, int]
@@ -44,6 +43,7 @@ class GmyHeader:
     plus: bool
     body: int
     records: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.int64] | None = None
 
 
 def read_gmy_header(path: PathLike) -> GmyHeader:
@@ -79,7 +79,8 @@ def parse_header(path: PathLike, data: bytes) -> GmyHeader:
             _check_records(path, records, edge, 4 * width)
             start = 32 + 4 * width * blocks
             level = _LEVELS[data[start + 1] >> 6] if len(data) > start + 1 else 9
-            return GmyHeader((nx, ny, nz), edge, level, width == 4, start, records)
+            weights = table[:, 1].astype(np.int64) if width == 4 else None
+            return GmyHeader((nx, ny, nz), edge, level, width == 4, start, records, weights)
     reason = f"the blocks of neither .gmy nor .gmy+ add up to the {len(data)} bytes of the file: cut short or damaged"
     raise FormatError(path, "byte 32", reason)
 

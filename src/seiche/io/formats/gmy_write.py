@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writer of HemeLB geometry files, `.gmy` version 4."""
+"""Writer of HemeLB geometry files, `.gmy` version 4 and the `.gmy+` of HemePure."""
 
 from __future__ import annotations
 
 import zlib
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +16,26 @@ from seiche.io.files import replacing
 from seiche.io.formats.gmy_block import FluidRecords, encode_block
 from seiche.io.formats.gmy_header import MAGIC, VERSION, PathLike
 
+#: What HemePure's tool counts for a site by the highest of its links, and for one with wall and iolet links.
+SITE_WEIGHTS = {"fluid": 1, "wall": 2, "inlet": 4, "outlet": 4, "corner": 4}
 
-def write_gmy(path: PathLike, sites: SiteSet, block: int = 8, *, level: int = 9) -> None:
-    """Write `sites` as `.gmy`, in blocks of `block`^3 sites, zlib-compressed with `level`.
 
-    With `block` and `level` of `read_gmy_header(source)`, a file that was read is written back byte for byte. Inlets
-    and outlets are numbered separately in the order of `sites.iolets`; spacing and origin do not fit in the format.
-    Raises CaseError for sites that contradict themselves, for none, and for periodic ones (the format has no such
-    thing). `path` changes only when the whole file has been written.
+def write_gmy(
+    path: PathLike,
+    sites: SiteSet,
+    block: int = 8,
+    *,
+    level: int = 9,
+    weights: npt.ArrayLike | Literal["sites"] | None = None,
+) -> None:
+    """Write `sites` in blocks of `block`^3 sites, zlib-compressed with `level`: as `.gmy`, with `weights` as `.gmy+`.
+
+    `weights` (blocks,) are the costs of the blocks in the order of the file; "sites" sums those of their sites
+    (`SITE_WEIGHTS`). With `block`, `level` and `weights` of `read_gmy_header(source)`, a file that was read with
+    `orient=False` is written back byte for byte. Inlets and outlets are numbered separately in the order of
+    `sites.iolets`; spacing and origin do not fit in the format. Raises CaseError for sites that contradict themselves,
+    for none, for periodic ones (the format has no such thing) and for weights that do not fit. `path` changes only
+    when the whole file has been written.
     """
     if any(sites.periodic):
         raise CaseError("a .gmy file cannot say that a direction is periodic")
@@ -39,6 +52,7 @@ def write_gmy(path: PathLike, sites: SiteSet, block: int = 8, *, level: int = 9)
     owner = np.ravel_multi_index(tuple((sites.coords // block).T.astype(np.int64)), counts)
     order = np.argsort(owner, kind="stable")
     ends = np.searchsorted(owner[order], np.arange(int(np.prod(counts)) + 1))
+    costs = _costs(sites, owner, len(ends) - 1) if isinstance(weights, str) else _checked(weights, len(ends) - 1)
     row_of = np.full(len(sites), -1, np.int64)
     row_of[sites.boundary] = np.arange(len(sites.boundary))
     table = np.zeros((len(ends) - 1, 3), ">u4")
@@ -51,8 +65,28 @@ def write_gmy(path: PathLike, sites: SiteSet, block: int = 8, *, level: int = 9)
     preamble = np.array([*MAGIC, VERSION, *counts, block, 0], ">u4")
     with replacing(path) as part, part.open("wb") as file:
         file.write(preamble.tobytes())
-        file.write(table.tobytes())
+        file.write((table if costs is None else np.insert(table, 1, costs, axis=1)).tobytes())
         file.writelines(streams)
+
+
+def _costs(sites: SiteSet, owner: npt.NDArray[np.int64], blocks: int) -> npt.NDArray[np.int64]:
+    """Return the sum (blocks,) of the weights of the sites of each block, `owner` (n,) the block of each site."""
+    by_kind = np.array([SITE_WEIGHTS[name] for name in ("fluid", "wall", "inlet", "outlet")])
+    weight = np.ones(len(sites), np.int64) * SITE_WEIGHTS["fluid"]
+    corner = (sites.link_kind == LinkKind.WALL).any(axis=1) & (sites.link_kind >= LinkKind.INLET).any(axis=1)
+    weight[sites.boundary] = np.where(corner, SITE_WEIGHTS["corner"], by_kind[sites.link_kind.max(axis=1, initial=0)])
+    return np.bincount(owner, weight, blocks).astype(np.int64)
+
+
+def _checked(weights: npt.ArrayLike | None, blocks: int) -> npt.NDArray[np.int64] | None:
+    if weights is None:
+        return None
+    costs = np.asarray(weights, np.int64)
+    if costs.shape != (blocks,):
+        raise CaseError(f"{costs.size} weights for the {blocks} blocks of the .gmy+ file; expected one for each")
+    if costs.min() < 0 or costs.max() >= 2**32:
+        raise CaseError(f"a weight of a .gmy+ file must be in 0 ... 2^32 - 1, not {costs.min()} ... {costs.max()}")
+    return costs
 
 
 def _separate_numbers(sites: SiteSet) -> npt.NDArray[np.int64]:

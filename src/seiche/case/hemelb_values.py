@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Values in HemeLB XML: attributes `value` and `units`, turned into the texts that a case file has in their place."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from seiche.case.quantities import shorten
+from seiche.io.formats.xml_tree import Element
+
+#: Units as HemeLB writes them and as a case file does.
+UNITS = {
+    "m": "m",
+    "s": "s",
+    "m/s": "m/s",
+    "rad": "rad",
+    "mmHg": "mmHg",
+    "kg/m3": "kg/m^3",
+    "Pa.s": "Pa s",
+    "kg/m^4*s": "Pa s/m^3",
+    "m^4*s^2/kg": "m^3/Pa",
+}
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
+_VECTOR = re.compile(rf"\s*\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\)\s*")
+
+
+def number(element: Element, *units: str) -> float:
+    """Return the finite number in `value`; its `units` must be one of `units`."""
+    check_units(element, units)
+    text = element.attribute("value").strip()
+    if len(text) > 60 or re.fullmatch(_NUMBER, text) is None or not math.isfinite(float(text)):
+        raise element.error(f"value {shorten(text)} is not a number")
+    return float(text)
+
+
+def positive(element: Element, *units: str) -> float:
+    """Return the number in `value`, which must be positive."""
+    value = number(element, *units)
+    if value <= 0.0:
+        raise element.error(f"value {value:g} is out of range; expected > 0")
+    return value
+
+
+def quantity(element: Element, unit: str) -> str:
+    """Return the value with its unit as a case file has it, such as "0.1 mmHg"."""
+    return text_of(number(element, unit), unit)
+
+
+def text_of(value: float, unit: str) -> str:
+    """Return `value`, in a unit of HemeLB, as a case file has it."""
+    return f"{value!r} {UNITS[unit]}"
+
+
+def whole(element: Element, attribute: str = "value", least: int = 0) -> int:
+    """Return a whole number of steps in `attribute`."""
+    text = element.attribute(attribute).strip()
+    if re.fullmatch(r"\+?[0-9]{1,15}", text) is None or int(text) < least:
+        raise element.error(f"{attribute} {shorten(text)} is not a whole number >= {least}")
+    return int(text)
+
+
+def vector(element: Element, *units: str) -> tuple[float, float, float]:
+    """Return the three numbers of a `value` like "(0.0,0.0,1.0)"."""
+    check_units(element, units)
+    text = element.attribute("value")
+    match = _VECTOR.fullmatch(text) if len(text) < 200 else None
+    if match is None or not all(math.isfinite(float(part)) for part in match.groups()):
+        raise element.error(f"value {shorten(text)} is not a vector such as (0.0,0.0,1.0)")
+    x, y, z = (float(part) for part in match.groups())
+    return x, y, z
+
+
+def point(element: Element) -> list[str]:
+    """Return a place in metres as a case file has it."""
+    return [text_of(part, "m") for part in vector(element, "m")]
+
+
+def check_units(element: Element, units: tuple[str, ...]) -> None:
+    """Refuse units that are not one of `units`."""
+    if element.attribute("units") not in units:
+        known = " or ".join(f'"{unit}"' for unit in units)
+        raise element.error(f"units {shorten(element.attribute('units'))} are not supported here; expected {known}")
+
+
+def file_name(element: Element, attribute: str) -> str:
+    """Return the name of a file, as it stands in the XML (relative to its folder)."""
+    name = element.attribute(attribute)
+    if not name.strip() or len(name) > 1000 or not name.isprintable():
+        raise element.error(f"{attribute} {shorten(name)} is not a usable file name")
+    return name

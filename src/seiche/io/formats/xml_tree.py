@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Elements and attributes of a small XML file, read so that no file can harm: no document type, so no entities.
+
+Size, depth and number of elements are bounded. Text between elements has no meaning in the files read here (they often
+hold the rest of a comment); where it stands is noted. Every complaint names file, line and the path of the element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from seiche.errors import FormatError
+
+#: Such files are written by hand or by a tool for one case; anything larger is some other file.
+LARGEST_FILE = 4 * 1024 * 1024
+MOST_ELEMENTS = 100_000
+DEEPEST = 40
+#: Pieces of text between elements that are noted.
+MOST_STRAYS = 10
+
+
+@dataclass(eq=False)
+class Element:
+    """One element of the file `source`; `path` as "inlets/inlet[2]/condition", counted among siblings of its name.
+
+    The root lists in `stray` the text between elements, a line each for the user.
+    """
+
+    source: str
+    name: str
+    path: str
+    line: int
+    attributes: dict[str, str]
+    children: list[Element] = field(default_factory=list)
+    stray: list[str] = field(default_factory=list)
+
+    def error(self, reason: str) -> FormatError:
+        """Return the error that this element is wrong because of `reason`."""
+        return FormatError(self.source, f"line {self.line}, {self.path}", reason)
+
+    def attribute(self, name: str) -> str:
+        """Return an attribute; FormatError when it is missing."""
+        value = self.attributes.get(name)
+        if value is None:
+            given = f"it has {_listed(self.attributes)}" if self.attributes else "it has none"
+            raise self.error(f'the attribute "{name}" is missing; {given}')
+        return value
+
+    def all(self, name: str) -> list[Element]:
+        """Return the children called `name`, in the order of the file."""
+        return [child for child in self.children if child.name == name]
+
+    def optional(self, name: str) -> Element | None:
+        """Return the one child called `name`, or None; FormatError when it is given twice."""
+        found = self.all(name)
+        if len(found) > 1:
+            raise found[1].error("is given twice")
+        return found[0] if found else None
+
+    def child(self, name: str) -> Element:
+        """Return the one child called `name`; FormatError when it is missing or given twice."""
+        found = self.optional(name)
+        if found is None:
+            given = f"it has {_listed(child.name for child in self.children)}" if self.children else "it is empty"
+            raise self.error(f"the element <{name}> is missing; {given}")
+        return found
+
+    def only(self, supported: Iterable[str]) -> None:
+        """Refuse, by its path, the first child that is not called one of `supported`."""
+        names = tuple(supported)
+        for child in self.children:
+            if child.name not in names:
+                known = f"supported here are {', '.join(names)}" if names else "nothing is supported here"
+                raise child.error(f"this element is not supported; {known}")
+
+
+def read_xml(path: str | Path) -> Element:
+    """Return the root element of the file `path`; FormatError, of one line, for whatever is wrong, OSError as is."""
+    with open(path, "rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise FormatError(path, f"byte {LARGEST_FILE}", "an XML case has at most 4 MiB; this is some other file")
+    return _Builder(str(path)).build(content)
+
+
+class _Builder:
+    """Turns the events of the parser into elements."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._open: list[Element] = []
+        self._root: Element | None = None
+        self._count = 0
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._parser.StartDoctypeDeclHandler = self._doctype
+
+    def build(self, content: bytes) -> Element:
+        try:
+            self._parser.Parse(content, True)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise FormatError(self._source, f"line {error.lineno}", f"not XML: {reason}") from None
+        except (ValueError, LookupError) as error:  # an encoding that Python does not know
+            raise FormatError(self._source, "line 1", f"cannot be read: {_plain(str(error))}") from None
+        if self._root is None:
+            raise FormatError(self._source, "line 1", "not XML: it has no element")
+        return self._root
+
+    def _fail(self, reason: str) -> FormatError:
+        return FormatError(self._source, f"line {self._parser.CurrentLineNumber}", reason)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        if self._count > MOST_ELEMENTS:
+            raise self._fail(f"more than {MOST_ELEMENTS} elements; this is some other file")
+        if len(self._open) >= DEEPEST:
+            raise self._fail(f"elements are nested more than {DEEPEST} deep")
+        shown = _plain(name)
+        path = shown
+        if self._open:
+            parent = self._open[-1]
+            number = len(parent.all(name)) if len(parent.children) < 1000 else 0
+            prefix = "" if parent is self._root else parent.path + "/"
+            path = f"{prefix}{shown}" + (f"[{number + 1}]" if number else "")
+        element = Element(self._source, name, path, self._parser.CurrentLineNumber, dict(attributes))
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self._root = element
+        self._open.append(element)
+
+    def _end(self, name: str) -> None:
+        del name
+        self._open.pop()
+
+    def _text(self, text: str) -> None:
+        if text.strip() and self._root is not None and len(self._root.stray) < MOST_STRAYS:
+            line = self._parser.CurrentLineNumber
+            self._root.stray.append(f'line {line}: text "{_plain(text.strip())}" between elements is ignored')
+
+    def _doctype(self, *details: object) -> None:
+        del details
+        raise self._fail("it declares a document type, which could define entities; remove the line <!DOCTYPE ...>")
+
+
+def _plain(text: str) -> str:
+    """Return `text` as it can stand in a one-line message."""
+    shown = "".join(c if c.isprintable() else "?" for c in text)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return the distinct `names`, the first of them if they are many."""
+    distinct = list(dict.fromkeys(_plain(name) for name in names))
+    return ", ".join(distinct[:12]) + (" ..." if len(distinct) > 12 else "")

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A wrong HemeLB file gives one line with file, line, element and what is supported; no file does worse."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hemelb_files import COSINE, OUTPUT, PARABOLIC, WOMERSLEY, write_case, xml
+from seiche.case.check import describe
+from seiche.case.load import read_case
+from seiche.case.simulation import prepare
+from seiche.cli import main
+from seiche.errors import CaseError, FormatError
+
+PLACES = "point, normal, radius"
+
+
+def changed(old: str, new: str, text: str | None = None) -> str:
+    text = xml(rest=OUTPUT) if text is None else text
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: not XML: no element found"),
+        ("<a><b></a>", "line 1: not XML: mismatched tag"),
+        ('<?xml version="1.0" encoding="klingon"?><a/>', "line 1: cannot be read: "),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "line 1: it declares a document type, which could define"),
+        ("<a>" * 50, "line 1: elements are nested more than 40 deep"),
+        ("<a>" + "<b/>" * 100_001 + "</a>", "line 1: more than 100000 elements"),
+        ("<config/>", "line 1, config: this is not a HemeLB case, whose first element is <hemelbsettings>"),
+        ("<hemelbsettings/>", 'hemelbsettings: the attribute "version" is missing; it has none'),
+        (xml(version="4"), 'line 2, hemelbsettings: version "4" is not supported; supported are 3 and 5'),
+        ('<hemelbsettings version="5"/>', "hemelbsettings: the element <simulation> is missing; it is empty"),
+        (
+            xml(rest="<redbloodcells/>"),
+            "redbloodcells: this element is not supported; supported here are simulation, geometry,",
+        ),
+        (xml(rest="<geometry/>"), "geometry[2]: is given twice"),
+        (
+            xml(simulation='<sponge_layer value="1"/>'),
+            "simulation/sponge_layer: this element is not supported; supported here are step_length, steps,",
+        ),
+        (changed('value="2e-3" units="s"', 'value="2e-3" units="ms"'), 'step_length: units "ms" are not supported'),
+        (changed('value="2e-3" units="s"', 'value="2e-3"'), 'step_length: the attribute "units" is missing; it has va'),
+        (changed('value="2e-3" units="s"', 'value="abc" units="s"'), 'step_length: value "abc" is not a number'),
+        (changed('value="2e-3" units="s"', 'value="1e999" units="s"'), 'value "1e999" is not a number'),
+        (changed('value="2e-3" units="s"', 'value="-1" units="s"'), "value -1 is out of range; expected > 0"),
+        (changed('value="40" units', 'value="4.5" units'), 'simulation/steps: value "4.5" is not a whole number >= 0'),
+        (changed('"40" units="lattice"', '"40" units="s"'), 'steps: units "s" are not supported; expected "lattice"'),
+        (changed('stresstype value="1"', 'stresstype value="7"'), 'stresstype: value "7" is not known; expected -1, 0'),
+        (changed("(-0.875e-3,", "("), "simulation/origin: value .* is not a vector such as (0.0,0.0,1.0)"),
+        (changed("(-0.875e-3,", "(1e999,"), "simulation/origin: value .* is not a vector"),
+        (changed('path="./tube.gmy"', 'file="x"'), 'geometry/datafile: the attribute "path" is missing; it has file'),
+        (changed('path="./tube.gmy"', 'path=" "'), 'geometry/datafile: path " " is not a usable file name'),
+        (changed("<uniform", "<other"), "initialconditions/pressure/other: this element is not supported; supported"),
+        (
+            changed("<pressure><uniform", '<checkpoint file="a"/><pressure><uniform'),
+            "initialconditions/checkpoint: a checkpoint of HemeLB cannot be read; supported is pressure/uniform",
+        ),
+        (
+            changed("<pressure><uniform", '<time value="9" units="lattice"/><pressure><uniform'),
+            "initialconditions/time: a first step other than 0 or 1 is not supported",
+        ),
+        (
+            changed("<uniform", '<checkpoint file="a"/><uniform'),
+            "initialconditions/pressure/checkpoint: a checkpoint of HemeLB cannot be read; supported is",
+        ),
+        (
+            xml(inlet='<condition type="pressure" subtype="multiscale"/>'),
+            'inlets/inlet/condition: type="pressure" subtype="multiscale" is not supported; supported are '
+            "pressure/cosine, .*velocity/parabolic, velocity/womersley",
+        ),
+        (xml(inlet=""), "inlets/inlet: the element <condition> is missing; it has normal, position"),
+        (changed("</inlets>", "<foo/></inlets>"), "inlets/foo: this element is not supported; supported here are inl"),
+        (changed("<maximum", '<speed value="1"/><maximum'), "condition/speed: this element is not supported; suppor"),
+        (
+            xml(place='<position value="(0,0,0)" units="cm"/>'),
+            'inlet/position: units "cm" are not supported here; expected "m" or "lattice"',
+        ),
+        (
+            changed('value="0.1" units="mmHg/m"', 'value="1e308" units="mmHg/m"', xml(inlet=WOMERSLEY)),
+            "condition: its values together leave the range of numbers; check their units",
+        ),
+        (
+            changed('value="8.862269254527579"', 'value="1e-9"', xml(inlet=WOMERSLEY)),
+            "condition/womersley_number: value 1e-09 is out of range (0.01 to 1000)",
+        ),
+        (changed('file="plane.xtr"', 'file="../"'), 'propertyoutput[2]: file ".." is not a usable file name'),
+        (changed('period="40"', 'period="0"'), 'propertyoutput[2]: period "0" is not a whole number >= 1'),
+        (
+            changed('mode="multi"', 'mode="single"'),
+            'timestep_mode "single" is not supported; supported is "multi"',
+        ),
+        (
+            changed('field type="shearstress"', 'field type="distributions"'),
+            'propertyoutput[2]/field: type "distributions" is not supported; supported are pressure, velocity,',
+        ),
+        (changed('<field type="shearstress"/>', ""), "propertyoutput[2]: the element <field> is missing; at least one"),
+        (changed('type="plane"', 'type="torus"'), 'geometry: type "torus" is not supported; supported are whole, surf'),
+        (
+            changed('<radius value="0"', '<size value="0"'),
+            f"geometry/size: this element is not supported; supported here are {PLACES}",
+        ),
+        (
+            changed('<point value="(0.0,0.0,4e-3)" units="m"/>', ""),
+            "propertyoutput[3]/geometry: 1 points are given; line needs 2",
+        ),
+        (changed('value="2e-3" units="s"', 'value="1e300" units="s"'), 'lattice.step: "1e+300 s" is beyond all reason'),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "config.xml"
+    path.write_text(text)
+    with pytest.raises((CaseError, FormatError)) as raised:
+        read_case(path)
+    said = str(raised.value)
+    assert said.startswith(f"{path}: ")
+    assert "\n" not in said
+    assert re.search(".*".join(map(re.escape, message.split(".*"))), said), said
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "no.xml")]) == 2
+    message = f"seiche: error: {tmp_path / 'no.xml'}: cannot read the case file: No such file or directory\n"
+    assert capsys.readouterr().err == message
+    path = write_case(tmp_path, xml())
+    (tmp_path / "tube.gmy").unlink()
+    assert main(["run", str(path)]) == 2
+    message = f"seiche: error: {path}: geometry: {tmp_path / 'tube.gmy'}: No such file or directory\n"
+    assert capsys.readouterr().err == message
+
+
+def test_more_inlets_than_the_sites_have_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = xml()
+    one = text[text.index("<inlet>") : text.index("</inlet>") + len("</inlet>")]
+    path = write_case(tmp_path, text.replace(one, one + one))
+    assert main(["check", str(path)]) == 2
+    assert 'the geometry has no opening "inlet1"; its openings are inlet0, outlet0' in capsys.readouterr().err
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.xml"
+    path.write_bytes(b" " * (4 * 1024 * 1024 + 1))
+    with pytest.raises(FormatError, match="an XML case has at most 4 MiB; this is some other file"):
+        read_case(path)
+
+
+VALID = [
+    xml(rest=OUTPUT).encode(),
+    xml(version="3", inlet=WOMERSLEY, outlet=COSINE.format(mean="1", amplitude="2")).encode(),
+]
+ODD = ["1e308", "-0", "(1,2,1e308)", "NaN", "9" * 50]
+ATTRIBUTES = [match.span(1) for match in re.finditer(r'="([^"]*)"', VALID[0].decode())]
+
+
+def refused_or_read(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "config.xml"
+        path.write_bytes(content)
+        try:
+            read_case(path)
+        except (CaseError, FormatError) as error:
+            assert str(error).startswith(str(path))
+            assert "\n" not in str(error)
+            assert len(str(error)) < 1500 + len(str(path))
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(content: bytes) -> None:
+    refused_or_read(content)
+    refused_or_read(b'<?xml version="1.0"?><hemelbsettings version="5">' + content)
+
+
+@given(st.sampled_from(VALID), st.data())
+def test_a_truncated_file_or_flipped_bits(valid: bytes, data: st.DataObject) -> None:
+    content = bytearray(valid)
+    for _ in range(data.draw(st.integers(0, 3))):
+        bit = data.draw(st.integers(0, 8 * len(valid) - 1))
+        content[bit // 8] ^= 1 << bit % 8
+    refused_or_read(bytes(content[: data.draw(st.integers(0, len(valid)) | st.just(len(valid)))]))
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(ATTRIBUTES), st.text(max_size=30) | st.sampled_from(["1e308", "-0", "(1,2,1e308)", "NaN", "9" * 50])
+)
+def test_any_text_in_place_of_an_attribute(span: tuple[int, int], text: str) -> None:
+    for character, escaped in (("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;")):
+        text = text.replace(character, escaped)
+    valid = VALID[0].decode()
+    refused_or_read((valid[: span[0]] + text + valid[span[1] :]).encode(errors="surrogatepass"))
+
+
+NAMES = sorted(set(re.findall(r"<(\w+)", xml(rest=OUTPUT) + PARABOLIC)))
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(NAMES), st.sampled_from([*NAMES, "visualisation", "condition"]))
+def test_any_element_in_place_of_another(old: str, new: str) -> None:
+    valid = VALID[0].decode()
+    refused_or_read(re.sub(rf"(</?){old}\b", rf"\g<1>{new}", valid).encode())
+
+
+NUMBERS = ["0", "-0", "1", "-1", "1e-300", "1e300", "1e-30", "1e30", "1e29", "-1e29", "1e-29", "123456789012345", "0.5"]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(VALID), st.data())
+def test_any_numbers_are_refused_or_make_a_case(tmp_path: Path, valid: bytes, data: st.DataObject) -> None:
+    text = valid.decode()
+    for _ in range(data.draw(st.integers(1, 2))):
+        start, end = data.draw(st.sampled_from([m.span(1) for m in re.finditer(r'value="([^"]*)"', text)]))
+        several = text[start] == "("
+        numbers = [data.draw(st.sampled_from(NUMBERS)) for _ in range(3 if several else 1)]
+        text = text[:start] + (f"({','.join(numbers)})" if several else numbers[0]) + text[end:]
+    path = write_case(tmp_path, text)
+    try:
+        setup = prepare(path)
+    except (CaseError, FormatError) as error:
+        assert "\n" not in str(error)
+    else:
+        assert describe(setup, measure=False)

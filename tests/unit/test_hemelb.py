@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HemeLB's XML becomes the case that TOML would have given, with its conventions taken care of."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import jv
+
+from case_files import toml_of
+from hemelb_files import COSINE, OUTPUT, WOMERSLEY, write_case, xml
+from seiche.case import hemelb_iolets
+from seiche.case.hemelb import read_hemelb
+from seiche.case.load import read_case, read_case_and_notes
+from seiche.case.simulation import load, prepare
+from seiche.cli import main
+from seiche.domain.sites import LinkKind
+from seiche.errors import FormatError
+from seiche.flow.profiles import womersley
+from seiche.io.formats.extraction import read_extraction, read_offsets
+from seiche.io.formats.gmy import read_gmy, read_gmy_header
+
+GEOMETRY = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "geometry"
+shared = pytest.mark.skipif(not GEOMETRY.is_dir(), reason="the shared geometry files are not here")
+MMHG = 133.322387415
+
+#: The case of large_cylinder.xml as a user would write it.
+LARGE_CYLINDER: dict[str, Any] = {
+    "solver": "flow",
+    "geometry": {
+        "gmy": str(GEOMETRY / "large_cylinder.gmy"),
+        "spacing": "1.4 um",
+        "origin": ["-10.5 um", "-10.5 um", "-24.5248049736 um"],
+    },
+    "fluid": {"density": "1000 kg/m^3", "viscosity": "4 mPa s", "initial_pressure": "0 mmHg"},
+    "lattice": {"step": "0.44 us"},
+    "time": {"steps": 50000},
+    "iolet": [
+        {
+            "name": "inlet0",
+            "kind": "pressure",
+            "pressure": "1e-5 mmHg",
+            "center": ["0 um", "0 um", "-24 um"],
+            "normal": [0.0, 0.0, 1.0],
+        },
+        {
+            "name": "outlet0",
+            "kind": "pressure",
+            "pressure": "0 mmHg",
+            "center": ["0 um", "0 um", "24 um"],
+            "normal": [0.0, 0.0, -1.0],
+        },
+    ],
+}
+
+
+@shared
+def test_public_case_runs_unmodified_and_equals_the_same_case_in_toml(tmp_path: Path) -> None:
+    (tmp_path / "case.toml").write_text(toml_of(LARGE_CYLINDER))
+    overrides = ["time.steps=400"]
+    flows = []
+    for path in (GEOMETRY / "large_cylinder.xml", tmp_path / "case.toml"):
+        with load(path, overrides=overrides, output=tmp_path / path.suffix) as simulation:
+            simulation.run()
+            flows.append(simulation.flow_rates())
+            sites = simulation.setup.vessel.sites
+            assert len(sites) == 5576
+            counts = np.bincount(sites.link_kind.ravel(), minlength=4)[1:]
+            assert counts.tolist() == [14248, 1352, 1352]
+    assert flows[0]["inlet0"] > 0
+    # The same numbers written with other prefixes: units round in the last digit.
+    assert flows[0]["inlet0"] == pytest.approx(flows[1]["inlet0"], rel=1e-12)
+    assert flows[0]["outlet0"] == pytest.approx(flows[1]["outlet0"], rel=1e-12)
+
+
+@shared
+def test_public_case_of_few_sites_runs_at_a_time_step_that_its_pressures_allow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = str(GEOMETRY / "four_cube.xml"), str(tmp_path / "out")
+    assert main(["run", path, "--output", out]) == 2
+    assert "lattice: Mach number 2.42" in capsys.readouterr().err
+    changes = ["--set", "lattice.step=10 ms", "--set", "fluid.reference_pressure=80 mmHg"]
+    assert main(["run", path, "--output", out, *changes]) == 0
+    error = capsys.readouterr().err
+    assert "seiche: note: visualisation: ignored, it only concerns pictures\n" in error
+    whole = read_extraction(tmp_path / "out" / "wholegeometryvelocityandstress.xtr")
+    assert whole.steps.tolist() == [2, 4, 6, 8, 10]
+    assert list(whole.values) == ["Whole velocity field", "vonmisesstress"]
+    assert whole.coords.tolist() == np.argwhere(np.pad(np.ones((4, 4, 4)), 1)).tolist()
+    surface = read_extraction(tmp_path / "out" / "surfaceshearstress.xtr")
+    assert (surface.header.sites, surface.steps.tolist()) == (48, [5, 10])
+    # The line of this case lies 2.5 m beside its cube of 6 cm: HemeLB, too, writes no site of it.
+    assert read_extraction(tmp_path / "out" / "centrelinepressure.xtr").header.sites == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["details"]["notes"][0].startswith("visualisation: ignored")
+
+
+@shared
+@pytest.mark.parametrize("name", ["four_cube", "large_cylinder"])
+def test_convert_of_a_public_case_gives_its_sites(tmp_path: Path, name: str) -> None:
+    source = GEOMETRY / f"{name}.xml"
+    for ending in ("gmy", "gmy+", "vtkhdf"):
+        assert main(["convert", str(source), str(tmp_path / f"{name}.{ending}")]) == 0
+    assert read_gmy_header(tmp_path / f"{name}.gmy+").plus
+    ours, theirs = read_gmy(tmp_path / f"{name}.gmy"), read_gmy(GEOMETRY / f"{name}.gmy")
+    for array in ("coords", "link_kind", "link_iolet", "link_fraction", "wall_normal"):
+        np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array))
+
+
+def test_defaults_are_those_of_hemelb(tmp_path: Path) -> None:
+    case = read_case(write_case(tmp_path, xml()))
+    assert (case.fluid.density, case.fluid.viscosity, case.fluid.reference_pressure) == (1000.0, 0.004, 0.0)
+    assert (case.lattice.step, case.time.steps, case.geometry.spacing) == (2e-3, 40, 2.5e-4)
+    assert case.geometry.origin == (-0.875e-3, -0.875e-3, 0.125e-3)
+    given = (
+        '<fluid_density value="1060" units="kg/m3"/><fluid_viscosity value="3.5e-3" units="Pa.s"/>'
+        '<reference_pressure value="80" units="mmHg"/>'
+    )
+    case = read_case(write_case(tmp_path, xml(simulation=given)))
+    assert (case.fluid.density, case.fluid.viscosity) == (1060.0, pytest.approx(3.5e-3))
+    assert case.fluid.reference_pressure == pytest.approx(80 * MMHG)
+
+
+def test_positions_in_lattice_units_count_from_the_first_site(tmp_path: Path) -> None:
+    place = '<position value="(3.5,3.5,-0.5)" units="lattice"/>'
+    setup = prepare(write_case(tmp_path, xml(version="3", place=place)))
+    assert setup.vessel.sites.iolets[0].center == pytest.approx((0.0, 0.0, 0.0), abs=1e-15)
+    in_metres = prepare(write_case(tmp_path, xml(version="3")))
+    assert setup.vessel.sites.iolets[0].normal == in_metres.vessel.sites.iolets[0].normal
+
+
+def test_parabola_is_given_by_its_maximum(tmp_path: Path) -> None:
+    (inlet, outlet) = read_case(write_case(tmp_path, xml())).iolet
+    assert inlet.kind == "velocity"
+    assert (inlet.velocity, inlet.radius) == (pytest.approx(2e-3), pytest.approx(1e-3))
+    assert outlet.kind == "pressure"
+    assert (outlet.amplitude, outlet.period) == (0.0, None), "a constant pressure has no period"
+
+
+def test_cosine_keeps_its_phase_and_warm_up_starts_from_the_lowest_pressure(tmp_path: Path) -> None:
+    warm = '<extra_warmup_steps value="15" units="lattice"/>'
+    text = xml(
+        inlet=COSINE.format(mean="2e-4", amplitude="5e-4"),
+        outlet=COSINE.format(mean="1e-4", amplitude="0.0"),
+        simulation=warm,
+    )
+    setup = prepare(write_case(tmp_path, text))
+    assert setup.steps == 55
+    inlet, outlet = setup.case.iolet
+    assert inlet.kind == outlet.kind == "pressure"
+    assert (inlet.phase, inlet.period, inlet.ramp) == (0.5, 0.02, 15)
+    assert inlet.ramp_from == outlet.ramp_from == pytest.approx(-3e-4 * MMHG)
+    condition = setup.model.iolets[1]
+    assert condition.ramp_from == setup.units.density_of_pressure(-3e-4 * MMHG)
+    assert condition.ramp == 15.0
+    # With a velocity iolet the reference pressure counts too.
+    text = xml(outlet=COSINE.format(mean="0.01", amplitude="0.0"), simulation=warm)
+    inlet, outlet = read_case(write_case(tmp_path, text)).iolet
+    assert inlet.ramp == 15
+    assert outlet.kind == "pressure"
+    assert outlet.ramp_from == 0.0
+
+
+def test_womersley_inflow_is_that_of_the_formula_of_hemelb(tmp_path: Path) -> None:
+    path = write_case(tmp_path, xml(inlet=WOMERSLEY))
+    case, notes = read_case_and_notes(path)
+    assert [note for note in notes if "90 degrees" in note] == list(notes)
+    inlet = case.iolet[0]
+    assert inlet.kind == "velocity"
+    assert inlet.harmonics is not None
+    (_, amplitude), phase = inlet.harmonics[0].amplitude, inlet.harmonics[0].phase
+    alpha = 1e-3 * math.sqrt(2 * math.pi / 0.02 / 4e-6)
+    omega, big = 2 * math.pi / 0.02, 1j**1.5 * alpha
+    r = np.linspace(0.0, 0.99, 23)
+    for t in (0.0, 0.003, 0.011):
+        ours = amplitude * np.real(womersley(r, alpha) * np.exp(1j * (omega * t + phase)))
+        theirs = -np.real(0.1 * MMHG / (1000 * omega) * (1 - jv(0, big * r) / jv(0, big)) * np.exp(1j * omega * t))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * amplitude)
+    other = WOMERSLEY.replace("8.862269254527579", "5")
+    notes = read_case_and_notes(write_case(tmp_path, xml(inlet=other)))[1]
+    assert notes[-1] == (
+        "inlets/inlet/condition: womersley_number 5 is not radius*sqrt(omega/nu) = 8.862; the shape of the profile "
+        "follows the latter, its mean velocity the file"
+    )
+
+
+def test_property_outputs_become_extraction_files_of_a_run(tmp_path: Path) -> None:
+    path = write_case(tmp_path, xml(version="3", rest=OUTPUT))
+    case, notes = read_case_and_notes(path)
+    assert notes == ("properties/checkpoint: written in Seiche's own format, as checkpoint.seiche",)
+    assert case.output.checkpoint.every == 30
+    whole, plane, line = case.output.extraction
+    assert (whole.file, whole.every, whole.fields, whole.names) == (
+        "whole.xtr",
+        20,
+        ("pressure", "velocity"),
+        ("pressure", "u"),
+    )
+    assert (plane.sites, plane.point, plane.normal, plane.radius) == ("plane", (0, 0, 2e-3), (0, 0, 1), None)
+    assert (line.sites, line.point, line.end) == ("line", (0, 0, 0), (0, 0, 4e-3))
+    assert main(["run", str(path)]) == 0
+    out = tmp_path / "out"
+    names = {"whole.xtr", "whole.off", "plane.xtr", "plane.off", "line.xtr", "line.off"}
+    assert names <= {item.name for item in out.iterdir()}
+    read = read_extraction(out / "whole.xtr")
+    assert read.steps.tolist() == [20, 40]
+    assert read_offsets(out / "whole.off").tolist()[-1] == (out / "whole.xtr").stat().st_size - read.header.record_bytes
+    # The axis lies between four columns of sites, each within sqrt(1/2) of it.
+    assert read_extraction(out / "line.xtr").header.sites == 4 * 16
+    assert (read_extraction(out / "plane.xtr").coords[:, 2] == 7).sum() > 0
+
+
+def test_keys_of_an_import_can_be_changed(tmp_path: Path) -> None:
+    path = write_case(tmp_path, xml())
+    case = read_case(path, ["iolet.inlet0.ramp=7", "run.device=cuda"])
+    assert (case.iolet[0].ramp, case.run.device) == (7, "cuda")
+
+
+def test_hemepure_sites_with_normals_into_the_fluid_run_the_same(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from seiche.io.formats.gmy import write_gmy
+
+    path = write_case(tmp_path, xml())
+    sites = read_gmy(tmp_path / "tube.gmy")
+    write_gmy(tmp_path / "pure.gmy+", replace(sites, wall_normal=-sites.wall_normal), weights="sites")
+    (tmp_path / "pure.xml").write_text(xml(version="3").replace("tube.gmy", "pure.gmy+"))
+    stresses = []
+    for name in (path, tmp_path / "pure.xml"):
+        with load(name) as simulation:
+            simulation.run()
+            stresses.append(simulation.fields("wall_shear_stress")["wall_shear_stress"])
+    assert np.abs(stresses[0]).max() > 0
+    np.testing.assert_array_equal(*stresses)
+    wall = (sites.link_kind == LinkKind.WALL).any(axis=1)
+    assert np.all(stresses[0][sites.boundary[wall]].any(axis=1))
+
+
+#: Conditions that are translated but not imposed yet, with the tables that they become.
+LATER = [
+    (
+        '<condition type="pressure" subtype="file"><path value="p.txt"/></condition>',
+        {"kind": "pressure", "table": "p.txt", "repeat": False},
+    ),
+    (
+        '<condition type="velocity" subtype="file"><path value="v.txt"/><radius value="1e-3" units="m"/></condition>',
+        {"kind": "velocity", "table": "v.txt", "repeat": True, "weights": "v.txt.weights.txt", "radius": "0.001 m"},
+    ),
+    (
+        '<condition type="pressure" subtype="WK"><R value="1e9" units="kg/m^4*s"/><C value="1e-12" units="m^4*s^2/kg"/>'
+        '<radius value="1e-3" units="m"/><area value="3e-6" units="m^2"/></condition>',
+        {"kind": "windkessel", "resistance": "1000000000.0 Pa s/m^3", "compliance": "1e-12 m^3/Pa"},
+    ),
+    (
+        '<condition subtype="GKmodel" type="windkessel"><R units="kg/m^4*s" value="1e9"/>'
+        '<C units="m^4*s^2/kg" value="1e-12"/></condition>',
+        {"kind": "windkessel", "resistance": "1000000000.0 Pa s/m^3", "compliance": "1e-12 m^3/Pa"},
+    ),
+    (
+        '<condition type="pressure" subtype="WK3"><Rc value="1e8" units="kg/m^4*s"/><Rp value="1e9" units="kg/m^4*s"/>'
+        '<Cp value="1e-12" units="m^4*s^2/kg"/></condition>',
+        {
+            "kind": "windkessel",
+            "resistance": "1000000000.0 Pa s/m^3",
+            "proximal_resistance": "100000000.0 Pa s/m^3",
+            "compliance": "1e-12 m^3/Pa",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("condition", "expected"), LATER)
+def test_tables_and_windkessel_outlets_are_translated(
+    tmp_path: Path, condition: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hemelb_iolets, "NOT_YET", frozenset())
+    (tmp_path / "v.txt.weights.txt").touch()
+    tables, notes = read_hemelb(write_case(tmp_path, xml(inlet=condition)))
+    table = tables["iolet"][0]
+    assert {key: table[key] for key in table if key not in ("name", "center", "normal")} == expected
+    if expected.get("table") == "p.txt":
+        assert notes[-1] == (
+            'inlets/inlet/condition: HemeLB stretches the times of "p.txt" over the whole run; here they are seconds, '
+            "and the last value holds after the last time"
+        )
+    if expected.get("table") == "v.txt":
+        (tmp_path / "v.txt.weights.txt").unlink()
+        with pytest.raises(
+            FormatError, match=r'"v\.txt\.weights\.txt" is not there; velocities from a file need these'
+        ):
+            read_hemelb(tmp_path / "config.xml")
+    if expected["kind"] == "windkessel":
+        # The units are such that pint knows them: 1 Pa s/m^3 is 1 kg/(m^4 s), 1 m^3/Pa is 1 m^4 s^2/kg.
+        import pint
+
+        registry = pint.UnitRegistry()
+        assert registry.Quantity(expected["resistance"]).to("kg/m^4/s").magnitude == pytest.approx(1e9)
+        assert registry.Quantity(expected["compliance"]).to("m^4*s^2/kg").magnitude == pytest.approx(1e-12)
+
+
+@pytest.mark.parametrize(("condition", "expected"), LATER)
+def test_conditions_that_the_solver_lacks_are_refused_with_one_line(
+    tmp_path: Path, condition: str, expected: dict[str, Any]
+) -> None:
+    del expected
+    if not hemelb_iolets.NOT_YET:
+        pytest.skip("the solver has all of them")
+    with pytest.raises(FormatError) as raised:
+        read_hemelb(write_case(tmp_path, xml(inlet=condition)))
+    said = str(raised.value)
+    assert re.search(
+        r'line 10, inlets/inlet/condition: type="\w+" subtype="\w+" is not supported; supported are ', said
+    )
+    assert said.endswith("supported are pressure/cosine, velocity/parabolic, velocity/womersley")
+
+
+@pytest.mark.skipif(bool(hemelb_iolets.NOT_YET), reason="the solver does not have these conditions yet")
+def test_a_case_with_tables_weights_and_a_windkessel_outlet_runs(tmp_path: Path) -> None:
+    velocity, windkessel = LATER[1][0], LATER[2][0].replace("1e9", "1e7").replace("1e-12", "1e-9")
+    path = write_case(tmp_path, xml(inlet=velocity, outlet=windkessel))
+    sites = read_gmy(tmp_path / "tube.gmy")
+    inlet = sites.coords[sites.boundary[(sites.link_kind == LinkKind.INLET).any(axis=1)]]
+    (tmp_path / "v.txt").write_text("0 1e-3\n1 1e-3\n")
+    (tmp_path / "v.txt.weights.txt").write_text("".join(f"{x} {y} {z} 1.0\n" for x, y, z in inlet.tolist()))
+    with load(path, overrides=["time.steps=400"]) as simulation:
+        simulation.run()
+        flows = simulation.flow_rates()
+    # Plug flow of 1 mm/s through the area of the inlet's sites; links along the rim that meet the wall carry nothing.
+    assert flows["inlet0"] == pytest.approx(1e-3 * len(inlet) * 2.5e-4**2, rel=0.06)
+    assert flows["outlet0"] == pytest.approx(-flows["inlet0"], rel=0.05)
+    (tmp_path / "p.txt").write_text("0 0\n1 1e-4\n")
+    path = write_case(tmp_path, xml(inlet=LATER[0][0]))
+    with load(path) as simulation:
+        simulation.run()
+        assert simulation.flow_rates()["inlet0"] > 0
+
+
+def test_the_pressure_rule_of_yang_is_replaced_with_a_note(tmp_path: Path) -> None:
+    inlet = COSINE.format(mean="0.02", amplitude="0.0")
+    for old, new in (('type="pressure"', 'type="yangpressure"'), ('subtype="cosine"', 'subtype="yangpressure"')):
+        case, notes = read_case_and_notes(write_case(tmp_path, xml(inlet=inlet.replace(old, new))))
+        assert case.iolet[0].kind == "pressure"
+        assert notes[-1] == "inlets/inlet/condition: imposed by the rule of Nash et al. 2014, not that of Yang"
+
+
+def test_habits_of_the_cases_of_hemepure_are_understood(tmp_path: Path) -> None:
+    """Its own cases end comments twice, count steps from 1, give surface points a normal, and extract populations."""
+    rest = OUTPUT.replace(
+        "<checkpoint",
+        """
+    <propertyoutput file="state.xtr" period="25"><geometry type="whole"/><field type="distributions"/></propertyoutput>
+    <propertyoutput file="spot.dat" period="10"><geometry type="surfacepoint">
+      <normal value="(0,1,0)" units="dimensionless"/><point value="(0.0,1e-3,2e-3)" units="m"/>
+    </geometry><field type="velocity"/></propertyoutput>
+    --> <checkpoint""",
+    )
+    text = xml(version="3", rest=rest).replace("</pressure>", '</pressure><initial_time units="lattice" value="1"/>')
+    case, notes = read_case_and_notes(write_case(tmp_path, text))
+    assert notes[0] == f'line {text[: text.index("-->")].count(chr(10)) + 1}: text "-->" between elements is ignored'
+    assert notes[1:] == (
+        "properties/checkpoint: written in Seiche's own format, as checkpoint.seiche",
+        "properties/propertyoutput[4]: written in Seiche's own format, as checkpoint.seiche",
+    )
+    assert case.output.checkpoint.every == 25
+    assert [table.file for table in case.output.extraction] == ["whole.xtr", "plane.xtr", "line.xtr", "spot.xtr"]
+    assert case.output.extraction[3].point == (0.0, 1e-3, 2e-3)
+
+
+def test_what_only_concerns_the_other_program_is_left_out_with_a_note(tmp_path: Path) -> None:
+    rest = """<monitoring><incompressibility/><steady_flow_convergence tolerance="1e-9"/></monitoring>
+    <visualisation><centre value="(0,0,0)" units="m"/></visualisation>"""
+    rest += OUTPUT.replace('period="20"', 'period="20" start="5" stop="9"')
+    more = '<relaxation_parameter value="0.25" units="lattice"/><elastic_wall_stiffness value="1" units="lattice"/>'
+    notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest, simulation=more)))[1]
+    assert set(notes) >= {
+        "monitoring/incompressibility: ignored, Mach number, mass and NaN are always watched",
+        "monitoring/steady_flow_convergence: ignored, all steps are run",
+        "visualisation: ignored, it only concerns pictures",
+        "simulation/relaxation_parameter: ignored, the two relaxation times have the magic parameter 3/16 "
+        "(lattice.magic)",
+        "simulation/elastic_wall_stiffness: ignored, walls are rigid",
+        "properties/propertyoutput: start is ignored, records are written over the whole run",
+        "properties/propertyoutput: stop is ignored, records are written over the whole run",
+    }
