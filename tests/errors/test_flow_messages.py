@@ -15,8 +15,11 @@ from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError, UnstableError
 from seiche.flow import (
     CarreauYasuda,
+    Casson,
     FlowModel,
+    Mrt,
     Newtonian,
+    PowerLaw,
     Precision,
     PressureIolet,
     Solver,
@@ -80,6 +83,33 @@ def without_radius() -> SiteSet:
             "viscosity -0.1 (lattice units) is not positive: tau would be <= 1/2",
         ),
         (BOX, FlowModel(WATER, Trt(0.0)), {}, "TRT magic parameter 0.0 is not positive"),
+        (BOX, FlowModel(WATER, Mrt(magic=-1.0)), {}, "MRT magic parameter -1.0 is not positive"),
+        (BOX, FlowModel(WATER, Mrt(bulk=2.0)), {}, "MRT bulk rate 2.0 is not between 0 and 2"),
+        (BOX, FlowModel(WATER, Mrt(even=0.0)), {}, "MRT even rate 0.0 is not between 0 and 2"),
+        (
+            BOX,
+            FlowModel(WATER, velocity_set="D3Q21"),  # type: ignore[arg-type]
+            {},
+            "velocity set 'D3Q21' is not one of D3Q15, D3Q19, D3Q27",
+        ),
+        (
+            BOX,
+            FlowModel(Casson(-1.0, 0.1, 0.2)),
+            {},
+            "Casson fluid: yield stress -1.0 (lattice units) is negative or not a number",
+        ),
+        (
+            BOX,
+            FlowModel(PowerLaw(0.1, 0.5, 0.2, 0.1)),
+            {},
+            "power law: shear rates 0.2 to 0.1 (1/step) do not rise from above zero",
+        ),
+        (
+            BOX,
+            FlowModel(Casson(1e-5, 0.1, float("inf"))),
+            {},
+            "viscosity inf (lattice units) is not positive: tau would be <= 1/2",
+        ),
         (
             BOX,
             FlowModel(WATER),
@@ -142,6 +172,30 @@ def test_state_that_does_not_fit_is_refused(rheology: Any, state: dict[str, Any]
         solver.load_state(state, 3)
     assert str(caught.value) == message
     assert solver.time_step == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [("D3Q15", 19), ("D3Q27", 15)])
+def test_state_of_another_velocity_set_is_refused(before: str, after: int):
+    model = FlowModel(WATER, velocity_set=f"D3Q{after}")  # type: ignore[arg-type]
+    populations = np.zeros((120, int(before.removeprefix("D3Q"))))
+    with pytest.raises(CaseError) as caught:
+        Solver(BOX, model, threads=1).load_state({"populations": populations}, 3)
+    assert str(caught.value) == (
+        f"state 'populations': expected an array of shape (120, {after}), found {populations.shape}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (np.zeros((3, 120)), "force field: expected an array of shape (120, 3), found (3, 120)"),
+        (np.full((120, 3), np.nan), "force field: a number is not finite"),
+    ],
+)
+def test_force_field_that_does_not_fit_is_refused(field: np.ndarray, message: str):
+    with pytest.raises(CaseError) as caught:
+        Solver(BOX, FlowModel(WATER), threads=1).set_force(field)
+    assert str(caught.value) == message
 
 
 def test_unknown_field_names_those_there_are():

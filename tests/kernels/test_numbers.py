@@ -20,6 +20,7 @@ import pytest
 import seiche.kernels
 from seiche.backend import Backend, open_backend
 from seiche.backend.base import argument_dtype
+from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.kernels import registry
 
 HEADERS = Path(seiche.kernels.__file__).parent
@@ -36,11 +37,14 @@ EACH(log2_float32, float, log2_positive(a))
 EACH(exp2_float32, float, exp2_clamped(a))
 EACH(pow_float32, float, pow_positive(a, b))
 extern "C" void to_half(const float* x, u16* h, long n) { for (long i = 0; i < n; ++i) h[i] = float_to_half(x[i]); }
-extern "C" void directions(int* c, double* w) {
-  for (int q = 0; q < D3Q19::Q; ++q) {
-    c[3 * q] = D3Q19::cx(q); c[3 * q + 1] = D3Q19::cy(q); c[3 * q + 2] = D3Q19::cz(q); w[q] = D3Q19::weight(q);
+template <class Set> void write_directions(int* c, double* w) {
+  for (int q = 0; q < Set::Q; ++q) {
+    c[3 * q] = Set::cx(q); c[3 * q + 1] = Set::cy(q); c[3 * q + 2] = Set::cz(q); w[q] = Set::weight(q);
   }
 }
+extern "C" void directions_D3Q15(int* c, double* w) { write_directions<D3Q15>(c, w); }
+extern "C" void directions_D3Q19(int* c, double* w) { write_directions<D3Q19>(c, w); }
+extern "C" void directions_D3Q27(int* c, double* w) { write_directions<D3Q27>(c, w); }
 """
 
 
@@ -110,13 +114,14 @@ def test_elementary_functions_at_their_ends(library: ctypes.CDLL, real: str):
     np.testing.assert_array_equal(exp2(np.array([-2, 0, 1, 10], real), one), np.array([0.25, 1, 2, 1024], real))
 
 
-def test_directions_and_weights_of_the_header_are_those_of_python(library: ctypes.CDLL):
-    from seiche.flow.velocity_set import C, W
-
-    vectors, weights = np.zeros((19, 3), np.int32), np.zeros(19)
-    library.directions(ctypes.c_void_p(vectors.ctypes.data), ctypes.c_void_p(weights.ctypes.data))
-    np.testing.assert_array_equal(vectors, C)
-    np.testing.assert_array_equal(weights, W)
+@pytest.mark.parametrize("name", VELOCITY_SETS)
+def test_directions_and_weights_of_the_header_are_those_of_python(library: ctypes.CDLL, name: str):
+    velocity_set = VELOCITY_SETS[name]
+    vectors, weights = np.zeros((velocity_set.Q, 3), np.int32), np.zeros(velocity_set.Q)
+    write = getattr(library, f"directions_{name}")
+    write(ctypes.c_void_p(vectors.ctypes.data), ctypes.c_void_p(weights.ctypes.data))
+    np.testing.assert_array_equal(vectors, velocity_set.vectors)
+    np.testing.assert_array_equal(weights, velocity_set.weights)
 
 
 def test_rounding_to_half_is_that_of_numpy(library: ctypes.CDLL):
@@ -191,7 +196,7 @@ def test_halves_store_what_wide_storage_stores_rounded_to_nearest_even(device: s
 
 def test_argument_structs_have_the_size_that_cpp_gives_them():
     backend = open_backend("cpu", 1)
-    for spec in registry.all_kernels():
+    for spec in registry.built_kernels():
         kernel = backend.load(spec)  # raises when sizes differ
         assert kernel.dtype == argument_dtype(spec.members)
         assert kernel.dtype.itemsize % kernel.dtype.alignment == 0

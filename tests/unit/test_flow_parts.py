@@ -8,12 +8,24 @@ import pytest
 
 from seiche.domain import shapes
 from seiche.errors import CaseError
-from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, PressureIolet, Solver, Trt, VelocityIolet
+from seiche.flow import (
+    Bgk,
+    CarreauYasuda,
+    Casson,
+    FlowModel,
+    Newtonian,
+    PowerLaw,
+    PressureIolet,
+    Solver,
+    Trt,
+    VelocityIolet,
+)
 from seiche.flow.choice import LAYOUT_NAMES, choose_layout, step_bytes
 from seiche.flow.iolets import density_excess, mode_profiles, mode_values
 from seiche.flow.list_layout import padded_stride
+from seiche.flow.physics import relaxation_rates
 from seiche.flow.profiles import parabola, womersley
-from seiche.flow.solver import relaxation_rates
+from seiche.flow.velocity_set import D3Q15, D3Q27
 
 TIME = np.linspace(0.0, 300.0, 61)
 
@@ -97,6 +109,19 @@ def test_relaxation_rates_keep_viscosity_and_magic():
         assert even == odd
 
 
+def test_casson_and_power_law_have_their_published_viscosities():
+    """In mPa s; Casson with roots 0.1937 Pa^0.5 and 0.055 (Pa s)^0.5, capped at 160 mPa s."""
+    casson = Casson(0.1937**2, 0.055**2, 0.160)
+    for shear, value in ((1.0, 61.852), (10.0, 13.515), (100.0, 5.5309), (1000.0, 3.7363)):
+        assert 1e3 * casson.viscosity(shear) == pytest.approx(value, rel=2e-5)
+    assert casson.viscosity(0.0) == casson.viscosity(1e-3) == 0.160
+    law = PowerLaw(0.004, 0.5, 6.25e-4, 1.3061)
+    assert law.limits == pytest.approx((0.0035, 0.160), rel=1e-5)
+    assert law.viscosity(0.0) == law.limits[1]
+    assert law.viscosity(1e3) == law.limits[0]
+    assert law.viscosity(0.25) == pytest.approx(0.008)
+
+
 def test_viscosity_of_blood_falls_from_one_end_to_the_other():
     blood = CarreauYasuda(160.0, 3.5, 8.2, 0.64, 0.2128)
     rates = [blood.viscosity(shear) for shear in np.logspace(-6, 6, 40)]
@@ -109,6 +134,9 @@ def test_predicted_bytes_are_those_of_the_schemes():
     box = shapes.box((16, 16, 16))
     assert step_bytes(box, "list-ab", "float32") == 38 * 4 + 72
     assert step_bytes(box, "list-aa", "float64") == 38 * 8 + 36
+    assert step_bytes(box, "list-ab", "float32", D3Q27) == 54 * 4 + 104
+    assert step_bytes(box, "list-aa", "float16", D3Q15) == 30 * 2 + 28
+    assert step_bytes(box, "tiles-8", "float32", D3Q27) == pytest.approx(54 * 4 + 112 / 512)
     assert step_bytes(box, "tiles-4", "float32") == pytest.approx(152 + 1.75)
     assert step_bytes(box, "tiles-8", "float32") == pytest.approx(152 + 112 / 512)
     assert step_bytes(shapes.box((12, 12, 12)), "tiles-8", "float32") == float("inf")

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NVRTC compilation of registered kernels, with a disk cache; needs no GPU and no CUDA toolkit."""
+"""The disk cache of compiled kernels, and NVRTC compilation for it, which needs no GPU and no CUDA toolkit."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +22,11 @@ _OPTIONS = ("--std=c++20", "--fmad=false", "--extra-device-vectorization", "--de
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A cubin, the symbol of the kernel in it, and what the compiler said."""
+    """A cubin, the symbol of the kernel in it, the bytes that an item must move, and what the compiler said."""
 
     cubin: bytes
     symbol: str
+    bytes_per_item: int
     log: str
 
 
@@ -44,6 +47,11 @@ def source_of(spec: KernelSpec) -> str:
     )
 
 
+def _gpu_source_of(spec: KernelSpec) -> str:
+    """Return the translation unit with a variable whose name says how many bytes an item must move."""
+    return source_of(spec) + "template <int bytes> __device__ int moved_bytes;\n"
+
+
 def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False) -> CompiledKernel:
     """Compile one kernel for an architecture such as "sm_90".
 
@@ -62,8 +70,10 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
         return result[1:]
 
     name = f"seiche::for_each<{spec.type},{spec.launch}>".encode()
-    (program,) = check(nvrtc.nvrtcCreateProgram(source_of(spec).encode(), b"seiche.cu", 0, [], []))
-    check(nvrtc.nvrtcAddNameExpression(program, name))
+    (program,) = check(nvrtc.nvrtcCreateProgram(_gpu_source_of(spec).encode(), b"seiche.cu", 0, [], []))
+    moved = f"&moved_bytes<{spec.type}::bytes>".encode()
+    for expression in (name, moved):
+        check(nvrtc.nvrtcAddNameExpression(program, expression))
     options = [*_OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={KERNELS}"]
     if verbose:
         options.append("--ptxas-options=-v")
@@ -76,12 +86,16 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
     if int(status) != 0:
         raise KernelCompileError(f"{spec.type} for {architecture}:\n{text}")
     (lowered,) = check(nvrtc.nvrtcGetLoweredName(program, name))
+    (mangled,) = check(nvrtc.nvrtcGetLoweredName(program, moved))
+    number = re.search(rb"moved_bytesILi(\d+)E", mangled)  # type: ignore[call-overload]
+    if number is None:
+        raise KernelCompileError(f"{spec.type}: the compiler's name {mangled!r} does not tell the bytes of an item")
     (cubin_size,) = check(nvrtc.nvrtcGetCUBINSize(program))
     cubin = b" " * int(cubin_size)  # type: ignore[call-overload]
     check(nvrtc.nvrtcGetCUBIN(program, cubin))
     symbol = lowered.decode()  # type: ignore[attr-defined]
     check(nvrtc.nvrtcDestroyProgram(program))
-    return CompiledKernel(cubin, symbol, text)
+    return CompiledKernel(cubin, symbol, int(number[1]), text)
 
 
 def nvrtc_version() -> str:
@@ -92,21 +106,28 @@ def nvrtc_version() -> str:
     return f"{major}.{minor}"
 
 
-def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str]:
-    """Return the file of the kernel's cubin and its symbol, compiling it unless the cache has it."""
-    key = "\n".join((headers_hash(KERNELS), source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS))
+def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int]:
+    """Return the file of the kernel's cubin, its symbol and its bytes an item, compiling it unless the cache has it."""
+    key = "\n".join(
+        (headers_hash(KERNELS), _gpu_source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS)
+    )
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")
     if not (cubin.exists() and symbol.exists()):
         compiled = compile_kernel(spec, architecture)
-        cubin.parent.mkdir(parents=True, exist_ok=True)
-        _write(cubin, compiled.cubin)
-        _write(symbol, compiled.symbol.encode())
-    return cubin, symbol.read_text()
+        write_whole(cubin, lambda part: part.write_bytes(compiled.cubin))
+        write_whole(symbol, lambda part: part.write_text(f"{compiled.symbol} {compiled.bytes_per_item}"))
+    name, count = symbol.read_text().split()
+    return cubin, name, int(count)
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write under a temporary name and rename: several ranks may fill the cache at once."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    os.replace(file.name, path)
+def write_whole(path: Path, make: Callable[[Path], object]) -> None:
+    """Have `make` write a file under a temporary name, then rename it: several ranks may fill the cache at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+        part = Path(file.name)
+    try:
+        make(part)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU: the kernel table that was compiled at install, NumPy arrays, OpenMP threads."""
+"""The CPU: kernels of the table that was built at install, or compiled on first use; NumPy arrays, OpenMP threads."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
+from seiche.backend.host_compiler import ROW, compiled_row
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
 from seiche.native.make_table import headers_hash
@@ -52,8 +53,8 @@ def _cpu_field(field: str) -> str:
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    """Load the table for the best instruction set of this processor; SEICHE_CPU_LEVEL names another one."""
+def _table() -> tuple[ctypes.CDLL, str]:
+    """Load the table for this processor's best instruction set, or the one in SEICHE_CPU_LEVEL; return both."""
     features = set(_cpu_field("flags").split())
     forced = os.environ.get("SEICHE_CPU_LEVEL")
     for level, needed in _LEVELS.items():
@@ -78,20 +79,25 @@ def _library() -> ctypes.CDLL:
             library.seiche_launch.restype = None
             library.seiche_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
             library.seiche_copy.restype = None
-            return library
+            return library, level
     wanted = f"level {forced}" if forced else "this processor"
     raise BackendUnavailable(f"no CPU kernels for {wanted} in {_NATIVE}: install Seiche (pip install .)")
 
 
+@cache
+def _compiled_row(spec: KernelSpec, level: str) -> Any:
+    """Return the row of a library of its own, compiled if need be; a loaded library stays loaded."""
+    library = ctypes.CDLL(str(compiled_row(spec, level)))
+    return ctypes.pointer(_Row.in_dll(library, ROW))
+
+
 class CpuKernel(Kernel):
-    """A row of the table."""
+    """A row of the table, or one that was compiled at run time."""
 
     def __init__(self, spec: KernelSpec, threads: int) -> None:
-        """Find the row and compare its argument struct with Python's."""
-        self._library = _library()
-        self._row = self._library.seiche_find(spec.type.encode())
-        if not self._row:
-            raise KernelCompileError(f"{spec.type} is not in the CPU kernel table: add it to kernels/registry.py")
+        """Find or compile the row and compare its argument struct with Python's."""
+        self._library, level = _table()
+        self._row = self._library.seiche_find(spec.type.encode()) or _compiled_row(spec, level)
         super().__init__(spec, int(self._row.contents.bytes))
         if self._row.contents.size != self.dtype.itemsize:
             raise KernelCompileError(
@@ -156,7 +162,7 @@ class CpuBackend(Backend):
 
     def __init__(self, threads: int | None = None) -> None:
         """Use `threads` threads, or as many as this process may run on (OMP_NUM_THREADS counts)."""
-        self._library = _library()
+        self._library, _ = _table()
         allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.threads = max(1, threads or int(os.environ.get("OMP_NUM_THREADS", "0") or 0) or allowed)
         self._stream = CpuStream()
@@ -205,7 +211,7 @@ class CpuBackend(Backend):
         array[...] = host
 
     def load(self, spec: KernelSpec) -> Kernel:
-        """Return the row of the table."""
+        """Return the row of the table, or compile it."""
         if spec not in self._kernels:
             self._kernels[spec] = CpuKernel(spec, self.threads)
         return self._kernels[spec]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
 from seiche.backend.cache import cached_kernel
-from seiche.errors import BackendUnavailable, KernelCompileError
+from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ def _cupy() -> Any:
 class CudaKernel(Kernel):
     """A function of a loaded cubin."""
 
-    def __init__(self, spec: KernelSpec, architecture: str, bytes_per_item: int) -> None:
+    def __init__(self, spec: KernelSpec, architecture: str) -> None:
         """Load the cubin from the cache, compiling it first if need be."""
+        cubin, symbol, bytes_per_item = cached_kernel(spec, architecture)
         super().__init__(spec, bytes_per_item)
-        cubin, symbol = cached_kernel(spec, architecture)
         self._function = _cupy().RawModule(path=str(cubin)).get_function(symbol)
 
     def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
@@ -183,13 +183,7 @@ class CudaBackend(Backend):
     def load(self, spec: KernelSpec) -> Kernel:
         """Return the kernel for this GPU."""
         if spec not in self._kernels:
-            from seiche.backend.cpu import CpuKernel
-
-            try:
-                bytes_per_item = CpuKernel(spec, 1).bytes_per_item
-            except (BackendUnavailable, KernelCompileError):
-                bytes_per_item = 0
-            self._kernels[spec] = CudaKernel(spec, self._architecture, bytes_per_item)
+            self._kernels[spec] = CudaKernel(spec, self._architecture)
         return self._kernels[spec]
 
     def stream(self, *, urgent: bool = False) -> Stream:

@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 
 from seiche.backend.cache import compile_kernel
 from seiche.errors import KernelCompileError
@@ -49,20 +53,25 @@ def check_kernel(spec: KernelSpec, architecture: str) -> tuple[Usage, str | None
     return usage, None
 
 
+def _check_all(spec: KernelSpec, architectures: Sequence[str]) -> list[tuple[Usage, str | None]]:
+    return [check_kernel(spec, architecture) for architecture in architectures]
+
+
 def run(specs: Iterable[KernelSpec], architectures: Sequence[str] = ARCHITECTURES) -> int:
-    """Check all; print a line a kernel and return the number of failures."""
+    """Check all, on as many processes as there are cores; print a line a kernel and return the number of failures."""
     failures = count = 0
     print(f"{'registers/spilled bytes: ' + ' '.join(architectures):<52} kernel")
-    for spec in specs:
-        count += 1
-        columns = []
-        for architecture in architectures:
-            usage, wrong = check_kernel(spec, architecture)
-            columns.append(f"{usage.registers:>4}/{usage.spilled}")
-            if wrong:
-                failures += 1
-                print(f"FAILED {architecture}: {spec.type}: {wrong}")
-        print(f"{' '.join(columns):<24} {spec.type}", flush=True)
+    listed = list(specs)
+    # Started afresh, not forked: a caller may have threads.
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
+        for spec, checked in zip(listed, pool.map(_check_all, listed, repeat(architectures), chunksize=4), strict=True):
+            count += 1
+            for architecture, (_, wrong) in zip(architectures, checked, strict=True):
+                if wrong:
+                    failures += 1
+                    print(f"FAILED {architecture}: {spec.type}: {wrong}")
+            columns = " ".join(f"{usage.registers:>4}/{usage.spilled}" for usage, _ in checked)
+            print(f"{columns:<24} {spec.type}", flush=True)
     print(f"{count} kernels for {', '.join(architectures)}: {failures} failures")
     return failures
 

@@ -9,22 +9,22 @@ import numpy as np
 
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
-from seiche.flow.velocity_set import Q
+from seiche.flow.velocity_set import D3Q19, VelocitySet
 
 LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8"]
 LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-8")
 
 
-def step_bytes(sites: SiteSet, layout: LayoutName, storage: str) -> float:
+def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
     """Return the predicted bytes of a step a fluid site.
 
-    Lists: 38 s and the adjacency (72 B every step, or every second one in place). Tiles: 38 s for every site of a tile
-    that is not alone in its run of 32 bytes, 112 B of table a tile, 4 B of mask a site in tiles with walls.
+    Lists: 2 Q s and the adjacency (4 (Q - 1) B every step, or every second one in place). Tiles: 2 Q s for every site
+    of a tile that is not alone in its run of 32 bytes, 112 B of table a tile, 4 B of mask a site in tiles with walls.
     """
     size = np.dtype(storage).itemsize
-    populations = 2 * Q * size
+    populations = 2 * velocity_set.Q * size
     if layout.startswith("list"):
-        return populations + (72.0 if layout == "list-ab" else 36.0)
+        return populations + (4.0 if layout == "list-ab" else 2.0) * (velocity_set.Q - 1)
     edge = int(layout.removeprefix("tiles-"))
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
         return float("inf")
@@ -44,7 +44,9 @@ def step_bytes(sites: SiteSet, layout: LayoutName, storage: str) -> float:
     return float(moved) / len(sites)
 
 
-def choose_layout(sites: SiteSet, layout: str, storage: str, device: str) -> LayoutName:
+def choose_layout(
+    sites: SiteSet, layout: str, storage: str, device: str, velocity_set: VelocitySet = D3Q19
+) -> LayoutName:
     """Return `layout`, or for "auto" the one with the fewest predicted bytes a step.
 
     On the CPU the in-place list is preferred at equal bytes: it needs half the memory.
@@ -59,4 +61,4 @@ def choose_layout(sites: SiteSet, layout: str, storage: str, device: str) -> Lay
     if device.startswith("cpu"):
         return "list-aa"
     candidates: tuple[LayoutName, ...] = ("tiles-8", "tiles-4", "list-aa")
-    return min(candidates, key=lambda name: step_bytes(sites, name, storage))
+    return min(candidates, key=lambda name: step_bytes(sites, name, storage, velocity_set))

@@ -22,7 +22,6 @@ from seiche.flow.layout import Layout
 from seiche.flow.model import Iolet, PressureIolet, VelocityIolet
 from seiche.flow.profiles import parabola, womersley
 from seiche.flow.region import Region
-from seiche.flow.velocity_set import LINK_ROW, C, Q, W
 
 #: Steps whose values are uploaded at once; a multiple of the steps of a graph.
 BLOCK = 1024
@@ -150,11 +149,11 @@ class Iolets:
         self, region: Region, planes: list[IoletPlane], links: _IoletLinks, rows: npt.NDArray[np.int64]
     ) -> tuple[Floats, npt.NDArray[np.int64]]:
         """Return -6 w_q (n.c_q) profile_mode(middle of the link), (links, modes), and each site's first link."""
-        spacing = region.sites.spacing
-        flags = (links.mask[rows, None] >> np.arange(1, Q, dtype=np.uint32)) & 1
+        spacing, lattice = region.sites.spacing, region.velocity_set
+        flags = (links.mask[rows, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
         site, direction = np.nonzero(flags)
         q = direction + 1
-        middle = region.coords[links.row[rows][site]] + 0.5 * C[q]
+        middle = region.coords[links.row[rows][site]] + 0.5 * lattice.vectors[q]
         weights = np.zeros((len(q), max(self._modes(int(k)) for k in np.unique(links.iolet[rows]))))
         for iolet in np.unique(links.iolet[rows]):
             mine = links.iolet[rows][site] == iolet
@@ -166,7 +165,8 @@ class Iolets:
             offset = middle[mine] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
             across = offset - (offset @ normal)[:, None] * normal
             profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(across**2, axis=1)))
-            weights[mine, : profiles.shape[1]] = -6.0 * (W[q[mine]] * (C[q[mine]] @ normal))[:, None] * profiles
+            along = lattice.weights[q[mine]] * (lattice.vectors[q[mine]] @ normal)
+            weights[mine, : profiles.shape[1]] = -6.0 * along[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def prepare(self, time_step: int, steps: int) -> None:
@@ -200,13 +200,15 @@ class _IoletLinks:
     """Owned sites with links through an iolet: `row` in the region, link `mask` (bit q), `iolet` number; all (m,)."""
 
     def __init__(self, region: Region) -> None:
-        kinds = region.sites.link_kind[region.boundary_rows][:, LINK_ROW]
-        numbers = region.sites.link_iolet[region.boundary_rows][:, LINK_ROW]
+        columns = region.velocity_set.link_rows
+        kinds = region.sites.link_kind[region.boundary_rows][:, columns]
+        numbers = region.sites.link_iolet[region.boundary_rows][:, columns]
         through = (kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET)
         touched = through.any(axis=1)
         self.row = region.boundary_sites[touched]
         flags, numbers = through[touched], numbers[touched]
-        self.mask = (flags.astype(np.uint32) << np.arange(1, Q, dtype=np.uint32)).sum(axis=1, dtype=np.uint32)
+        bits = np.arange(1, region.velocity_set.Q, dtype=np.uint32)
+        self.mask = (flags.astype(np.uint32) << bits).sum(axis=1, dtype=np.uint32)
         self.iolet = np.where(flags, numbers, -1).max(axis=1).astype(np.int64) if len(flags) else np.zeros(0, np.int64)
         lowest = np.where(flags, numbers, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
         mixed = np.flatnonzero(lowest != self.iolet)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
-from seiche.flow.velocity_set import Q
+from seiche.flow.velocity_set import VelocitySet
 from seiche.halo.plan import HaloPlan
 from seiche.kernels.registry import CPP_TYPE, halo_move
 
@@ -40,9 +40,9 @@ class Layout(ABC):
     plan: HaloPlan
     arrays: list[Array]
 
-    def __init__(self, backend: Backend, store: str) -> None:
-        """Remember where and in which precision populations live."""
-        self.backend, self.store = backend, store
+    def __init__(self, backend: Backend, store: str, velocity_set: VelocitySet) -> None:
+        """Remember where and in which precision which populations live."""
+        self.backend, self.store, self.velocity_set = backend, store, velocity_set
         if store not in CPP_TYPE:
             raise ValueError(f"storage {store!r} is not one of {sorted(CPP_TYPE)}")
 
@@ -76,10 +76,10 @@ class Layout(ABC):
         return sum(int(array.nbytes) for array in self.arrays)
 
     def leaving(self, phase: int) -> npt.NDArray[np.float64]:
-        """Return the state (n_owned, 19) before a step of this phase."""
-        state = np.empty((len(self.item), Q))
+        """Return the state (n_owned, Q) before a step of this phase."""
+        state = np.empty((len(self.item), self.velocity_set.Q))
         buffer = self.backend.zeros(len(self.item), self.store)
-        for q in range(Q):
+        for q in range(self.velocity_set.Q):
             self._move("Pack", phase, q, buffer)
             state[:, q] = self.backend.download(buffer)
         return state / HALF_SCALE if self.store == "float16" else state

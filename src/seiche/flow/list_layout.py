@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """List layouts: structure of arrays over the sites, an adjacency of absolute slots, two copies (AB) or in place (AA).
 
-Slot of population q at row i: q stride + i; copies of other ranks' populations follow behind 19 stride.
+Slot of population q at row i: q stride + i; copies of other ranks' populations follow behind Q stride.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.region import Region
-from seiche.flow.velocity_set import OPPOSITE, Q
 from seiche.halo.plan import build_plan
 
 #: Directions must not start a multiple of the page size apart, or they all fight for the same lines of a cache.
@@ -33,10 +32,11 @@ class ListLayout(Layout):
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, in_place: bool) -> None:
         """Order the sites, build the adjacency and allocate."""
-        super().__init__(backend, store)
+        super().__init__(backend, store, region.velocity_set)
+        Q, opposite = self.velocity_set.Q, self.velocity_set.opposite
         self.in_place = in_place
         count = len(region.owned)
-        upwind_of = {q: region.neighbour(int(OPPOSITE[q])) for q in range(1, Q)}
+        upwind_of = {q: region.neighbour(int(opposite[q])) for q in range(1, Q)}
         remote = np.zeros(count, bool)
         if world.size > 1:
             for upwind in upwind_of.values():
@@ -54,10 +54,10 @@ class ListLayout(Layout):
         wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         copies = Q * self.stride
         for q, upwind in upwind_of.items():
-            kept = int(OPPOSITE[q]) if in_place else q  # where the upwind site left what arrives along q
+            kept = int(opposite[q]) if in_place else q  # where the upwind site left what arrives along q
             slots = item_of_site[upwind] + kept * self.stride
             wall = np.flatnonzero(upwind < 0)
-            slots[wall] = self._slot(q if in_place else int(OPPOSITE[q]), self.item[wall])
+            slots[wall] = self._slot(q if in_place else int(opposite[q]), self.item[wall])
             if remote.any():
                 away = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
                 for peer in np.unique(region.owner[upwind[away]]):
@@ -76,8 +76,8 @@ class ListLayout(Layout):
         return q * self.stride + rows
 
     def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        rows = region.local[keys // Q]
-        return np.where(rows >= 0, (keys % Q) * self.stride + self.item[rows], 0).astype(np.uint32)
+        rows = region.local[keys // self.velocity_set.Q]
+        return np.where(rows >= 0, (keys % self.velocity_set.Q) * self.stride + self.item[rows], 0).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:
         """Return the registry's name."""
@@ -103,9 +103,9 @@ class ListLayout(Layout):
         if not self.in_place:
             return self._slot(q, self.item).astype(np.uint32)
         if phase == 0 or q == 0:
-            return self._slot(int(OPPOSITE[q]), self.item).astype(np.uint32)
+            return self._slot(int(self.velocity_set.opposite[q]), self.item).astype(np.uint32)
         assert self._adjacency_host is not None
-        return np.ascontiguousarray(self._adjacency_host[OPPOSITE[q] - 1, self.item])
+        return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, self.item])
 
     @property
     def addressing_bytes(self) -> int:

@@ -6,6 +6,7 @@ Nothing here knows SI units (that is `case/`) or devices (that is `backend/`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +17,11 @@ class Newtonian:
     """A fluid of constant kinematic viscosity `viscosity` = (tau - 1/2)/3."""
 
     viscosity: float
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Return the lowest and the highest viscosity."""
+        return self.viscosity, self.viscosity
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,54 @@ class CarreauYasuda:
         thinning: float = (1.0 + (self.relaxation_time * shear_rate) ** self.a) ** ((self.n - 1.0) / self.a)
         return self.viscosity_infinity + (self.viscosity_zero - self.viscosity_infinity) * thinning
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Return the viscosities at high shear rate and at rest."""
+        return self.viscosity_infinity, self.viscosity_zero
 
-Rheology = Newtonian | CarreauYasuda
+
+@dataclass(frozen=True)
+class Casson:
+    """Blood with a yield stress (over the density), nu(g) = (sqrt(yield_stress) + sqrt(nu_inf g))^2/g, at most nu_0."""
+
+    yield_stress: float
+    viscosity_infinity: float
+    viscosity_zero: float
+
+    def viscosity(self, shear_rate: float) -> float:
+        """Return the kinematic viscosity at `shear_rate` (1/step)."""
+        root = math.sqrt(self.yield_stress) + math.sqrt(self.viscosity_infinity * shear_rate)
+        return min(root**2 / shear_rate, self.viscosity_zero) if shear_rate > 0 else self.viscosity_zero
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Return the viscosities at high shear rate and at rest."""
+        return self.viscosity_infinity, self.viscosity_zero
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """A truncated power law, nu(g) = consistency g^(n - 1), g taken between `shear_lowest` and `shear_highest`."""
+
+    consistency: float
+    n: float
+    shear_lowest: float
+    shear_highest: float
+
+    def viscosity(self, shear_rate: float) -> float:
+        """Return the kinematic viscosity at `shear_rate` (1/step)."""
+        within = min(max(shear_rate, self.shear_lowest), self.shear_highest)
+        return float(self.consistency * within ** (self.n - 1.0))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Return the lowest and the highest viscosity."""
+        ends = self.viscosity(self.shear_lowest), self.viscosity(self.shear_highest)
+        return min(ends), max(ends)
+
+
+ShearThinning = CarreauYasuda | Casson | PowerLaw
+Rheology = Newtonian | ShearThinning
 
 
 @dataclass(frozen=True)
@@ -49,7 +101,20 @@ class Trt:
     magic: float = 3.0 / 16.0
 
 
-Collision = Bgk | Trt
+@dataclass(frozen=True)
+class Mrt:
+    """Many relaxation times: rates of the trace of the stress (`bulk`) and of the other even moments (`even`).
+
+    Rates lie between 0 and 2, None is the rate of the shear stress; with both None this is `Trt`. The bulk viscosity is
+    (2/9)(1/bulk - 1/2). The odd moments have the rate that `magic` gives, as in `Trt`.
+    """
+
+    bulk: float | None = 1.0
+    even: float | None = 1.0
+    magic: float = 3.0 / 16.0
+
+
+Collision = Bgk | Trt | Mrt
 
 
 @dataclass(frozen=True)
@@ -96,7 +161,7 @@ class FlowModel:
     collision: Collision = Trt()
     iolets: Sequence[Iolet] = ()
     body_force: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    velocity_set: Literal["D3Q19"] = "D3Q19"
+    velocity_set: Literal["D3Q15", "D3Q19", "D3Q27"] = "D3Q19"
     initial_density: float = 1.0
     initial_velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
 

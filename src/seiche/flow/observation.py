@@ -12,6 +12,7 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.domain.links import outward_normals
 from seiche.flow.layout import Layout
+from seiche.flow.physics import Physics
 from seiche.flow.region import Region
 from seiche.kernels.registry import observe, wall_shear_stress
 
@@ -29,8 +30,8 @@ class Observation:
         backend: Backend,
         layout: Layout,
         region: Region,
-        spec: tuple[Any, str, str],
-        arguments: dict[str, Any],
+        physics: Physics,
+        precision: tuple[Any, str],
     ) -> None:
         """Prepare for sites of `region`.
 
@@ -38,26 +39,23 @@ class Observation:
             backend: the device.
             layout: where the populations are.
             region: the rank's sites.
-            spec: (compute precision, storage, relaxation) of the kernels.
-            arguments: members `relaxation` and `force` of the kernel's arguments.
+            physics: relaxation and force of the kernels.
+            precision: (compute, storage) of the kernels.
         """
-        self._backend, self._layout, self._region, self._arguments, self._spec = (
-            backend,
-            layout,
-            region,
-            arguments,
-            spec,
-        )
+        self._backend, self._layout, self._region = backend, layout, region
+        self._physics, self._precision = physics, precision
         count = len(layout.item)
         self._stride = max(1, min(CHUNK, count))
-        self._out = backend.zeros(11 * self._stride, spec[0])
+        self._out = backend.zeros(11 * self._stride, precision[0])
         self._items = backend.upload(layout.item)
         self._count = count
 
     def _chunks(self, phase: int) -> Iterator[tuple[int, int, Array]]:
         """Yield (begin, end, columns) with columns[c * stride + k] for k < end - begin."""
-        real, store, relaxation = self._spec
-        kernel = self._backend.load(observe(self._layout.kernel_name(phase), real, store, relaxation))  # type: ignore[arg-type]
+        name, physics = self._layout.kernel_name(phase), self._physics
+        kernel = self._backend.load(
+            observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
+        )
         for begin in range(0, self._count, self._stride):
             end = min(begin + self._stride, self._count)
             arguments = self._backend.pack(
@@ -66,7 +64,8 @@ class Observation:
                 sites=self._backend.pointer(self._items) + 8 * begin,
                 out=self._out,
                 stride=self._stride,
-                **self._arguments,
+                relaxation=physics.relaxation_members,
+                force=physics.other_force_members,
             )
             kernel.bind(arguments, 0, end - begin)()
             yield begin, end, self._out
@@ -83,7 +82,7 @@ class Observation:
         unknown = set(names) - set(COLUMNS) - {"wall_shear_stress"}
         if unknown:
             raise KeyError(f"no field {sorted(unknown)}; there are {[*COLUMNS, 'wall_shear_stress']}")
-        real = self._spec[0]
+        real = self._precision[0]
         result = {name: np.zeros((self._count, _width(name)), real) for name in names}
         for begin, end, out in self._chunks(phase):
             for name in names:
@@ -101,7 +100,7 @@ class Observation:
         normals = outward_normals(self._region.sites)[self._region.boundary_rows]
         rows = self._region.boundary_sites
         mine = (rows >= begin) & (rows < end) & np.any(normals != 0, axis=1)
-        rows, normals, real = rows[mine] - begin, normals[mine], self._spec[0]
+        rows, normals, real = rows[mine] - begin, normals[mine], self._precision[0]
         if not len(rows):
             return rows, np.zeros((0, 3), real)
         kernel, out = self._backend.load(wall_shear_stress(real)), self._backend.zeros(3 * len(rows), real)

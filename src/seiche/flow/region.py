@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sites of one rank, the cut links among the 18 of D3Q19, and the neighbours that other ranks own."""
+"""The sites of one rank, the cut links among those of its velocity set, and the neighbours that other ranks own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.sites import SiteSet
-from seiche.flow.velocity_set import LINK_ROW, C
+from seiche.flow.velocity_set import D3Q19, VelocitySet
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Region:
     sites: SiteSet
     owner: npt.NDArray[np.int32]
     rank: int
+    velocity_set: VelocitySet = D3Q19
 
     @cached_property
     def owned(self) -> npt.NDArray[np.int64]:
@@ -50,16 +51,18 @@ class Region:
         return np.asarray(self.local[self.sites.boundary[self.boundary_rows]])
 
     def cut_sites(self, q: int) -> npt.NDArray[np.int64]:
-        """Return the rows in `owned` of the sites whose link along c_q (q = 1 ... 18) is cut by a wall or iolet."""
-        cut: npt.NDArray[np.bool_] = self.sites.link_kind[self.boundary_rows, LINK_ROW[q - 1]] != 0
+        """Return the rows in `owned` of the sites whose link along c_q (q = 1 ... Q - 1) is cut by a wall or iolet."""
+        row = self.velocity_set.link_rows[q - 1]
+        cut: npt.NDArray[np.bool_] = self.sites.link_kind[self.boundary_rows, row] != 0
         return np.asarray(self.boundary_sites[cut])
 
     def neighbour(self, q: int) -> npt.NDArray[np.int32]:
         """Return the global site at x + c_q of every owned site, -1 where the link is cut or leaves the set, (n,)."""
+        vector = self.velocity_set.vectors[q]
         if self._padded is not None:
-            found = self._padded[self._padded_keys + int(C[q] @ self._padded_strides)]
+            found = self._padded[self._padded_keys + int(vector @ self._padded_strides)]
         else:
-            linear = self.sites.linear(self.coords + C[q])
+            linear = self.sites.linear(self.coords + vector)
             place = np.minimum(np.searchsorted(self._keys, linear), len(self._keys) - 1)
             found = np.where(self._keys[place] == linear, place, -1).astype(np.int32)
         found[self.cut_sites(q)] = -1

@@ -31,11 +31,12 @@ from seiche.flow.choice import choose_layout
 from seiche.flow.iolets import IoletGroup, Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.list_layout import ListLayout
-from seiche.flow.model import CarreauYasuda, FlowModel, Precision, PressureIolet, Trt
+from seiche.flow.model import FlowModel, Precision, PressureIolet
 from seiche.flow.observation import Observation
+from seiche.flow.physics import Physics, check_physics
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
-from seiche.flow.velocity_set import CS2, Q, equilibrium
+from seiche.flow.velocity_set import CS2, VELOCITY_SETS
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels import registry
 from seiche.observe.stage import Stage
@@ -53,14 +54,6 @@ class Monitor:
     mass: float
     mach: float
     flow: npt.NDArray[np.float64]
-
-
-def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
-    """Return omega+ and omega- (theory/flow, eq. 8); BGK has both equal."""
-    even = 1.0 / (0.5 + viscosity / CS2)
-    if isinstance(model.collision, Trt):
-        return even, 1.0 / (0.5 + model.collision.magic / (1.0 / even - 0.5))
-    return even, even
 
 
 def _stage_of(group: IoletGroup) -> str:
@@ -94,15 +87,16 @@ class Solver:
         self.world = world or World.serial()
         self._check()
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
-        self.layout_name = choose_layout(sites, layout, self.precision.storage, device)
+        self.layout_name = choose_layout(
+            sites, layout, self.precision.storage, device, VELOCITY_SETS[model.velocity_set]
+        )
         edge = int(self.layout_name[-1]) if self.layout_name.startswith("tiles") else 1
         owner = partition_sites(sites, self.world.size, method=partition, weights=weights, block=edge)
-        self.region = Region(sites, owner, self.world.rank)
+        self.region = Region(sites, owner, self.world.rank, VELOCITY_SETS[model.velocity_set])
         self.layout = self._make_layout(edge)
         self.time_step = 0
         self._phase = 0
-        self._relaxation, self._force = self._policies()
-        self._members = {"relaxation": self._relaxation[1], "force": self._force[1]}
+        self._physics = Physics(self.backend, self.layout, model, self.precision.compute)
         self.iolets = Iolets(self.backend, self.layout, self.region, model.iolets, self.precision.compute)
         self.halo = HaloExchange(
             self.backend,
@@ -111,9 +105,8 @@ class Solver:
             self.precision.storage,
             transport=transport,  # type: ignore[arg-type]
         )
-        spec = (self.precision.compute, self.precision.storage, self._relaxation[0])
-        observed = {"relaxation": self._relaxation[1], "force": {"g": model.body_force}}
-        self._observation = Observation(self.backend, self.layout, self.region, spec, observed)
+        precisions = (self.precision.compute, self.precision.storage)
+        self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self.timers = StageTimers(self.backend.clock())
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
         if self.layout.plan.peers or self.world.size > 1:
@@ -135,17 +128,7 @@ class Solver:
             raise CaseError(
                 f"precision {precision.compute}/{precision.storage} (compute/storage) is not one of {pairs}"
             )
-        rheology = model.rheology
-        viscosities = (
-            (rheology.viscosity_zero, rheology.viscosity_infinity)
-            if isinstance(rheology, CarreauYasuda)
-            else (rheology.viscosity,)
-        )
-        for viscosity in viscosities:
-            if not (np.isfinite(viscosity) and viscosity > 0):
-                raise CaseError(f"viscosity {viscosity} (lattice units) is not positive: tau would be <= 1/2")
-        if isinstance(model.collision, Trt) and not model.collision.magic > 0:
-            raise CaseError(f"TRT magic parameter {model.collision.magic} is not positive")
+        check_physics(model)
 
     def _make_layout(self, edge: int) -> Layout:
         arguments = (self.backend, self.world, self.region, self.precision.storage)
@@ -156,38 +139,18 @@ class Solver:
         except ValueError as error:
             raise CaseError(str(error)) from error
 
-    def _policies(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
-        """Return name and kernel members of the relaxation and of the force."""
-        g = self.model.body_force
-        force = ("uniform", {"g": g}) if any(g) else ("none", {})
-        rheology = self.model.rheology
-        if not isinstance(rheology, CarreauYasuda):
-            even, odd = relaxation_rates(rheology.viscosity, self.model)
-            return ("constant", {"even": even, "odd": odd}), force
-        self._omega = self.backend.zeros(self.layout.items, self.precision.compute)
-        self.backend.assign(
-            self._omega,
-            np.full(
-                self.layout.items, relaxation_rates(rheology.viscosity_zero, self.model)[0], self.precision.compute
-            ),
-        )
-        members = {
-            "omega": self._omega,
-            "viscosity_infinity": rheology.viscosity_infinity,
-            "viscosity_range": rheology.viscosity_zero - rheology.viscosity_infinity,
-            "relaxation_time": rheology.relaxation_time,
-            "a": rheology.a,
-            "exponent": (rheology.n - 1.0) / rheology.a,
-            "magic": self.model.collision.magic if isinstance(self.model.collision, Trt) else 0.0,
-        }
-        return ("carreau-yasuda", members), force
-
     def _stages(self, phase: int) -> list[Stage]:
         """Return the stages of a step of this phase, in order."""
         layout, halo, mode = self.layout, self.halo, self.layout.halo_mode(phase)
         source = layout.source(phase)
-        kernel = self._kernel(registry.stream_collide, phase, self._relaxation[0], self._force[0])
-        arguments = self.backend.pack(kernel, layout=layout.members(phase), **self._members)
+        physics = self._physics
+        kernel = self._kernel(registry.stream_collide, phase, physics.relaxation, physics.force, **physics.options)
+        arguments = self.backend.pack(
+            kernel,
+            layout=layout.members(phase),
+            relaxation=physics.relaxation_members,
+            force=physics.force_members,
+        )
         share = layout.addressing_bytes / max(layout.items, 1)
 
         def sweep(name: str, begin: int, end: int, after: tuple[str, ...]) -> list[Stage]:
@@ -222,16 +185,17 @@ class Solver:
 
     def _iolet_stage(self, group: IoletGroup, phase: int, after: tuple[str, ...]) -> Stage:
         pressure, name = group.kind is PressureIolet, _stage_of(group)
-        kernel = self._kernel(registry.nash_pressure if pressure else registry.ladd_velocity, phase)
+        family, physics = registry.nash_pressure if pressure else registry.ladd_velocity, self._physics
+        kernel = self._kernel(family, phase, physics.other_force, **physics.lattice_options)
         arguments = self.backend.pack(
-            kernel, layout=self.layout.members(phase), force={"g": self.model.body_force}, **group.members
+            kernel, layout=self.layout.members(phase), force=physics.other_force_members, **group.members
         )
-        traffic = len(group) * Q * np.dtype(self.precision.storage).itemsize * 2
+        traffic = len(group) * self.layout.velocity_set.Q * np.dtype(self.precision.storage).itemsize * 2
         return Stage(name, self._named(name, kernel.bind(arguments, 0, len(group))), traffic, after)
 
-    def _kernel(self, family: Callable[..., registry.KernelSpec], phase: int, *policies: str) -> Kernel:
+    def _kernel(self, family: Callable[..., registry.KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
         name = self.layout.kernel_name(phase)
-        return self.backend.load(family(name, self.precision.compute, self.precision.storage, *policies))
+        return self.backend.load(family(name, self.precision.compute, self.precision.storage, *policies, **options))
 
     def _named(self, name: str, action: Callable[[], None]) -> Callable[[], None]:
         """Return `action` inside a profiler range, on devices that have them."""
@@ -248,8 +212,9 @@ class Solver:
         model = self.model
         if model.initial_density == 1.0 and not any(model.initial_velocity):
             return  # the shifted populations of the fluid at rest are the zeros that were allocated
-        rest = equilibrium(np.array([model.initial_density - 1.0]), np.array([model.initial_velocity], np.float64))[0]
-        for q in range(Q):
+        excess, velocity = np.array([model.initial_density - 1.0]), np.array([model.initial_velocity], np.float64)
+        rest = self.layout.velocity_set.equilibrium(excess, velocity)[0]
+        for q in range(len(rest)):
             self.layout.set_leaving(q, np.full(len(self.owned), rest[q]))
 
     @property
@@ -330,13 +295,8 @@ class Solver:
         self._refresh_halo()
         result = self._observation.fields([name for name in names if name != "viscosity"], self._phase)
         if "viscosity" in names:
-            result["viscosity"] = CS2 * (1.0 / self._even_rates() - 0.5)
+            result["viscosity"] = CS2 * (1.0 / self._physics.even_rates() - 0.5)
         return {name: result[name] for name in names}
-
-    def _even_rates(self) -> npt.NDArray[Any]:
-        if isinstance(self.model.rheology, CarreauYasuda):
-            return np.asarray(self.backend.download(self._omega)[self.layout.item])
-        return np.full(len(self.owned), self._relaxation[1]["even"], self.precision.compute)
 
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step (positive: into the fluid), of all ranks."""
@@ -365,12 +325,12 @@ class Solver:
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a restart needs, the same for every layout, number of ranks and device.
 
-        `populations` (n_owned, 19): those that leave, shifted by the weight; `relaxation` (n_owned,): omega+ of the
+        `populations` (n_owned, Q): those that leave, shifted by the weight; `relaxation` (n_owned,): omega+ of the
         last step, for a rheology that needs it.
         """
         state: dict[str, npt.NDArray[Any]] = {"populations": self.layout.leaving(self._phase)}
-        if isinstance(self.model.rheology, CarreauYasuda):
-            state["relaxation"] = self._even_rates().astype(np.float64)
+        if self._physics.has_rates:
+            state["relaxation"] = self._physics.even_rates().astype(np.float64)
         return state
 
     def load_state(self, state: dict[str, npt.NDArray[Any]], time_step: int) -> None:
@@ -379,20 +339,31 @@ class Solver:
         Raises:
             CaseError: an array is missing or has another shape.
         """
-        needed: dict[str, tuple[int, ...]] = {"populations": (len(self.owned), Q)}
-        if isinstance(self.model.rheology, CarreauYasuda):
+        needed: dict[str, tuple[int, ...]] = {"populations": (len(self.owned), self.layout.velocity_set.Q)}
+        if self._physics.has_rates:
             needed["relaxation"] = (len(self.owned),)
         for name, shape in needed.items():
             if name not in state or state[name].shape != shape:
                 found = state[name].shape if name in state else "nothing"
                 raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")
         self._phase, self.time_step = 0, time_step
-        for q in range(Q):
+        for q in range(self.layout.velocity_set.Q):
             self.layout.set_leaving(q, state["populations"][:, q])
-        if "relaxation" in needed:
-            rates = self.backend.download(self._omega)
-            rates[self.layout.item] = state["relaxation"]
-            self.backend.assign(self._omega, rates)
+        if self._physics.has_rates:
+            self._physics.set_even_rates(state["relaxation"])
+
+    def set_force(self, field: npt.NDArray[Any]) -> None:
+        """Give every site a body force density of its own, beside the model's, from the next step on.
+
+        `field` (n_owned, 3) in lattice units, rows in the order of `owned`; all ranks must call it. It is not part of
+        the state: whoever restarts a run sets it again.
+
+        Raises:
+            CaseError: another shape, or a number that is not finite.
+        """
+        if self._physics.set_force(np.asarray(field)):
+            self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+            self._graphs.clear()
 
     def close(self) -> None:
         """Give back what other ranks or the device hold for this solver."""

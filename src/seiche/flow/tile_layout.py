@@ -2,7 +2,7 @@
 """Tile layout: blocks of B^3 sites whose populations are contiguous, a table of neighbour tiles, two copies.
 
 Tiles are owned whole. Order: interior tiles, tiles beside another rank's, then copies of other ranks' tiles.
-Slot of population q at lane s of tile t: (t 19 + q) B^3 + s with s = x + B (y + B z).
+Slot of population q at lane s of tile t: (t Q + q) B^3 + s with s = x + B (y + B z).
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from seiche.errors import CaseError
 from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.list_layout import merged
 from seiche.flow.region import Region
-from seiche.flow.velocity_set import Q
 from seiche.halo.plan import build_plan
 
 _AROUND = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 #: Row number in the table of a tile without walls.
 _NO_WALLS = (1 << 32) - 1
-_NOT_FLUID = np.uint32((1 << Q) - 1)
 
 
 class TileLayout(Layout):
@@ -36,7 +34,8 @@ class TileLayout(Layout):
         Raises:
             CaseError: a periodic direction is not a multiple of the tile's edge.
         """
-        super().__init__(backend, store)
+        super().__init__(backend, store, region.velocity_set)
+        Q = self.velocity_set.Q
         self.edge, self.volume = edge, edge**3
         sites = region.sites
         for axis, name in enumerate("xyz"):
@@ -113,9 +112,9 @@ class TileLayout(Layout):
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Return the link masks (rows, B^3) of the tiles with walls, and the row of each owned tile or _NO_WALLS."""
         tiles = self.items // self.volume
-        masks = np.full(self.items, _NOT_FLUID, np.uint32)
+        masks = np.full(self.items, (1 << self.velocity_set.Q) - 1, np.uint32)
         masks[self.item] = 0
-        for q in range(1, Q):
+        for q in range(1, self.velocity_set.Q):
             leaves = region.neighbour(q) < 0
             masks[self.item[leaves]] |= np.uint32(1 << q)
         mask = masks.reshape(tiles, self.volume)
@@ -128,9 +127,10 @@ class TileLayout(Layout):
         wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         if self.interior == self.items:
             return wanted
+        Q, opposite = self.velocity_set.Q, self.velocity_set.opposite
         for q in range(1, Q):
             # what leaves another rank's site y along q arrives at an owned site y + c_q
-            upwind = region.neighbour(q + 1 if q % 2 else q - 1)
+            upwind = region.neighbour(int(opposite[q]))
             upwind = upwind[upwind >= 0]
             upwind = upwind[region.owner[upwind] != region.rank]
             coords = region.sites.coords[upwind].astype(np.int64)
@@ -141,12 +141,12 @@ class TileLayout(Layout):
                 wanted.setdefault(int(peer), []).append((keys, slots[mine].astype(np.uint32)))
         return wanted
 
-    def _slot(self, q: int, item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return (item // self.volume * Q + q) * self.volume + item % self.volume
+    def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return (item // self.volume * self.velocity_set.Q + q) * self.volume + item % self.volume
 
     def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        item = self.item[region.local[keys // Q]]
-        return ((item // self.volume * Q + keys % Q) * self.volume + item % self.volume).astype(np.uint32)
+        site, q = np.divmod(keys, self.velocity_set.Q)
+        return self._slot(q, self.item[region.local[site]]).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:
         """Return the registry's name."""

@@ -1,40 +1,73 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""D3Q19 on the host: the same directions, in the same order, as `kernels/flow/lattice.hpp` (a test compares them)."""
+"""Velocity sets on the host: the directions and order of `kernels/flow/lattice.hpp` (a test compares them)."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.links import direction_index
 
-#: Number of populations.
-Q = 19
-#: Lattice vectors, opposite pairs (2k - 1, 2k), shape (19, 3).
-C: npt.NDArray[np.int64] = np.array(
-    [
-        *[(0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)],
-        *[(1, 1, 0), (-1, -1, 0), (1, 0, 1), (-1, 0, -1), (0, 1, 1), (0, -1, -1)],
-        *[(1, -1, 0), (-1, 1, 0), (1, 0, -1), (-1, 0, 1), (0, 1, -1), (0, -1, 1)],
-    ],
-    np.int64,
-)
-#: Weights, shape (19,).
-W: npt.NDArray[np.float64] = np.array([1 / 3] + [1 / 18] * 6 + [1 / 36] * 12)
 #: Square of the speed of sound.
 CS2 = 1.0 / 3.0
-#: The direction that points the other way, shape (19,).
-OPPOSITE: npt.NDArray[np.int64] = np.array([0] + [q + 1 if q % 2 else q - 1 for q in range(1, Q)])
-#: Row of `LINK_VECTORS` of each moving direction, shape (18,): direction q is `LINK_ROW[q - 1]`.
-LINK_ROW: npt.NDArray[np.int64] = np.array([direction_index(C[q].tolist()) for q in range(1, Q)])
 
 
-def equilibrium(excess: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the shifted equilibrium feq - w (theory/flow, eq. 4), shape (n, 19).
+@dataclass(frozen=True, eq=False)
+class VelocitySet:
+    """Lattice vectors (Q, 3), rest first, then opposite pairs (2k - 1, 2k), and their weights (Q,)."""
 
-    `excess` (n,) is rho - 1, `velocity` (n, 3) in sites/step.
-    """
-    cu = 3.0 * velocity @ C.T
-    square = 1.5 * np.sum(velocity**2, axis=1)
-    rho = 1.0 + excess
-    return np.asarray(W * (excess[:, None] + rho[:, None] * (cu + 0.5 * cu**2 - square[:, None])))
+    name: str
+    vectors: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+
+    @property
+    def Q(self) -> int:  # noqa: N802 - the symbol of the theory page
+        """Return the number of populations."""
+        return len(self.weights)
+
+    @cached_property
+    def opposite(self) -> npt.NDArray[np.int64]:
+        """Return the direction that points the other way, (Q,)."""
+        return np.array([0] + [q + 1 if q % 2 else q - 1 for q in range(1, self.Q)])
+
+    @cached_property
+    def link_rows(self) -> npt.NDArray[np.int64]:
+        """Return the row of `LINK_VECTORS` of each moving direction, (Q - 1,): direction q is `link_rows[q - 1]`."""
+        return np.array([direction_index(vector) for vector in self.vectors[1:].tolist()])
+
+    def equilibrium(
+        self, excess: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """Return the shifted equilibrium feq - w (theory/flow, eq. 4), shape (n, Q).
+
+        `excess` (n,) is rho - 1, `velocity` (n, 3) in sites/step.
+        """
+        cu = 3.0 * velocity @ self.vectors.T
+        square = 1.5 * np.sum(velocity**2, axis=1)
+        rho = 1.0 + excess
+        return np.asarray(self.weights * (excess[:, None] + rho[:, None] * (cu + 0.5 * cu**2 - square[:, None])))
+
+
+_REST = [(0, 0, 0)]
+_AXES = [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)]
+_EDGES = [
+    *[(1, 1, 0), (-1, -1, 0), (1, 0, 1), (-1, 0, -1), (0, 1, 1), (0, -1, -1)],
+    *[(1, -1, 0), (-1, 1, 0), (1, 0, -1), (-1, 0, 1), (0, 1, -1), (0, -1, 1)],
+]
+_CORNERS = [
+    *[(1, 1, 1), (-1, -1, -1), (1, 1, -1), (-1, -1, 1)],
+    *[(1, -1, 1), (-1, 1, -1), (-1, 1, 1), (1, -1, -1)],
+]
+
+D3Q15 = VelocitySet("D3Q15", np.array(_REST + _AXES + _CORNERS), np.array([2 / 9] + [1 / 9] * 6 + [1 / 72] * 8))
+D3Q19 = VelocitySet("D3Q19", np.array(_REST + _AXES + _EDGES), np.array([1 / 3] + [1 / 18] * 6 + [1 / 36] * 12))
+D3Q27 = VelocitySet(
+    "D3Q27",
+    np.array(_REST + _AXES + _EDGES + _CORNERS),
+    np.array([8 / 27] + [2 / 27] * 6 + [1 / 54] * 12 + [1 / 216] * 8),
+)
+#: By name.
+VELOCITY_SETS = {chosen.name: chosen for chosen in (D3Q15, D3Q19, D3Q27)}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every kernel specialisation that Seiche may launch: its C++ type, its header and the layout of its argument struct.
 
-The build writes the CPU table from `all_kernels()`, the GPU gate compiles the same list, and the solvers ask for
-`KernelSpec`s by the functions below. Only the standard library is used, so that a build can import it.
+The build writes the CPU table from `built_kernels()`, the GPU gate compiles `all_kernels()`, and the solvers ask for
+`KernelSpec`s by the functions below; what is not built is compiled when it is first used. Only the standard library is
+used, so that a build can import it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ PRECISIONS: tuple[tuple[Real, Store], ...] = (
     ("float32", "float16"),
 )
 LAYOUTS = ("list-ab", "list-aa-even", "list-aa-odd", "tiles-4", "tiles-8")
-RELAXATIONS = ("constant", "carreau-yasuda")
-FORCES = ("none", "uniform")
+VELOCITY_SETS = ("D3Q15", "D3Q19", "D3Q27")
+RELAXATIONS = ("constant", "carreau-yasuda", "casson", "power-law")
+COLLISIONS = ("trt", "mrt")
+FORCES = ("none", "uniform", "site")
+
+#: What the CPU table has, in words: for whoever has no compiler for the rest.
+BUILT = "D3Q19 with trt or bgk, a Newtonian or Carreau-Yasuda fluid and no force or a uniform one"
 
 #: A member of an argument struct: its name, and "ptr", a NumPy scalar name, (scalar name, length) or nested members.
 Member = tuple[str, "str | tuple[str, int] | tuple[Member, ...]"]
@@ -59,9 +65,9 @@ class KernelSpec:
         return f"{self.threads},{self.blocks},{self.items}"
 
 
-def layout_type(layout: str, real: Real, store: Store) -> tuple[str, Members]:
-    """Return C++ type and members of a storage layout of D3Q19 populations."""
-    types = f"D3Q19,{CPP_TYPE[real]},{CPP_TYPE[store]}"
+def layout_type(layout: str, real: Real, store: Store, velocity_set: str = "D3Q19") -> tuple[str, Members]:
+    """Return C++ type and members of a storage layout of the populations of a velocity set."""
+    types = f"{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}"
     list_members: Members = (("adjacency", "ptr"), ("stride", "int64"))
     if layout == "list-ab":
         return f"ListAB<{types}>", (("f_in", "ptr"), ("f_out", "ptr"), *list_members)
@@ -73,40 +79,86 @@ def layout_type(layout: str, real: Real, store: Store) -> tuple[str, Members]:
     return f"Tiles<{types},{edge}>", (("f_in", "ptr"), ("f_out", "ptr"), ("table", "ptr"), ("walls", "ptr"))
 
 
-def relaxation_type(relaxation: str, real: Real) -> tuple[str, Members]:
-    """Return C++ type and members of the rule that gives a site's relaxation rates."""
+#: C++ type and numbers of the viscosity laws of `flow/rheology.hpp`, by the relaxation that uses them.
+_LAWS = {
+    "carreau-yasuda": (
+        "CarreauYasuda",
+        ("viscosity_infinity", "viscosity_range", "relaxation_time", "a", "exponent"),
+    ),
+    "casson": ("Casson", ("root_yield_stress", "root_viscosity_infinity", "viscosity_zero")),
+    "power-law": ("PowerLaw", ("consistency", "exponent", "shear_lowest", "shear_highest")),
+}
+
+
+def relaxation_type(relaxation: str, real: Real, collision: str = "trt") -> tuple[str, Members]:
+    """Return C++ type and members of the rule that gives a site's relaxation rates, for a collision."""
+    members: Members
     if relaxation == "constant":
-        return f"ConstantRates<{CPP_TYPE[real]}>", (("even", real), ("odd", real))
-    numbers = ("viscosity_infinity", "viscosity_range", "relaxation_time", "a", "exponent", "magic")
-    return f"CarreauYasudaRates<{CPP_TYPE[real]}>", (("omega", "ptr"), *((name, real) for name in numbers))
+        name, members = f"ConstantRates<{CPP_TYPE[real]}>", (("even", real), ("odd", real))
+    else:
+        law, numbers = _LAWS[relaxation]
+        name = f"LaggedRates<{law}<{CPP_TYPE[real]}>>"
+        members = (("omega", "ptr"), ("law", tuple((number, real) for number in numbers)), ("magic", real))
+    if collision == "mrt":
+        return f"ManyRates<{name}>", (("shear", members), ("bulk", real), ("even", real))
+    return name, members
 
 
 def force_type(force: str, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of the body force."""
     if force == "none":
         return f"NoForce<{CPP_TYPE[real]}>", (("unused", "uint8"),)
+    if force == "site":
+        return f"SiteForce<{CPP_TYPE[real]}>", (("gx", "ptr"), ("gy", "ptr"), ("gz", "ptr"))
     return f"UniformForce<{CPP_TYPE[real]}>", (("g", (real, 3)),)
 
 
-def stream_collide(layout: str, real: Real, store: Store, relaxation: str, force: str) -> KernelSpec:
+def stream_collide(
+    layout: str,
+    real: Real,
+    store: Store,
+    relaxation: str,
+    force: str,
+    *,
+    collision: str = "trt",
+    velocity_set: str = "D3Q19",
+) -> KernelSpec:
     """Streaming and collision of one site."""
-    layout_cpp, layout_members = layout_type(layout, real, store)
-    relaxation_cpp, relaxation_members = relaxation_type(relaxation, real)
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    relaxation_cpp, relaxation_members = relaxation_type(relaxation, real, collision)
     force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
-    name = f"StreamCollide<{layout_cpp},Trt,{relaxation_cpp},{force_cpp}>"
+    name = f"StreamCollide<{layout_cpp},{collision.capitalize()},{relaxation_cpp},{force_cpp}>"
+    many = 255 if force == "site" and real == "float64" else _register_ceiling(real, velocity_set, collision)
     if layout.startswith("list"):
-        return KernelSpec(name, "flow/stream_collide.hpp", members)
+        return KernelSpec(name, "flow/stream_collide.hpp", members, max_registers=many)
     items = 2 if (real, store) == ("float32", "float16") else 1  # two values of 2 B move as one
-    blocks = 6 if real == "float64" and force == "uniform" and relaxation == "constant" else 0  # or it spills
-    return KernelSpec(name, "flow/stream_collide.hpp", members, threads=128, items=items, blocks=blocks)
+    small = velocity_set != "D3Q27" and relaxation == "constant" and collision == "trt"
+    blocks = 6 if real == "float64" and force != "none" and small else 0  # or it spills
+    return KernelSpec(
+        name, "flow/stream_collide.hpp", members, threads=128, items=items, blocks=blocks, max_registers=many
+    )
 
 
-def observe(layout: str, real: Real, store: Store, relaxation: str) -> KernelSpec:
+def _register_ceiling(real: Real, velocity_set: str, collision: str = "trt") -> int:
+    """Return the registers that a kernel may use: 27 doubles and their slots, or the stress beside 19, need more."""
+    return 255 if real == "float64" and (velocity_set == "D3Q27" or collision == "mrt") else 128
+
+
+def observe(
+    layout: str,
+    real: Real,
+    store: Store,
+    relaxation: str,
+    force: str = "uniform",
+    *,
+    collision: str = "trt",
+    velocity_set: str = "D3Q19",
+) -> KernelSpec:
     """Density, velocity, stress and shear rate of chosen sites; the force may be zero."""
-    layout_cpp, layout_members = layout_type(layout, real, store)
-    relaxation_cpp, relaxation_members = relaxation_type(relaxation, real)
-    force_cpp, force_members = force_type("uniform", real)
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    relaxation_cpp, relaxation_members = relaxation_type(relaxation, real, collision)
+    force_cpp, force_members = force_type(force, real)
     members: Members = (
         ("layout", layout_members),
         ("relaxation", relaxation_members),
@@ -115,7 +167,9 @@ def observe(layout: str, real: Real, store: Store, relaxation: str) -> KernelSpe
         ("out", "ptr"),
         ("stride", "int64"),
     )
-    return KernelSpec(f"Observe<{layout_cpp},{relaxation_cpp},{force_cpp}>", "flow/observe.hpp", members)
+    many = _register_ceiling(real, velocity_set)
+    name = f"Observe<{layout_cpp},{relaxation_cpp},{force_cpp}>"
+    return KernelSpec(name, "flow/observe.hpp", members, max_registers=many)
 
 
 _IOLET_SITES: Members = (
@@ -129,18 +183,28 @@ _IOLET_SITES: Members = (
 )
 
 
-def nash_pressure(layout: str, real: Real, store: Store) -> KernelSpec:
+def _iolet_kernel(name: str, members: Members, real: Real, velocity_set: str) -> KernelSpec:
+    """Return the kernel of an iolet's rule; its sites are few, so that smaller blocks cost nothing where more spill."""
+    many, threads = _register_ceiling(real, velocity_set), 128 if velocity_set == "D3Q27" else 256
+    return KernelSpec(name, "flow/iolet.hpp", members, threads=threads, max_registers=many)
+
+
+def nash_pressure(
+    layout: str, real: Real, store: Store, force: str = "uniform", *, velocity_set: str = "D3Q19"
+) -> KernelSpec:
     """Pressure iolets; the force may be zero."""
-    layout_cpp, layout_members = layout_type(layout, real, store)
-    force_cpp, force_members = force_type("uniform", real)
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("at", _IOLET_SITES), ("normals", "ptr"), ("force", force_members))
-    return KernelSpec(f"NashPressure<{layout_cpp},{force_cpp}>", "flow/iolet.hpp", members)
+    return _iolet_kernel(f"NashPressure<{layout_cpp},{force_cpp}>", members, real, velocity_set)
 
 
-def ladd_velocity(layout: str, real: Real, store: Store) -> KernelSpec:
+def ladd_velocity(
+    layout: str, real: Real, store: Store, force: str = "uniform", *, velocity_set: str = "D3Q19"
+) -> KernelSpec:
     """Velocity iolets; the force may be zero."""
-    layout_cpp, layout_members = layout_type(layout, real, store)
-    force_cpp, force_members = force_type("uniform", real)
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    force_cpp, force_members = force_type(force, real)
     members: Members = (
         ("layout", layout_members),
         ("at", _IOLET_SITES),
@@ -150,7 +214,7 @@ def ladd_velocity(layout: str, real: Real, store: Store) -> KernelSpec:
         ("modes", "int32"),
         ("force", force_members),
     )
-    return KernelSpec(f"LaddVelocity<{layout_cpp},{force_cpp}>", "flow/iolet.hpp", members)
+    return _iolet_kernel(f"LaddVelocity<{layout_cpp},{force_cpp}>", members, real, velocity_set)
 
 
 def tick() -> KernelSpec:
@@ -181,12 +245,12 @@ def halo_await() -> KernelSpec:
     return KernelSpec("Await", "halo/flags.hpp", members, threads=32)
 
 
-def all_kernels() -> Iterator[KernelSpec]:
-    """Yield every specialisation once."""
+def built_kernels() -> Iterator[KernelSpec]:
+    """Yield every specialisation of the CPU table once."""
     for real, store in PRECISIONS:
         for layout in LAYOUTS:
-            for relaxation in RELAXATIONS:
-                for force in FORCES:
+            for relaxation in RELAXATIONS[:2]:
+                for force in FORCES[:2]:
                     yield stream_collide(layout, real, store, relaxation, force)
                 yield observe(layout, real, store, relaxation)
             yield nash_pressure(layout, real, store)
@@ -202,3 +266,28 @@ def all_kernels() -> Iterator[KernelSpec]:
     for store in stores:
         yield halo_move("Pack", store)
         yield halo_move("Unpack", store)
+
+
+def other_kernels() -> Iterator[KernelSpec]:
+    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
+    real: Real = "float64"
+    store: Store = "float64"
+    largest = {"collision": "mrt", "velocity_set": "D3Q27"}
+    for layout in ("list-aa-odd", "tiles-8"):
+        for velocity_set in VELOCITY_SETS:
+            for collision in COLLISIONS:
+                options = {"collision": collision, "velocity_set": velocity_set}
+                yield stream_collide(layout, real, store, "constant", "site", **options)
+                yield stream_collide(layout, real, store, "carreau-yasuda", "site", **options)
+        for relaxation in RELAXATIONS[2:]:
+            yield stream_collide(layout, real, store, relaxation, "uniform")
+        yield stream_collide(layout, "float32", "float16", "carreau-yasuda", "site", **largest)
+        yield observe(layout, real, store, "carreau-yasuda", "site", **largest)
+        yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
+        yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
+
+
+def all_kernels() -> Iterator[KernelSpec]:
+    """Yield what the GPU gate checks: the whole CPU table, and the representatives of the rest."""
+    yield from built_kernels()
+    yield from other_kernels()

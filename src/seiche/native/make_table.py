@@ -36,7 +36,7 @@ def headers_hash(folder: Path) -> str:
 def main(registry_path: str, output: str, parts: str) -> None:
     """Spread the rows over `parts` source files, so that they compile side by side."""
     registry = load_registry(Path(registry_path))
-    kernels = list(registry.all_kernels())
+    kernels = list(registry.built_kernels())
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     count = int(parts)

@@ -23,7 +23,7 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.layout import HALF_SCALE
-from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Rheology
+from seiche.flow.model import CarreauYasuda, Casson, FlowModel, Newtonian, PowerLaw, Precision, PressureIolet, Rheology
 from seiche.flow.solver import GRAPH_STEPS, Solver
 from seiche.observe.bandwidth import copy_bandwidth
 
@@ -31,6 +31,13 @@ from seiche.observe.bandwidth import copy_bandwidth
 PRECISIONS = {
     "cpu": (("float32", "float32"), ("float64", "float64")),
     "cuda": (("float32", "float32"), ("float64", "float64"), ("float32", "float16")),
+}
+#: Names of the fluids in results.
+_RHEOLOGY_NAMES: dict[type[Rheology], str] = {
+    Newtonian: "newtonian",
+    CarreauYasuda: "carreau-yasuda",
+    Casson: "casson",
+    PowerLaw: "power-law",
 }
 
 
@@ -130,7 +137,7 @@ def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
     moved = float(solver.world.allreduce_sum(np.array([float(moved)]))[0])
     sites, rate = len(solver.sites), len(solver.sites) * steps / best
     traffic = moved * steps / best
-    rheology = "carreau-yasuda" if isinstance(solver.model.rheology, CarreauYasuda) else "newtonian"
+    rheology = _RHEOLOGY_NAMES[type(solver.model.rheology)]
     return Row(
         case,
         solver.layout_name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Two-relaxation-time collision with Guo's force (theory/flow, eqs. 7 to 10); equal rates are BGK.
+/// Collision of two rates with Guo's force (theory/flow, eqs. 7 to 10; equal rates are BGK), and of many (eq. 31).
 #pragma once
 #include "relaxation.hpp"
 
@@ -9,8 +9,8 @@ struct Trt {
   /// f+- = f+- - omega+- (f+- - feq+-) + h+-, pair by pair of opposite directions; populations are shifted by the
   /// weight.
   template <class Lattice, class Real, class Force>
-  static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Rates<Real>& rates,
-                                const Force& force) {
+  static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>&,
+                                const Rates<Real>& rates, const Force& force) {
     const Real square = Real(1.5) * (m.ux * m.ux + m.uy * m.uy + m.uz * m.uz);
     const Real rest = m.excess - m.rho * square;
     Real work = Real(0), keep_even = Real(0), keep_odd = Real(0);
@@ -37,6 +37,39 @@ struct Trt {
       }
       f[a] -= even + odd;
       f[b] -= even - odd;
+    });
+  }
+};
+
+/// Many rates: the even part relaxes with the rate of its higher moments, then the stress is brought to its own two
+/// rates through its Hermite polynomials, f -= 9/2 w (c c - I/3):T, T = (omega_s - omega_e)(Pi - I tr Pi/3)
+/// + (omega_b - omega_e) I tr Pi/3. Equal rates give Trt.
+struct Mrt {
+  template <class Lattice, class Real, class Force>
+  static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>& p,
+                                const MomentRates<Real>& rates, const Force& force) {
+    const Real third = Real(1.0 / 3) * (p.xx + p.yy + p.zz), shear = rates.shear - rates.even;
+    const Real trace = (rates.bulk - rates.even) * third;
+    const Symmetric<Real> t = {shear * (p.xx - third) + trace,
+                               shear * (p.yy - third) + trace,
+                               shear * (p.zz - third) + trace,
+                               shear * p.xy,
+                               shear * p.xz,
+                               shear * p.yz};
+    Trt::collide<Lattice>(f, m, p, Rates<Real>{rates.even, rates.odd}, force);
+    f[0] += static_cast<Real>(4.5 * Lattice::weight(0)) * trace;
+    each<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
+      constexpr int a = 2 * pair + 1, X = Lattice::cx(a), Y = Lattice::cy(a), Z = Lattice::cz(a);
+      Real along = -trace, across = Real(0);
+      add<X * X>(along, t.xx);
+      add<Y * Y>(along, t.yy);
+      add<Z * Z>(along, t.zz);
+      add<X * Y>(across, t.xy);
+      add<X * Z>(across, t.xz);
+      add<Y * Z>(across, t.yz);
+      const Real change = static_cast<Real>(4.5 * Lattice::weight(a)) * (along + Real(2) * across);
+      f[a] -= change;
+      f[a + 1] -= change;
     });
   }
 };

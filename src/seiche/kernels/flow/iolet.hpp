@@ -51,7 +51,7 @@ struct NashPressure {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
     Real f[L::Q];
-    const auto m = moments_after(layout, site, f, force);
+    const auto m = moments_after(layout, site, f, force.at(at.sites[k]));
     const i32 iolet = at.iolet[k];
     const Real nx = normals[3 * iolet], ny = normals[3 * iolet + 1], nz = normals[3 * iolet + 2];
     const Real un = m.ux * nx + m.uy * ny + m.uz * nz;
@@ -88,7 +88,7 @@ struct LaddVelocity {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
     Real f[L::Q];
-    const auto m = moments_after(layout, site, f, force);
+    const auto m = moments_after(layout, site, f, force.at(at.sites[k]));
     const Real* values = at.values + at.clock[0] * at.value_count + first_value[at.iolet[k]];
     const Real* weight = weights + static_cast<Index>(first_link[k]) * modes;
     Real inflow = Real(0);

@@ -5,21 +5,39 @@
 
 namespace seiche {
 
+/// Components of the directions: rest, axes, then diagonals of the faces of a cube, then of the cube itself.
+constexpr int cube_direction(int axis, int q) {
+  constexpr int c[3][27] = {{0, 1, -1, 0, 0, 0, 0, 1, -1, 1, -1, 0, 0, 1, -1, 1, -1, 0, 0, 1, -1, 1, -1, 1, -1, -1, 1},
+                            {0, 0, 0, 1, -1, 0, 0, 1, -1, 0, 0, 1, -1, -1, 1, 0, 0, 1, -1, 1, -1, 1, -1, -1, 1, 1, -1},
+                            {0, 0, 0, 0, 0, 1, -1, 0, 0, 1, -1, 1, -1, 0, 0, -1, 1, -1, 1, 1, -1, -1, 1, 1, -1, 1, -1}};
+  return c[axis][q];
+}
+
+struct D3Q15 {
+  static constexpr int Q = 15;
+  static constexpr int of_cube(int q) { return q < 7 ? q : q + 12; }
+  static constexpr int cx(int q) { return cube_direction(0, of_cube(q)); }
+  static constexpr int cy(int q) { return cube_direction(1, of_cube(q)); }
+  static constexpr int cz(int q) { return cube_direction(2, of_cube(q)); }
+  static constexpr double weight(int q) { return q == 0 ? 2.0 / 9 : (q < 7 ? 1.0 / 9 : 1.0 / 72); }
+};
+
 struct D3Q19 {
   static constexpr int Q = 19;
-  static constexpr int cx(int q) {
-    constexpr int c[Q] = {0, 1, -1, 0, 0, 0, 0, 1, -1, 1, -1, 0, 0, 1, -1, 1, -1, 0, 0};
-    return c[q];
-  }
-  static constexpr int cy(int q) {
-    constexpr int c[Q] = {0, 0, 0, 1, -1, 0, 0, 1, -1, 0, 0, 1, -1, -1, 1, 0, 0, 1, -1};
-    return c[q];
-  }
-  static constexpr int cz(int q) {
-    constexpr int c[Q] = {0, 0, 0, 0, 0, 1, -1, 0, 0, 1, -1, 1, -1, 0, 0, -1, 1, -1, 1};
-    return c[q];
-  }
+  static constexpr int cx(int q) { return cube_direction(0, q); }
+  static constexpr int cy(int q) { return cube_direction(1, q); }
+  static constexpr int cz(int q) { return cube_direction(2, q); }
   static constexpr double weight(int q) { return q == 0 ? 1.0 / 3 : (q < 7 ? 1.0 / 18 : 1.0 / 36); }
+};
+
+struct D3Q27 {
+  static constexpr int Q = 27;
+  static constexpr int cx(int q) { return cube_direction(0, q); }
+  static constexpr int cy(int q) { return cube_direction(1, q); }
+  static constexpr int cz(int q) { return cube_direction(2, q); }
+  static constexpr double weight(int q) {
+    return q == 0 ? 8.0 / 27 : (q < 7 ? 2.0 / 27 : (q < 19 ? 1.0 / 54 : 1.0 / 216));
+  }
 };
 
 /// Direction that points the other way.

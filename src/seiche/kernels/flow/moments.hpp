@@ -10,19 +10,33 @@ template <class Real>
 struct NoForce {
   u8 unused;
   static constexpr bool present = false;
+  static constexpr int bytes = 0;
+  SEICHE_FN const NoForce& at(Index) const { return *this; }
   SEICHE_FN Real x() const { return Real(0); }
   SEICHE_FN Real y() const { return Real(0); }
   SEICHE_FN Real z() const { return Real(0); }
 };
 
-/// The same body force density g at every site (Guo, Zheng and Shi 2002).
+/// The same body force density g at every site (Guo, Zheng and Shi 2002), or that of one site.
 template <class Real>
 struct UniformForce {
   Real g[3];
   static constexpr bool present = true;
+  static constexpr int bytes = 0;
+  SEICHE_FN const UniformForce& at(Index) const { return *this; }
   SEICHE_FN Real x() const { return g[0]; }
   SEICHE_FN Real y() const { return g[1]; }
   SEICHE_FN Real z() const { return g[2]; }
+};
+
+/// A body force density for each item of the layout.
+template <class Real>
+struct SiteForce {
+  const Real* gx;
+  const Real* gy;
+  const Real* gz;
+  static constexpr int bytes = 3 * sizeof(Real);
+  SEICHE_FN UniformForce<Real> at(Index i) const { return {{gx[i], gy[i], gz[i]}}; }
 };
 
 /// Density excess rho - 1, density, and velocity of one site.
@@ -85,6 +99,16 @@ SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Mome
     p.xz += Real(0.5) * (m.ux * force.z() + force.x() * m.uz);
     p.yz += Real(0.5) * (m.uy * force.z() + force.y() * m.uz);
   }
+  return p;
+}
+
+/// p with its trace multiplied by `factor`.
+template <class Real>
+SEICHE_FN Symmetric<Real> with_trace_times(Symmetric<Real> p, Real factor) {
+  const Real change = (factor - Real(1)) * Real(1.0 / 3) * (p.xx + p.yy + p.zz);
+  p.xx += change;
+  p.yy += change;
+  p.zz += change;
   return p;
 }
 

@@ -7,18 +7,9 @@
 
 namespace seiche {
 
-/// The rate of the even part that held at item i in the last step.
-template <class Real>
-SEICHE_FN Real even_rate(const ConstantRates<Real>& rates, Index) {
-  return rates.even;
-}
-template <class Real>
-SEICHE_FN Real even_rate(const CarreauYasudaRates<Real>& rates, Index i) {
-  return rates.omega[i];
-}
-
 /// Columns of `out`, each `stride` long: rho - 1, ux, uy, uz, stress xx yy zz xy xz yz, shear rate.
-/// The stress is deviatoric, 2 rho nu S = -(1 - omega/2) Pi. Bytes a site: Q populations and 11 results.
+/// The stress is deviatoric, 2 rho nu S = -(1 - omega/2) Pi (eqs. 6 and 33). Bytes a site: Q populations and 11
+/// results.
 template <class Layout, class Relaxation, class Force>
 struct Observe {
   using Real = typename Layout::Real;
@@ -28,15 +19,16 @@ struct Observe {
   const Index* sites;
   Real* out;
   Index stride;
-  static constexpr int bytes = Layout::bytes / 2 + 11 * sizeof(Real) + 8;
+  static constexpr int bytes = Layout::bytes / 2 + 11 * sizeof(Real) + 8 + Force::bytes;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
     const Index i = sites[k];
     Real f[L::Q];
     layout.load(layout.site(i), f);
-    const auto m = moments<L>(f, force);
-    const auto p = nonequilibrium<L>(f, m, force);
-    const Real omega = even_rate(relaxation, i), factor = -(Real(1) - Real(0.5) * omega);
+    const auto g = force.at(i);
+    const auto m = moments<L>(f, g);
+    const auto p = relaxation.strain(nonequilibrium<L>(f, m, g), i);
+    const Real omega = relaxation.omega_before(i), factor = -(Real(1) - Real(0.5) * omega);
     const Real column[11] = {m.excess,
                              m.ux,
                              m.uy,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Relaxation rates of a site: constant for a Newtonian fluid, from the shear rate for blood (theory/flow, eqs. 8 and
-/// 12).
+/// Relaxation rates of a site: constant for a Newtonian fluid, from the viscosity law for blood (theory/flow, eqs. 8
+/// and 12), and those that only the collision of many rates tells apart (eq. 31).
 #pragma once
-#include "../math.hpp"
 #include "moments.hpp"
+#include "rheology.hpp"
 
 namespace seiche {
 
@@ -11,6 +11,12 @@ namespace seiche {
 template <class Real>
 struct Rates {
   Real even, odd;
+};
+
+/// Rates of many: of the shear stress, its trace, the other even moments, and the odd ones.
+template <class Real>
+struct MomentRates {
+  Real shear, bulk, even, odd;
 };
 
 /// omega- that belongs to omega+: (1/omega+ - 1/2)(1/omega- - 1/2) = magic; magic = 0 stands for BGK, omega- = omega+.
@@ -21,37 +27,54 @@ SEICHE_FN Real odd_rate(Real even, Real magic) {
   return magic > Real(0) ? odd : even;
 }
 
+/// A policy gives the rates of item i from Pi (eq. 5) and the density; `omega_before` is the rate of the shear stress
+/// that held in the last step, `strain` what S is proportional to (eq. 6).
+
 /// Newtonian fluid: the same rates everywhere. No bytes.
 template <class R>
 struct ConstantRates {
   using Real = R;
   Real even, odd;
   static constexpr int bytes = 0;
-  template <class Lattice, class Force>
-  SEICHE_FN Rates<Real> operator()(Index, const Real (&)[Lattice::Q], const Moments<Real>&, const Force&) const {
-    return {even, odd};
+  SEICHE_FN Real omega_before(Index) const { return even; }
+  SEICHE_FN Symmetric<Real> strain(const Symmetric<Real>& p, Index) const { return p; }
+  SEICHE_FN Rates<Real> operator()(Index, const Symmetric<Real>&, Real) const { return {even, odd}; }
+};
+
+/// A fluid whose viscosity depends on the shear rate: the shear rate is taken from the populations and the rate of the
+/// last step (lagged by one step). Reads and writes one rate a site.
+template <class Law>
+struct LaggedRates {
+  using Real = typename Law::Real;
+  Real* omega;  ///< rate of the shear stress in the last step, one a site
+  Law law;
+  Real magic;
+  static constexpr int bytes = 2 * sizeof(Real);
+  SEICHE_FN Real omega_before(Index i) const { return omega[i]; }
+  SEICHE_FN Symmetric<Real> strain(const Symmetric<Real>& p, Index) const { return p; }
+  SEICHE_FN Rates<Real> operator()(Index i, const Symmetric<Real>& p, Real rho) const {
+    const Real even = Real(1) / (Real(0.5) + Real(3) * law.viscosity(shear_rate(p, omega[i], rho)));
+    omega[i] = even;
+    return {even, odd_rate(even, magic)};
   }
 };
 
-/// Carreau-Yasuda fluid, nu(g) = nu_inf + (nu_0 - nu_inf)(1 + (lambda g)^a)^((n - 1)/a), with the shear rate g taken
-/// from the populations and the rate of the last step (lagged by one step). Reads and writes one rate a site.
-template <class R>
-struct CarreauYasudaRates {
-  using Real = R;
-  Real* omega;  ///< rate of the even part in the last step, one a site
-  Real viscosity_infinity, viscosity_range, relaxation_time, a, exponent, magic;
-  static constexpr int bytes = 2 * sizeof(Real);
-  SEICHE_FN Real viscosity(Real shear) const {
-    const Real thinning = pow_positive(Real(1) + pow_positive(relaxation_time * shear, a), exponent);
-    return viscosity_infinity + viscosity_range * thinning;
+/// The rates of `Shear` for the shear stress and the odd moments, and constant ones for the trace of the stress and for
+/// the other even moments (eq. 31); 0 stands for the rate of the shear stress. S has the rate of each part (eq. 33).
+template <class Shear>
+struct ManyRates {
+  using Real = typename Shear::Real;
+  Shear shear;
+  Real bulk, even;
+  static constexpr int bytes = Shear::bytes;
+  SEICHE_FN Real omega_before(Index i) const { return shear.omega_before(i); }
+  SEICHE_FN Symmetric<Real> strain(const Symmetric<Real>& p, Index i) const {
+    const Real omega = shear.omega_before(i);
+    return with_trace_times(p, (bulk > Real(0) ? bulk : omega) / omega);
   }
-  template <class Lattice, class Force>
-  SEICHE_FN Rates<Real> operator()(Index i, const Real (&f)[Lattice::Q], const Moments<Real>& m,
-                                   const Force& force) const {
-    const Real shear = shear_rate(nonequilibrium<Lattice>(f, m, force), omega[i], m.rho);
-    const Real even = Real(1) / (Real(0.5) + Real(3) * viscosity(shear));
-    omega[i] = even;
-    return {even, odd_rate(even, magic)};
+  SEICHE_FN MomentRates<Real> operator()(Index i, const Symmetric<Real>& p, Real rho) const {
+    const Rates<Real> rates = shear(i, strain(p, i), rho);
+    return {rates.even, bulk > Real(0) ? bulk : rates.even, even > Real(0) ? even : rates.even, rates.odd};
   }
 };
 

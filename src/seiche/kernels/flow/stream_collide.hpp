@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Streaming and collision of one site (theory/flow, eqs. 1 to 12): the bulk of every step.
-/// Bytes a site: those of the layout (2 Q populations and its addressing) and those of the relaxation.
+/// Streaming and collision of one site (theory/flow, eqs. 1 to 12; eqs. 31 to 35): the bulk of every step.
+/// Bytes a site: those of the layout (2 Q populations and its addressing), the relaxation and the force.
 #pragma once
 #include "collision.hpp"
 #include "layout_list.hpp"
@@ -13,13 +13,15 @@ struct StreamCollide {
   Layout layout;
   Relaxation relaxation;
   Force force;
-  static constexpr int bytes = Layout::bytes + Relaxation::bytes;
+  static constexpr int bytes = Layout::bytes + Relaxation::bytes + Force::bytes;
   /// From the populations that arrived to the ones that leave.
   SEICHE_FN void update(Index i, typename Layout::Real (&f)[Layout::Lattice::Q]) const {
     using Lattice = typename Layout::Lattice;
-    const auto m = moments<Lattice>(f, force);
-    const auto rates = relaxation.template operator()<Lattice>(i, f, m, force);
-    Collision::template collide<Lattice>(f, m, rates, force);
+    const auto g = force.at(i);
+    const auto m = moments<Lattice>(f, g);
+    const auto p = nonequilibrium<Lattice>(f, m, g);  // constant rates leave it alone, and so does the compiler then
+    const auto rates = relaxation(i, p, m.rho);
+    Collision::template collide<Lattice>(f, m, p, rates, g);
   }
   SEICHE_FN void operator()(Index i) const { run(i, layout.site(i)); }
   /// On the GPU, layouts with a table bring their part of it into shared memory first, and a thread may handle two

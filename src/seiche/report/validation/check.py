@@ -15,7 +15,7 @@ import numpy.typing as npt
 from seiche.domain.sites import SiteSet
 from seiche.flow.model import FlowModel
 from seiche.flow.solver import Solver
-from seiche.flow.velocity_set import CS2, C, W, equilibrium
+from seiche.flow.velocity_set import CS2, D3Q19, VelocitySet
 
 Floats = npt.NDArray[np.float64]
 
@@ -78,12 +78,16 @@ def relative_error(measured: npt.NDArray[Any], exact: npt.NDArray[Any]) -> float
     return float(np.linalg.norm(measured - exact) / np.linalg.norm(exact))
 
 
-def leaving_state(excess: Floats, velocity: Floats, gradient: Floats, tau: float) -> Floats:
-    """Return populations (n, 19) that leave the sites of a smooth flow, to second order (Chapman-Enskog).
+def leaving_state(
+    excess: Floats, velocity: Floats, gradient: Floats, tau: float, velocity_set: VelocitySet = D3Q19
+) -> Floats:
+    """Return populations (n, Q) that leave the sites of a smooth flow, to second order (Chapman-Enskog).
 
     f* = feq + (1 - 1/tau) fneq with fneq = -w tau rho/cs^2 (c c - cs^2 I):grad u; `excess` (n,) is rho - 1, `velocity`
     (n, 3), `gradient` (n, 3, 3) the derivative along the first axis of the velocity along the second, per site.
     """
-    tensor = np.einsum("qa,qb->qab", C, C) - CS2 * np.eye(3)
+    vectors = velocity_set.vectors
+    tensor = np.einsum("qa,qb->qab", vectors, vectors) - CS2 * np.eye(3)
     strain = np.einsum("qab,nab->nq", tensor, gradient)
-    return np.asarray(equilibrium(excess, velocity) - (tau - 1) * W / CS2 * (1 + excess)[:, None] * strain)
+    off = (tau - 1) * velocity_set.weights / CS2 * (1 + excess)[:, None] * strain
+    return np.asarray(velocity_set.equilibrium(excess, velocity) - off)

@@ -8,7 +8,7 @@ import numpy as np
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, VelocityIolet
-from seiche.flow.velocity_set import equilibrium
+from seiche.flow.velocity_set import D3Q19
 from seiche.report.validation.check import Check, Floats, Setting
 
 _GUO = "Guo, Zheng, Shi 2002, doi:10.1103/PhysRevE.65.046308"
@@ -24,7 +24,7 @@ def _stirred(sites: SiteSet) -> dict[str, Floats]:
     """Return a state at rest on the average but with random density and velocity at every site."""
     random = np.random.default_rng(7)
     excess, velocity = random.uniform(-0.01, 0.01, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    return {"populations": equilibrium(excess, velocity)}
+    return {"populations": D3Q19.equilibrium(excess, velocity)}
 
 
 def mass(setting: Setting) -> list[Check]:

@@ -12,7 +12,7 @@ from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.flow.model import FlowModel, Newtonian, PressureIolet, VelocityIolet
 from seiche.flow.profiles import womersley
-from seiche.flow.velocity_set import CS2, equilibrium
+from seiche.flow.velocity_set import CS2, D3Q19
 from seiche.report.figures import profile_figure
 from seiche.report.validation.check import Check, Floats, Setting, positions, relative_error, velocity
 
@@ -110,7 +110,7 @@ def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Co
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
     start = np.zeros((len(sites), 3))
     start[:, 0] = mean * shape.real
-    solver.load_state({"populations": equilibrium(np.zeros(len(sites)), start)}, 0)
+    solver.load_state({"populations": D3Q19.equilibrium(np.zeros(len(sites)), start)}, 0)
     solver.run(period if setting.quick else 3 * period)
     middle = sites.coords[:, 0] == length // 2
     measured = np.zeros(np.count_nonzero(middle), np.complex128)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CPU kernels that the table lacks: compiled by the host's C++ compiler on first use, and kept in the kernel cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from seiche.backend.cache import KERNELS, cache_folder, source_of, write_whole
+from seiche.errors import BackendUnavailable, KernelCompileError
+from seiche.kernels.registry import BUILT, KernelSpec
+from seiche.native.make_table import headers_hash
+
+_NATIVE = KERNELS.parent / "native"
+#: The options of CMakeLists.txt (a test compares them): the same kernel gives the same bits from both.
+FLAGS = (
+    *("-std=gnu++20", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-fopenmp", "-fvisibility=hidden", "-static-libstdc++"),
+    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+)
+LEVEL_FLAGS = {"x86-64-v4": ("-mprefer-vector-width=512",), "portable": ()}
+#: Name of the one row that such a library holds.
+ROW = "seiche_row"
+
+
+def flags_of(level: str) -> tuple[str, ...]:
+    """Return the options for an instruction set level."""
+    march = () if level == "portable" else (f"-march={level}",)
+    return (*FLAGS, *march, *LEVEL_FLAGS.get(level, ()))
+
+
+@cache
+def find_compiler() -> tuple[str, ...] | None:
+    """Return the command of the C++ compiler: CXX, else g++, c++ or clang++; None where there is none."""
+    named = shlex.split(os.environ.get("CXX", ""))
+    for words in [named] if named else [["g++"], ["c++"], ["clang++"]]:
+        path = shutil.which(words[0])
+        if path is not None:
+            return (path, *words[1:])
+    return None
+
+
+@cache
+def _version(compiler: tuple[str, ...]) -> str:
+    return subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False).stdout
+
+
+def compiled_row(spec: KernelSpec, level: str) -> Path:
+    """Return a library that holds `spec` as its only row, compiling it unless the cache has it.
+
+    Several ranks may do so at once: each writes a file of its own and renames it.
+
+    Raises:
+        BackendUnavailable: no compiler on this machine.
+        KernelCompileError: the compiler's log, or a cache folder that cannot be written.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise BackendUnavailable(
+            f"{spec.type} is not in the built table and no C++ compiler was found: install g++, or choose {BUILT}"
+        )
+    source = source_of(spec) + (
+        f'#include "row.hpp"\nextern "C" __attribute__((visibility("default"))) const Row {ROW};\n'
+        f"const Row {ROW} = SEICHE_ROW({spec.type});\n"
+    )
+    row_header = (_NATIVE / "row.hpp").read_text()
+    options = flags_of(level)
+    key = "\n".join(
+        (headers_hash(KERNELS), row_header, source, platform.machine(), *options, *compiler, _version(compiler))
+    )
+    library = cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
+    if not library.exists():
+        try:
+            write_whole(library, lambda part: _compile(spec, (*compiler, *options), source, part))
+        except OSError as error:
+            raise KernelCompileError(
+                f"{library.parent}: cannot keep compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a"
+                " folder that can be written"
+            ) from error
+    return library
+
+
+def _compile(spec: KernelSpec, command: tuple[str, ...], source: str, target: Path) -> None:
+    includes = (f"-I{KERNELS}", f"-I{_NATIVE}")
+    done = subprocess.run(
+        [*command, *includes, "-x", "c++", "-", "-o", str(target)],
+        input=source,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise KernelCompileError(f"{spec.type} by {command[0]}:\n{done.stderr.strip()}")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collision, fluid and force of the kernels of a rank: names in the registry and members of their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.errors import CaseError
+from seiche.flow.layout import Layout
+from seiche.flow.model import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, ShearThinning
+from seiche.flow.velocity_set import CS2, VELOCITY_SETS
+
+
+def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
+    """Return omega+ and omega- (theory/flow, eq. 8); BGK has both equal."""
+    even = 1.0 / (0.5 + viscosity / CS2)
+    if isinstance(model.collision, Bgk):
+        return even, even
+    return even, 1.0 / (0.5 + model.collision.magic / (1.0 / even - 0.5))
+
+
+def check_physics(model: FlowModel) -> None:
+    """Refuse a velocity set, fluid or collision that cannot be computed.
+
+    Raises:
+        CaseError: what is wrong, in one line.
+    """
+    if model.velocity_set not in VELOCITY_SETS:
+        raise CaseError(f"velocity set {model.velocity_set!r} is not one of {', '.join(VELOCITY_SETS)}")
+    fluid, collision = model.rheology, model.collision
+    if isinstance(fluid, PowerLaw) and not 0 < fluid.shear_lowest <= fluid.shear_highest < np.inf:
+        raise CaseError(
+            f"power law: shear rates {fluid.shear_lowest} to {fluid.shear_highest} (1/step) do not rise from above zero"
+        )
+    if isinstance(fluid, Casson) and not 0 <= fluid.yield_stress < np.inf:
+        raise CaseError(f"Casson fluid: yield stress {fluid.yield_stress} (lattice units) is negative or not a number")
+    for viscosity in fluid.limits:
+        if not (np.isfinite(viscosity) and viscosity > 0):
+            raise CaseError(f"viscosity {viscosity} (lattice units) is not positive: tau would be <= 1/2")
+    if isinstance(collision, Bgk):
+        return
+    if not collision.magic > 0:
+        raise CaseError(f"{type(collision).__name__.upper()} magic parameter {collision.magic} is not positive")
+    if isinstance(collision, Mrt):
+        for name, rate in (("bulk", collision.bulk), ("even", collision.even)):
+            if rate is not None and not 0 < rate < 2:
+                raise CaseError(f"MRT {name} rate {rate} is not between 0 and 2")
+
+
+def _law(fluid: ShearThinning) -> tuple[str, dict[str, float]]:
+    """Return the registry's name of a viscosity law and the numbers of its kernel."""
+    if isinstance(fluid, CarreauYasuda):
+        return "carreau-yasuda", {
+            "viscosity_infinity": fluid.viscosity_infinity,
+            "viscosity_range": fluid.viscosity_zero - fluid.viscosity_infinity,
+            "relaxation_time": fluid.relaxation_time,
+            "a": fluid.a,
+            "exponent": (fluid.n - 1.0) / fluid.a,
+        }
+    if isinstance(fluid, Casson):
+        return "casson", {
+            "root_yield_stress": fluid.yield_stress**0.5,
+            "root_viscosity_infinity": fluid.viscosity_infinity**0.5,
+            "viscosity_zero": fluid.viscosity_zero,
+        }
+    return "power-law", {
+        "consistency": fluid.consistency,
+        "exponent": fluid.n - 1.0,
+        "shear_lowest": fluid.shear_lowest,
+        "shear_highest": fluid.shear_highest,
+    }
+
+
+class Physics:
+    """Policies of the kernels of one rank, and the arrays that they read: rates of blood, forces of sites.
+
+    `relaxation` and `force` are names in the registry, `options` what else chooses a kernel, `..._members` the members
+    of its arguments. Kernels beside the sweep take `other_force`, which has a kernel for no force less.
+    """
+
+    def __init__(self, backend: Backend, layout: Layout, model: FlowModel, real: str) -> None:
+        """Choose the policies of `model`, computed in precision `real`."""
+        self._backend, self._layout, self._model, self._real = backend, layout, model, real
+        self._omega: Array | None = None
+        self._field: tuple[Array, ...] = ()
+        self.lattice_options = {"velocity_set": model.velocity_set}
+        self.options = {"collision": "mrt" if isinstance(model.collision, Mrt) else "trt", **self.lattice_options}
+        self.relaxation, self.relaxation_members = self._relaxation()
+        uniform = {"g": model.body_force}
+        self.force, self.force_members = ("uniform", uniform) if any(model.body_force) else ("none", {})
+        self.other_force, self.other_force_members = "uniform", uniform
+
+    def _relaxation(self) -> tuple[str, dict[str, Any]]:
+        fluid, collision = self._model.rheology, self._model.collision
+        if isinstance(fluid, Newtonian):
+            name = "constant"
+            members: dict[str, Any] = dict(
+                zip(("even", "odd"), relaxation_rates(fluid.viscosity, self._model), strict=True)
+            )
+        else:
+            name, law = _law(fluid)
+            at_rest = relaxation_rates(fluid.limits[1], self._model)[0]
+            self._omega = self._backend.zeros(self._layout.items, self._real)
+            self._backend.assign(self._omega, np.full(self._layout.items, at_rest, self._real))
+            magic = 0.0 if isinstance(collision, Bgk) else collision.magic
+            members = {"omega": self._omega, "law": law, "magic": magic}
+        if isinstance(collision, Mrt):
+            members = {"shear": members, "bulk": collision.bulk or 0.0, "even": collision.even or 0.0}
+        return name, members
+
+    @property
+    def has_rates(self) -> bool:
+        """Return whether every site has a relaxation rate of its own, which belongs to the state."""
+        return self._omega is not None
+
+    def even_rates(self) -> npt.NDArray[Any]:
+        """Return the rates of the shear stress in the last step, (n_owned,)."""
+        if self._omega is not None:
+            return np.asarray(self._backend.download(self._omega)[self._layout.item])
+        assert isinstance(self._model.rheology, Newtonian)
+        rate = relaxation_rates(self._model.rheology.viscosity, self._model)[0]
+        return np.full(len(self._layout.item), rate, self._real)
+
+    def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
+        """Overwrite those rates."""
+        every = self._backend.download(self._omega)
+        every[self._layout.item] = rates
+        self._backend.assign(self._omega, every)
+
+    def set_force(self, field: npt.NDArray[Any]) -> bool:
+        """Give every owned site a force density (n_owned, 3) beside the model's; return whether kernels change by it.
+
+        Raises:
+            CaseError: another shape, or a number that is not finite.
+        """
+        shape = (len(self._layout.item), 3)
+        if field.shape != shape:
+            raise CaseError(f"force field: expected an array of shape {shape}, found {field.shape}")
+        if not np.isfinite(field).all():
+            raise CaseError("force field: a number is not finite")
+        changes = not self._field
+        if changes:
+            self._field = tuple(self._backend.zeros(self._layout.items, self._real) for _ in range(3))
+            members = dict(zip(("gx", "gy", "gz"), self._field, strict=True))
+            self.force, self.force_members = self.other_force, self.other_force_members = "site", members
+        for axis, array in enumerate(self._field):
+            host = np.zeros(self._layout.items, self._real)
+            host[self._layout.item] = field[:, axis] + self._model.body_force[axis]
+            self._backend.assign(array, host)
+        return changes
