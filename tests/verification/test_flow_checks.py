@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import conservation, decay, equality, openings, steady
+from seiche.report.validation import conservation, decay, equality, models, openings, steady
 from seiche.report.validation.check import Check, Setting
 
 FAMILIES = [
@@ -24,6 +24,12 @@ FAMILIES = [
     steady.reynolds_only,
     steady.blood_channel,
     steady.round_pipe,
+    models.shear_waves,
+    models.sound_waves,
+    models.plane_channels,
+    models.casson_channel,
+    models.power_law_channel,
+    models.kolmogorov_flow,
     openings.pressure_tube,
     openings.parabolic_tube,
     openings.pulsating_tube,
@@ -53,11 +59,11 @@ def test_square_duct_ratio_is_the_published_one():
     assert steady.square_duct_ratio() == pytest.approx(2.0962, abs=1e-4)
 
 
-def test_carreau_yasuda_quadrature_of_a_newtonian_fluid_is_a_parabola():
+def test_quadrature_between_plates_of_a_newtonian_fluid_is_a_parabola():
     import numpy as np
 
     from seiche.flow import CarreauYasuda
 
     z = np.linspace(0.05, 0.95, 7)
-    profile = steady.carreau_yasuda_profile(CarreauYasuda(0.2, 0.2, 1.0, 2.0, 0.5), 1e-3, 1.0, z)
+    profile = steady.plates_profile(CarreauYasuda(0.2, 0.2, 1.0, 2.0, 0.5), 1e-3, 1.0, z)
     np.testing.assert_allclose(profile, 0.5e-3 / 0.2 * z * (1 - z), rtol=1e-6)

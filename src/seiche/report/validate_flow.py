@@ -18,7 +18,7 @@ from rich.table import Table
 import seiche
 from seiche.backend import open_backend
 from seiche.io.files import replacing
-from seiche.report.validation import conservation, decay, equality, openings, steady
+from seiche.report.validation import conservation, decay, equality, models, openings, steady
 from seiche.report.validation.check import Check, Setting
 
 #: Every family of checks, in the order in which they run.
@@ -38,6 +38,12 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     steady.reynolds_only,
     steady.blood_channel,
     steady.round_pipe,
+    models.shear_waves,
+    models.sound_waves,
+    models.plane_channels,
+    models.casson_channel,
+    models.power_law_channel,
+    models.kolmogorov_flow,
     openings.pressure_tube,
     openings.parabolic_tube,
     openings.pulsating_tube,

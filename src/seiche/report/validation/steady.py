@@ -9,7 +9,7 @@ import numpy as np
 
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
-from seiche.flow.model import Bgk, CarreauYasuda, Collision, FlowModel, Newtonian, Trt
+from seiche.flow.model import Bgk, CarreauYasuda, Collision, FlowModel, Newtonian, ShearThinning, Trt
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.report.validation.check import Check, Floats, Setting, positions, relative_error, velocity
 
@@ -21,7 +21,7 @@ _CARREAU = "Yasuda, Armstrong, Cohen 1981, doi:10.1007/BF01513059"
 _FORCE = 1e-6
 
 
-def _steady(setting: Setting, sites: SiteSet, model: FlowModel, slowest: float) -> Floats:
+def settled(setting: Setting, sites: SiteSet, model: FlowModel, slowest: float) -> Floats:
     """Return the velocity when a mode that decays as exp(-slowest t) has lost 17 digits."""
     solver = setting.solver(sites, model)
     solver.run(int(np.log(1e17) / slowest) + 20)
@@ -40,7 +40,7 @@ def plane_channel(setting: Setting) -> list[Check]:
         parabola = 0.5 * _FORCE / viscosity * z * (height - z)
         for collision in (Trt(), Bgk()):
             model = FlowModel(Newtonian(viscosity), collision, body_force=(_FORCE, 0.0, 0.0))
-            u = _steady(setting, sites, model, np.pi**2 * viscosity / height**2)
+            u = settled(setting, sites, model, np.pi**2 * viscosity / height**2)
             if isinstance(collision, Trt):
                 exact_error = max(exact_error, relative_error(u, parabola))
                 measured[f"tau = {tau:g}"] = (z, u / parabola.max())
@@ -77,7 +77,7 @@ def square_duct(setting: Setting) -> list[Check]:
     for edge in edges:
         model = FlowModel(Newtonian(0.5), body_force=(_FORCE, 0.0, 0.0))
         sites = shapes.duct(float(edge), float(edge), 1.0, 1.0)
-        u = _steady(setting, sites, model, 2 * np.pi**2 * 0.5 / edge**2)
+        u = settled(setting, sites, model, 2 * np.pi**2 * 0.5 / edge**2)
         ratio = float(u.max() / u.mean())
         errors.append(abs(ratio / exact - 1))
     order = observed_order(edges, errors)
@@ -112,7 +112,7 @@ def round_pipe(setting: Setting) -> list[Check]:
         errors = []
         for y, z in random.uniform(0, 1, (6 if setting.quick else 12, 2)):
             sites = shifted_pipe(radius, y, z)
-            u = _steady(setting, sites, model, 5.783 / radius**2)
+            u = settled(setting, sites, model, 5.783 / radius**2)
             place = positions(sites)
             exact = 0.25 * _FORCE * (radius**2 - (place[:, 1] - y) ** 2 - (place[:, 2] - z) ** 2)
             rate = u.sum() / (np.pi * radius**4 * _FORCE / 8)
@@ -149,7 +149,7 @@ def reynolds_only(setting: Setting) -> list[Check]:
         for tau in taus:
             viscosity = (tau - 0.5) / 3
             model = FlowModel(Newtonian(viscosity), collision, body_force=(1e-8 * viscosity**2, 0.0, 0.0))
-            flows.append(_steady(setting, sites, model, 5.783 * viscosity / size**2) / viscosity)
+            flows.append(settled(setting, sites, model, 5.783 * viscosity / size**2) / viscosity)
         return flows
 
     trt, bgk = scaled(Trt()), scaled(Bgk())
@@ -161,13 +161,13 @@ def reynolds_only(setting: Setting) -> list[Check]:
     ]
 
 
-def carreau_yasuda_profile(fluid: CarreauYasuda, force: float, height: float, z: Floats) -> Floats:
+def plates_profile(fluid: ShearThinning, force: float, height: float, z: Floats) -> Floats:
     """Return the velocity of a shear-thinning fluid between plates at 0 and `height`, by quadrature."""
     from scipy.integrate import cumulative_simpson
     from scipy.optimize import brentq
 
     def shear(stress: float) -> float:
-        top = 1.01 * stress / fluid.viscosity_infinity + 1e-30
+        top = 1.01 * stress / fluid.limits[0] + 1e-30
         return float(brentq(lambda g: fluid.viscosity(g) * g - stress, 0.0, top, xtol=1e-20, rtol=1e-14))
 
     fine = np.linspace(0.0, 0.5 * height, 4001)
@@ -189,7 +189,7 @@ def blood_channel(setting: Setting) -> list[Check]:
         solver = setting.solver(sites, FlowModel(fluid, body_force=(force, 0.0, 0.0)))
         solver.run(int(80 * height**2))
         z, u = positions(sites)[:, 2], velocity(solver)
-        exact = carreau_yasuda_profile(fluid, force, float(height), z)
+        exact = plates_profile(fluid, force, float(height), z)
         errors.append(relative_error(u, exact))
         fields = solver.fields(["shear_rate", "viscosity"])
         formula = np.array([fluid.viscosity(float(rate)) for rate in fields["shear_rate"]])
@@ -197,7 +197,7 @@ def blood_channel(setting: Setting) -> list[Check]:
     line = np.linspace(0.0, heights[-1], 200)
     plot = partial(
         profile_figure,
-        exact=(line, carreau_yasuda_profile(fluid, force, float(heights[-1]), line)),
+        exact=(line, plates_profile(fluid, force, float(heights[-1]), line)),
         measured={f"{heights[-1]} sites": (z, u)},
         x_label="distance from the wall (sites)",
         y_label="velocity (sites/step)",
