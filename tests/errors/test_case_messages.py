@@ -77,8 +77,25 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
         ("lattice.step", "1 ms", "lattice: give exactly one of step, tau, mach; step and tau are given"),
         (
             "lattice.collision",
-            "mrt",
-            'lattice.collision: "mrt" is not known; expected "trt" or "bgk"; did you mean "trt"?',
+            "mr",
+            'lattice.collision: "mr" is not known; expected "trt", "bgk" or "mrt"; did you mean "mrt"?',
+        ),
+        (
+            "lattice.velocity_set",
+            "D3Q21",
+            'lattice.velocity_set: "D3Q21" is not known; expected "D3Q15", "D3Q19" or "D3Q27"; did you mean "D3Q27"?',
+        ),
+        (
+            "lattice",
+            {"tau": 0.8, "collision": "bgk", "magic": 0.2},
+            'lattice: magic goes only with collision = "trt" or "mrt"',
+        ),
+        ("lattice.bulk_rate", 1.1, 'lattice: bulk_rate goes only with collision = "mrt"'),
+        ("lattice.even_rate", 1.1, 'lattice: even_rate goes only with collision = "mrt"'),
+        (
+            "lattice",
+            {"tau": 0.8, "collision": "mrt", "bulk_rate": 2.0},
+            "lattice.bulk_rate: 2.0 is out of range; expected < 2",
         ),
         ("lattice.tau", "x", 'lattice.tau: "x" is not a number'),
         ("time", {}, "time: give exactly one of duration, steps, cycles; none is given"),
@@ -162,6 +179,37 @@ def test_a_wrong_key_or_value_is_named(path: str, value: Any, message: str) -> N
         (
             {"kind": "carreau-yasuda", "eta_0": "1 Pa s", "eta_inf": "2 Pa s", "lambda": "1 s", "a": 2.0, "n": 0.5},
             "fluid.rheology: eta_inf is larger than eta_0; shear-thinning fluid has eta_inf <= eta_0",
+        ),
+        (
+            {"kind": "casson", "yield_stress": "0.04 Pa", "eta_inf": "3 mPa s"},
+            "fluid.rheology: eta_0 is missing; give yield_stress, eta_inf and eta_0, or a preset (human)",
+        ),
+        (
+            {"kind": "casson", "preset": "human", "eta_0": "1 Pa s"},
+            'fluid.rheology: preset = "human" already fixes eta_0; give a preset or all three constants',
+        ),
+        (
+            {"kind": "casson", "yield_stress": "0.04 Pa", "eta_inf": "2 Pa s", "eta_0": "1 Pa s"},
+            "fluid.rheology: eta_inf is larger than eta_0; shear-thinning fluid has eta_inf <= eta_0",
+        ),
+        (
+            {"kind": "power-law", "n": 0.5},
+            "fluid.rheology: consistency is missing; give consistency, n, shear_rate_min and shear_rate_max, or a "
+            "preset (human)",
+        ),
+        (
+            {"kind": "power-law", "preset": "human", "n": 0.5},
+            'fluid.rheology: preset = "human" already fixes n; give a preset or all four constants',
+        ),
+        (
+            {
+                "kind": "power-law",
+                "consistency": "4 mPa s",
+                "n": 0.5,
+                "shear_rate_min": "2 1/s",
+                "shear_rate_max": "1 1/s",
+            },
+            "fluid.rheology: shear_rate_min is larger than shear_rate_max",
         ),
     ],
 )

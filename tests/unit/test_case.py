@@ -15,7 +15,18 @@ from seiche.case.document import page
 from seiche.case.load import read_case
 from seiche.case.schedule import Schedule
 from seiche.case.waveforms import WAVEFORMS, harmonics_of, peak_velocity
-from seiche.flow.model import Bgk, CarreauYasuda, Newtonian, Precision, PressureIolet, Trt, VelocityIolet
+from seiche.flow.model import (
+    Bgk,
+    CarreauYasuda,
+    Casson,
+    Mrt,
+    Newtonian,
+    PowerLaw,
+    Precision,
+    PressureIolet,
+    Trt,
+    VelocityIolet,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "case.md"
 
@@ -69,6 +80,49 @@ def test_carreau_yasuda_presets_have_their_published_values() -> None:
         for rate, eta in expected.items():
             nu = law.viscosity(setup.units.to_lattice("rate", rate))
             assert setup.units.to_si("viscosity", nu) * 1000 * 1000 == pytest.approx(eta, rel=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("rheology", "kind", "expected"),
+    [
+        ({"kind": "casson", "preset": "human"}, Casson, {1.0: 61.852, 10.0: 13.515, 100.0: 5.5309, 1000.0: 3.7363}),
+        (
+            {"kind": "casson", "yield_stress": "37.51969 mPa", "eta_inf": "3.025 mPa s", "eta_0": "0.16 Pa s"},
+            Casson,
+            {1e-3: 160.0, 1.0: 61.852, 100.0: 5.5309},
+        ),
+        ({"kind": "power-law", "preset": "human"}, PowerLaw, {1e-4: 160.0, 0.25: 8.0, 1.0: 4.0, 100.0: 3.5}),
+        (
+            {
+                "kind": "power-law",
+                "consistency": "4 mPa s",
+                "n": 0.8,
+                "shear_rate_min": "6 1/min",
+                "shear_rate_max": "100 1/s",
+            },
+            PowerLaw,
+            {0.01: 4.0 * 0.1**-0.2, 1.0: 4.0, 32.0: 2.0, 1e4: 4.0 * 100.0**-0.2},
+        ),
+    ],
+)
+def test_casson_and_power_law_keep_their_viscosities_in_lattice_units(
+    rheology: dict[str, Any], kind: type, expected: dict[float, float]
+) -> None:
+    tables = changed(changed(tube_tables(), "fluid.viscosity", None), "fluid.rheology", rheology)
+    setup = setup_of(changed(tables, "lattice.tau", 0.55))
+    law = setup.model.rheology
+    assert isinstance(law, kind)
+    for rate, eta in expected.items():
+        nu = law.viscosity(setup.units.to_lattice("rate", rate))
+        assert setup.units.to_si("viscosity", nu) * 1000 * 1000 == pytest.approx(eta, rel=3e-5)
+    assert setup.invariants.tau[0] == pytest.approx(0.55)
+    assert setup.invariants.tau == pytest.approx([0.5 + 3 * nu for nu in law.limits])
+
+
+def test_velocity_set_and_many_rates_are_handed_over() -> None:
+    lattice = {"tau": 0.8, "velocity_set": "D3Q27", "collision": "mrt", "bulk_rate": 1.2, "magic": 0.25}
+    model = setup_of(changed(tube_tables(), "lattice", lattice)).model
+    assert (model.velocity_set, model.collision) == ("D3Q27", Mrt(1.2, 1.0, 0.25))
 
 
 def test_pressures_become_densities_about_the_reference() -> None:

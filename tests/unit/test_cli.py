@@ -189,6 +189,7 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
     restart = tmp_path / "out" / "checkpoint.seiche"
     for change, words in (
         ("lattice.tau=0.9", "another fluid, lattice or time step"),
+        ("lattice.velocity_set=D3Q27", "another fluid, lattice or time step"),
         ("geometry.shape.size=['4 mm', '4 mm', '8 mm']", "site"),
     ):
         with pytest.raises((CaseError, FormatError), match=words) as caught:

@@ -10,10 +10,8 @@ import numpy as np
 from seiche.case.setup import Setup
 from seiche.domain.sites import SiteSet
 from seiche.flow.choice import LAYOUT_NAMES, LayoutName, step_bytes
-from seiche.flow.model import CarreauYasuda
-
-#: Populations of a site.
-DIRECTIONS = 19
+from seiche.flow.model import Newtonian
+from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 
 @dataclass(frozen=True)
@@ -33,26 +31,28 @@ def predict(setup: Setup, bandwidth: float | None = None) -> list[Prediction]:
     density, velocity and the like that outputs need are made when they are due and not counted.
     """
     sites, storage = setup.vessel.sites, setup.precision.storage
-    rate = np.dtype(setup.precision.compute).itemsize if isinstance(setup.model.rheology, CarreauYasuda) else 0
+    velocity_set = VELOCITY_SETS[setup.model.velocity_set]
+    rate = 0 if isinstance(setup.model.rheology, Newtonian) else np.dtype(setup.precision.compute).itemsize
     rows = []
     for layout in LAYOUT_NAMES:
-        traffic = step_bytes(sites, layout, storage) + 2 * rate
+        traffic = step_bytes(sites, layout, storage, velocity_set) + 2 * rate
         if setup.case.lattice.layout not in ("auto", layout) or not np.isfinite(traffic):
             continue
         seconds = len(sites) * traffic * setup.steps / bandwidth if bandwidth else None
-        rows.append(Prediction(layout, memory_of(sites, layout, storage) + rate * len(sites), traffic, seconds))
+        memory = memory_of(sites, layout, storage, velocity_set) + rate * len(sites)
+        rows.append(Prediction(layout, memory, traffic, seconds))
     return rows
 
 
-def memory_of(sites: SiteSet, layout: LayoutName, storage: str) -> float:
+def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
     """Return the bytes of populations and tables on all ranks (flow.md section 10).
 
-    Lists keep 18 four-byte neighbours a site and one copy of the populations in place, else two; tiles keep two copies
-    for all their sites, 112 B of table and 4 B of mask a site.
+    Lists keep Q - 1 four-byte neighbours a site and one copy of the populations in place, else two; tiles keep two
+    copies for all their sites, 112 B of table and 4 B of mask a site.
     """
-    populations = DIRECTIONS * np.dtype(storage).itemsize
+    populations = velocity_set.Q * np.dtype(storage).itemsize
     if layout.startswith("list"):
-        return float(len(sites) * ((1 if layout == "list-aa" else 2) * populations + 4 * (DIRECTIONS - 1)))
+        return float(len(sites) * ((1 if layout == "list-aa" else 2) * populations + 4 * (velocity_set.Q - 1)))
     edge = int(layout.removeprefix("tiles-"))
     return float(tiles_of(sites, edge) * (edge**3 * (2 * populations + 4) + 112))
 

@@ -168,6 +168,7 @@ def _vector(dimension: str | None) -> BeforeValidator:
 Length = Annotated[float, _scalar("length")]
 PositiveLength = Annotated[float, _scalar("length"), Field(gt=0)]
 PositiveTime = Annotated[float, _scalar("time"), Field(gt=0)]
+PositiveRate = Annotated[float, _scalar("rate"), Field(gt=0)]
 Velocity = Annotated[float, _scalar("velocity")]
 PositiveVelocity = Annotated[float, _scalar("velocity"), Field(gt=0)]
 FlowRate = Annotated[float, _scalar("flow_rate")]

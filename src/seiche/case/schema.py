@@ -18,45 +18,11 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.schema_base import FileName, FromList, Table
+from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.schema_geometry import Geometry
 from seiche.case.schema_iolet import IoletTable
 
 FieldName = Literal["pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "viscosity"]
-
-
-class CarreauYasudaFluid(Table):
-    """Shear-thinning blood: eta = eta_inf + (eta_0 - eta_inf)(1 + (lambda g)^a)^((n - 1)/a)."""
-
-    kind: Literal["carreau-yasuda"]
-    preset: Literal["human", "mouse"] | None = Field(
-        default=None, description="published constants; else give all five"
-    )
-    eta_0: Viscosity | None = Field(default=None, description="viscosity at rest")
-    eta_inf: Viscosity | None = Field(default=None, description="viscosity at high shear rate")
-    relaxation_time: PositiveTime | None = Field(
-        default=None, alias="lambda", description="time constant of the thinning"
-    )
-    a: float | None = Field(default=None, gt=0, le=100, description="sharpness of the transition")
-    n: float | None = Field(default=None, gt=0, le=1, description="exponent of the power-law range")
-
-    @model_validator(mode="after")
-    def _all_or_preset(self) -> CarreauYasudaFluid:
-        values = {
-            "eta_0": self.eta_0,
-            "eta_inf": self.eta_inf,
-            "lambda": self.relaxation_time,
-            "a": self.a,
-            "n": self.n,
-        }
-        given = [name for name, value in values.items() if value is not None]
-        if self.preset is not None and given:
-            raise ValueError(f'preset = "{self.preset}" already fixes {given[0]}; give a preset or all five constants')
-        if self.preset is None and len(given) < len(values):
-            missing = next(name for name, value in values.items() if value is None)
-            raise ValueError(f"{missing} is missing; give eta_0, eta_inf, lambda, a and n, or a preset (human, mouse)")
-        if self.eta_0 is not None and self.eta_inf is not None and self.eta_inf > self.eta_0:
-            raise ValueError("eta_inf is larger than eta_0; shear-thinning fluid has eta_inf <= eta_0")
-        return self
 
 
 class NewtonianFluid(Table):
@@ -71,9 +37,9 @@ class Fluid(Table):
 
     density: Density = Field(default=1060.0, description="mass density; blood by default")
     viscosity: Viscosity | None = Field(default=None, description="dynamic viscosity of a Newtonian fluid")
-    rheology: Annotated[NewtonianFluid | CarreauYasudaFluid, Field(discriminator="kind")] | None = Field(
-        default=None, description="how the viscosity depends on the shear rate"
-    )
+    rheology: (
+        Annotated[NewtonianFluid | CarreauYasudaFluid | CassonFluid | PowerLawFluid, Field(discriminator="kind")] | None
+    ) = Field(default=None, description="how the viscosity depends on the shear rate")
     reference_pressure: Pressure = Field(
         default=0.0, description="the pressure of lattice density 1; iolet pressures near it"
     )
@@ -91,10 +57,18 @@ class Fluid(Table):
 class Lattice(Table):
     """The discretisation: exactly one of `step`, `tau` and `mach` fixes the time step."""
 
-    velocity_set: Literal["D3Q19"] = Field(default="D3Q19", description="the set of lattice velocities")
-    collision: Literal["trt", "bgk"] = Field(default="trt", description="two relaxation times, or one")
+    velocity_set: Literal["D3Q15", "D3Q19", "D3Q27"] = Field(
+        default="D3Q19", description="the set of lattice velocities"
+    )
+    collision: Literal["trt", "bgk", "mrt"] = Field(default="trt", description="two relaxation times, one, or many")
     magic: float | None = Field(
-        default=None, gt=0, le=10, description="TRT only: (tau+ - 1/2)(tau- - 1/2); 3/16 by default"
+        default=None, gt=0, le=10, description="TRT and MRT only: (tau+ - 1/2)(tau- - 1/2); 3/16 by default"
+    )
+    bulk_rate: float | None = Field(
+        default=None, gt=0, lt=2, description="MRT only: rate of the trace of the stress; 1 by default"
+    )
+    even_rate: float | None = Field(
+        default=None, gt=0, lt=2, description="MRT only: rate of the other even moments; 1 by default"
     )
     layout: Literal["auto", "list-ab", "list-aa", "tiles-4", "tiles-8"] = Field(
         default="auto", description="how populations are stored; the result does not depend on it"
@@ -109,8 +83,11 @@ class Lattice(Table):
     @model_validator(mode="after")
     def _one_step(self) -> Lattice:
         self.exactly_one_of(("step", "tau", "mach"))
-        if self.magic is not None and self.collision != "trt":
-            raise ValueError('magic goes only with collision = "trt"')
+        if self.magic is not None and self.collision == "bgk":
+            raise ValueError('magic goes only with collision = "trt" or "mrt"')
+        for name in ("bulk_rate", "even_rate"):
+            if getattr(self, name) is not None and self.collision != "mrt":
+                raise ValueError(f'{name} goes only with collision = "mrt"')
         return self
 
 

@@ -8,31 +8,16 @@ from dataclasses import dataclass
 
 from seiche.case.geometry import Vessel
 from seiche.case.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of, womersley_number
-from seiche.case.schema import Case
+from seiche.case.rheology import Rheology, rheology_of
+from seiche.case.schema import Case, Lattice
 from seiche.case.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.schema_iolet import PressureOpening, VelocityOpening
 from seiche.case.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.errors import CaseError
-from seiche.flow.model import Bgk, CarreauYasuda, FlowModel, Newtonian, Precision, Trt
+from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Trt
 
 #: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
 WOMERSLEY_RANGE = (0.01, 1000.0)
-#: (eta_0 Pa s, eta_inf Pa s, lambda s, a, n) of blood; flow.md section 7, human after Boyd, Buick and Green 2007.
-CARREAU_YASUDA = {
-    "human": (0.160, 0.0035, 8.2, 0.64, 0.2128),
-    "mouse": (0.01449, 0.003265, 0.1829, 2.707, 0.4136),
-}
-
-
-@dataclass(frozen=True)
-class Rheology:
-    """Dynamic viscosities (Pa s) at rest and at high shear rate, and how they meet; lambda in seconds."""
-
-    eta_0: float
-    eta_inf: float
-    relaxation_time: float = 0.0
-    a: float = 2.0
-    n: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -63,20 +48,6 @@ class Setup:
     invariants: Invariants
 
 
-def rheology_of(case: Case) -> Rheology:
-    """Return the viscosity law of `case`."""
-    table = case.fluid.rheology
-    if table is None:
-        eta = case.fluid.viscosity or 0.0
-        return Rheology(eta, eta)
-    if table.kind == "newtonian":
-        return Rheology(table.viscosity, table.viscosity)
-    if table.preset is not None:
-        return Rheology(*CARREAU_YASUDA[table.preset])
-    given = (table.eta_0, table.eta_inf, table.relaxation_time, table.a, table.n)
-    return Rheology(*(value if value is not None else math.nan for value in given))
-
-
 def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     """Return the set-up of `case` on `vessel`; CaseError when the iolets or the time step cannot be made."""
     try:
@@ -99,10 +70,9 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     force = case.body_force.force if case.body_force else (0.0, 0.0, 0.0)
     x, y, z = (units.to_lattice("force_density", component) for component in force)
     u, v, w = (units.to_lattice("velocity", component) for component in case.fluid.initial_velocity)
-    collision = Bgk() if case.lattice.collision == "bgk" else Trt(case.lattice.magic or 3.0 / 16.0)
     model = FlowModel(
-        rheology=_rheology(law, units),
-        collision=collision,
+        rheology=law.to_lattice(units),
+        collision=_collision(case.lattice),
         iolets=conditions(case, vessel.sites.iolets, units, viscosity, source),
         body_force=(x, y, z),
         velocity_set=case.lattice.velocity_set,
@@ -113,6 +83,13 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     precision = Precision(table.compute, table.storage or table.compute)
     invariants = _invariants(case, vessel, units, law, velocity, inflows, period)
     return Setup(case, source, vessel, units, model, precision, _steps(case, units, period, source), period, invariants)
+
+
+def _collision(table: Lattice) -> Collision:
+    if table.collision == "bgk":
+        return Bgk()
+    magic = table.magic or 3.0 / 16.0
+    return Trt(magic) if table.collision == "trt" else Mrt(table.bulk_rate or 1.0, table.even_rate or 1.0, magic)
 
 
 def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
@@ -210,13 +187,6 @@ def _time_step(case: Case, velocity: float | None, viscosity: float, source: str
             "velocity to expect, and no iolet or force of the case says it"
         )
     return step_of_mach(table.mach or 0.0, spacing, velocity)
-
-
-def _rheology(law: Rheology, units: LatticeUnits) -> Newtonian | CarreauYasuda:
-    low, high = (units.to_lattice("viscosity", eta / units.density) for eta in (law.eta_inf, law.eta_0))
-    if low == high:
-        return Newtonian(low)
-    return CarreauYasuda(high, low, units.to_lattice("time", law.relaxation_time), law.a, law.n)
 
 
 def _period(case: Case) -> float | None:
