@@ -95,7 +95,7 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
         (
             "iolet.0.flow_rate",
             "1 mL/s",
-            'iolet["inlet"]: give exactly one of velocity, flow_rate; velocity and flow_rate are given',
+            'iolet["inlet"]: give exactly one of velocity, flow_rate, table; velocity and flow_rate are given',
         ),
         (
             "iolet.0.ramp",

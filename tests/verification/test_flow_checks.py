@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import conservation, decay, equality, openings, steady
+from seiche.report.validation import conservation, decay, equality, iolets, openings, steady
 from seiche.report.validation.check import Check, Setting
 
 FAMILIES = [
@@ -27,6 +27,10 @@ FAMILIES = [
     openings.pressure_tube,
     openings.parabolic_tube,
     openings.pulsating_tube,
+    iolets.pressure_schemes,
+    iolets.duct_inlet,
+    iolets.windkessel,
+    iolets.mixed_balance,
 ]
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from seiche.flow import Solver
 
 
+#: Before the numbers of Windkessel outlets among the attributes of a checkpoint.
+_IOLETS = "iolets."
+
+
 def geometry_fingerprint(sites: SiteSet) -> str:
     """Return a hash of the sites and of what their links meet."""
     digest = hashlib.sha256(repr((tuple(sites.shape), tuple(sites.periodic))).encode())
@@ -45,6 +49,7 @@ def save(path: Path, setup: Setup, solver: Solver, world: World) -> None:
             "geometry": geometry_fingerprint(setup.vessel.sites),
             "model": model_fingerprint(setup),
             "seconds": solver.time_step * setup.units.step,
+            **{_IOLETS + name: value for name, value in solver.iolet_state().items()},
         },
     )
 
@@ -63,4 +68,5 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> None:
         raise CaseError(
             f"--restart {path}: the checkpoint belongs to another fluid, lattice or time step than {setup.source}"
         )
-    solver.load_state(checkpoint.arrays, checkpoint.time_step)
+    iolets = {name.removeprefix(_IOLETS): v for name, v in checkpoint.attributes.items() if name.startswith(_IOLETS)}
+    solver.load_state(checkpoint.arrays, checkpoint.time_step, iolets)

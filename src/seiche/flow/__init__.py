@@ -10,8 +10,11 @@ from seiche.flow.model import (
     Newtonian,
     Precision,
     PressureIolet,
+    SiteProfile,
+    TimeTable,
     Trt,
     VelocityIolet,
+    WindkesselIolet,
 )
 from seiche.flow.solver import Monitor, Solver
 
@@ -23,7 +26,10 @@ __all__ = [
     "Newtonian",
     "Precision",
     "PressureIolet",
+    "SiteProfile",
     "Solver",
+    "TimeTable",
     "Trt",
     "VelocityIolet",
+    "WindkesselIolet",
 ]

@@ -4,17 +4,21 @@
 One step from t to t + 1 (theory/flow, section 4):
 
     send halo                 what left the sites beside another rank
+    iolet stress interior     what anti-bounce-back needs of iolet sites before their collision
     stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
     receive halo
+    iolet stress edge
     stream-collide edge       the same for the sites beside another rank
+    windkessel circuits       the pressure of such outlets follows from the flow of the step before
     pressure iolets           replace what left through an iolet by what comes back
     velocity iolets
+    sum outflow               of the Windkessel outlets
     advance clock
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +32,11 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.choice import choose_layout
-from seiche.flow.iolets import IoletGroup, Iolets
+from seiche.flow.iolet_stages import IoletStages
+from seiche.flow.iolets import Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.list_layout import ListLayout
-from seiche.flow.model import CarreauYasuda, FlowModel, Precision, PressureIolet, Trt
+from seiche.flow.model import CarreauYasuda, FlowModel, Precision, Trt
 from seiche.flow.observation import Observation
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
@@ -98,7 +103,7 @@ class Solver:
         self._phase = 0
         self._relaxation, self._force = self._policies()
         self._members = {"relaxation": self._relaxation[1], "force": self._force[1]}
-        self.iolets = Iolets(self.backend, self.layout, self.region, model.iolets, self.precision.compute)
+        self.iolets = Iolets(self.backend, self.layout, self.region, model.iolets, self.precision.compute, self.world)
         self.halo = HaloExchange(
             self.backend,
             self.world,
@@ -108,6 +113,7 @@ class Solver:
         )
         spec = (self.precision.compute, self.precision.storage, self._relaxation[0])
         observed = {"relaxation": self._relaxation[1], "force": {"g": model.body_force}}
+        self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, spec, observed, self._named)
         self._observation = Observation(self.backend, self.layout, self.region, spec, observed)
         self.timers = StageTimers(self.backend.clock())
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
@@ -193,32 +199,19 @@ class Solver:
             return [Stage(name, action, int(kernel.bytes_per_item * fluid + share * (end - begin)), after)]
 
         stages: list[Stage] = []
+        iolets = self._iolet_stages
         exchange = bool(layout.plan.peers)
         if exchange:
             stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
+        stages += iolets.before_sweep(phase, edge=False)
         stages += sweep("stream-collide interior", 0, layout.interior, ())
         if exchange:
             receive = self._named("receive halo", lambda: halo.finish(source, mode))
             stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
+        stages += iolets.before_sweep(phase, edge=True)
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
-        for group in self.iolets.groups:
-            stages.append(self._iolet_stage(group, phase, swept))
-        if self.iolets.groups:
-            tick = self.backend.load(registry.tick())
-            action = tick.bind(self.backend.pack(tick, clock=self.iolets.clock), 0, 1)
-            stages.append(Stage("advance clock", action, 0, tuple(s.name for s in stages if "iolets" in s.name)))
-        return stages
-
-    def _iolet_stage(self, group: IoletGroup, phase: int, after: tuple[str, ...]) -> Stage:
-        pressure = group.kind is PressureIolet
-        name = "pressure iolets" if pressure else "velocity iolets"
-        kernel = self._kernel(registry.nash_pressure if pressure else registry.ladd_velocity, phase)
-        arguments = self.backend.pack(
-            kernel, layout=self.layout.members(phase), force={"g": self.model.body_force}, **group.members
-        )
-        traffic = len(group) * Q * np.dtype(self.precision.storage).itemsize * 2
-        return Stage(name, self._named(name, kernel.bind(arguments, 0, len(group))), traffic, after)
+        return stages + iolets.after_sweep(phase, swept)
 
     def _kernel(self, family: Callable[..., registry.KernelSpec], phase: int, *policies: str) -> Kernel:
         name = self.layout.kernel_name(phase)
@@ -282,7 +275,9 @@ class Solver:
             self.halo.check()
 
     def _can_replay(self, remaining: int) -> bool:
+        circuits = self.iolets.windkessels
         on_device = self.backend.asynchronous and (not self.layout.plan.peers or self.halo.capturable)
+        on_device = on_device and not (circuits and circuits.needs_host)
         return (
             on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
         )
@@ -364,8 +359,16 @@ class Solver:
             state["relaxation"] = self._even_rates().astype(np.float64)
         return state
 
-    def load_state(self, state: dict[str, npt.NDArray[Any]], time_step: int) -> None:
-        """Set the state that `state()` returned, for the rows of `owned`.
+    def iolet_state(self) -> dict[str, float | int]:
+        """Return what a restart needs beside `state()`: numbers of the Windkessel outlets, the same on every rank."""
+        return self.iolets.windkessels.state() if self.iolets.windkessels is not None else {}
+
+    def load_state(
+        self, state: dict[str, npt.NDArray[Any]], time_step: int, iolet_state: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set the state that `state()` returned, for the rows of `owned`, and what `iolet_state()` returned.
+
+        A Windkessel outlet that is not in `iolet_state` starts from its initial density.
 
         Raises:
             CaseError: an array is missing or has another shape.
@@ -378,6 +381,8 @@ class Solver:
                 found = state[name].shape if name in state else "nothing"
                 raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")
         self._phase, self.time_step = 0, time_step
+        if self.iolets.windkessels is not None:
+            self.iolets.windkessels.load_state(dict(iolet_state or {}))
         for q in range(Q):
             self.layout.set_leaving(q, state["populations"][:, q])
         if "relaxation" in needed:
