@@ -135,7 +135,7 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
             "output.fields",
             [{"file": "a", "every": 1, "fields": ["presure"]}],
             'output.fields[0].fields[0]: "presure" is not known; expected "pressure", "density", "velocity", '
-            '"shear_rate", "stress", "wall_shear_stress" or "viscosity"; did you mean "pressure"?',
+            '"shear_rate", "stress", "wall_shear_stress", "traction" or "viscosity"; did you mean "pressure"?',
         ),
         ("output.folder", "a\u0000b", 'output.folder: "a?b" is not a usable file name'),
     ],

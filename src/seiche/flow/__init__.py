@@ -16,7 +16,8 @@ from seiche.flow.model import (
     VelocityIolet,
     WindkesselIolet,
 )
-from seiche.flow.solver import Monitor, Solver
+from seiche.flow.observation import Monitor
+from seiche.flow.solver import Solver
 
 __all__ = [
     "Bgk",

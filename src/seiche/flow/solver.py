@@ -4,28 +4,25 @@
 One step from t to t + 1 (theory/flow, section 4):
 
     send halo                 what left the sites beside another rank
-    iolet stress interior     what anti-bounce-back needs of iolet sites before their collision
     stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
     receive halo
-    iolet stress edge
     stream-collide edge       the same for the sites beside another rank
-    windkessel circuits       the pressure of such outlets follows from the flow of the step before
     pressure iolets           replace what left through an iolet by what comes back
     velocity iolets
-    sum outflow               of the Windkessel outlets
     advance clock
+
+`iolet_stages.py` has those that only some iolets need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Backend, Kernel, open_backend
+from seiche.backend import Array, Backend, Kernel, open_backend
 from seiche.backend.base import Graph
 from seiche.domain.partition import partition as partition_sites
 from seiche.domain.sites import SiteSet
@@ -37,7 +34,7 @@ from seiche.flow.iolets import Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import CarreauYasuda, FlowModel, Precision, Trt
-from seiche.flow.observation import Observation
+from seiche.flow.observation import Monitor, Observation
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import CS2, Q, equilibrium
@@ -48,16 +45,6 @@ from seiche.observe.timers import StageTimers
 
 #: Steps that one CUDA graph replays: a multiple of the phases and of a transport's slots, which then are as before.
 GRAPH_STEPS = 32
-
-
-@dataclass(frozen=True)
-class Monitor:
-    """What is watched: total mass (in sites of density 1), greatest Mach number, mass a step into each iolet."""
-
-    step: int
-    mass: float
-    mach: float
-    flow: npt.NDArray[np.float64]
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
@@ -308,7 +295,7 @@ class Solver:
         """Return fields of the owned sites in lattice units; all ranks must call it together.
 
         Names: density (n,), velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate (n,),
-        wall_shear_stress (n, 3; zero off the wall), viscosity (n,).
+        wall_shear_stress and traction (n, 3; zero off the wall), viscosity (n,).
 
         Raises:
             KeyError: an unknown name.
@@ -327,6 +314,24 @@ class Solver:
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step (positive: into the fluid), of all ranks."""
         return self.world.allreduce_sum(self.iolets.inflow(len(self.sites.iolets)))
+
+    def wall_rows(self) -> npt.NDArray[np.int64]:
+        """Return the rows of `owned` that are wall sites, (w,)."""
+        return self._observation.wall_rows()
+
+    def wall_shear_stress(self) -> Array:
+        """Return the wall shear stress at `wall_rows()` in the device's memory, (3 w,) (collective).
+
+        The next call overwrites it.
+        """
+        self._refresh_halo()
+        return self._observation.wall_shear_stress(self._phase)
+
+    def velocity_change(self) -> float:
+        """Return |u - u'|/|u|, norms over all sites and ranks, u' of the call before; infinity for the first one."""
+        self._refresh_halo()
+        change, square = self.world.allreduce_sum(np.array(self._observation.velocity_change(self._phase)))
+        return float(np.sqrt(change / square)) if square > 0 else float("inf" if change > 0 else 0.0)
 
     def monitor(self) -> Monitor:
         """Return mass, Mach number and flow over all ranks.
