@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,13 @@ def test_an_impossible_condition_is_one_line(model: Any, message: str):
     with pytest.raises(CaseError) as caught:
         Solver(shapes.tube(2.3, 4.0, 1.0), FlowModel(WATER, iolets=model), threads=1)
     assert str(caught.value) == message
+
+
+def test_windkessel_outlets_need_names_of_their_own():
+    sites = shapes.tube(2.3, 4.0, 1.0)
+    planes = tuple(replace(plane, name="end") for plane in sites.iolets)
+    with pytest.raises(CaseError, match=r"^two Windkessel outlets have the same name, of end$"):
+        Solver(replace(sites, iolets=planes), FlowModel(WATER, iolets=2 * (WindkesselIolet(1.0, 1.0),)), threads=1)
 
 
 def without_sites() -> SiteSet:

@@ -132,6 +132,8 @@ class Iolets:
         outlets = {planes[k].name: c for k, c in enumerate(self._model) if isinstance(c, WindkesselIolet)}
         if not outlets:
             return None
+        if len(outlets) != len(self._numbers(WindkesselIolet)):
+            raise CaseError(f"two Windkessel outlets have the same name, of {', '.join(sorted(outlets))}")
         whole = np.rint(W[1:] / _WEIGHT_UNIT).astype(np.int64)
         flags = (links.mask[:, None] >> np.arange(1, Q, dtype=np.uint32)) & 1
         mine = np.zeros(len(self._model), np.int64)
