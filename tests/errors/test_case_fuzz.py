@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,17 +28,22 @@ PATHS = [
     "lattice.tau",
     "lattice.layout",
     "time.steps",
+    "time.steady",
     "iolet",
     "iolet.0",
     "iolet.0.velocity",
     "iolet.0.kind",
     "iolet.0.waveform",
+    "iolet.0.table",
+    "iolet.0.weights",
+    "iolet.1.scheme",
     "iolet.0.harmonics",
     "iolet.1.name",
     "run",
     "run.precision",
     "output",
     "output.fields",
+    "output.averages",
     "output.checkpoint",
 ]
 leaves = (
@@ -101,3 +107,9 @@ def test_any_value_in_place_of_another(path: str, value: Any) -> None:
     except CaseError as error:
         assert str(error).startswith(f"{SOURCE}: ")
         assert "\n" not in str(error)
+
+
+def test_a_key_that_cannot_be_printed_keeps_its_message_on_one_line() -> None:
+    with pytest.raises(CaseError) as caught:
+        check_case(changed(tube_tables(), "geometry", {"a\nb\x85": 1, "spacing": "1 mm"}), SOURCE)
+    assert str(caught.value).startswith(f"{SOURCE}: geometry.a?b?: unknown key")

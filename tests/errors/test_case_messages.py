@@ -112,7 +112,7 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
         (
             "iolet.0.flow_rate",
             "1 mL/s",
-            'iolet["inlet"]: give exactly one of velocity, flow_rate; velocity and flow_rate are given',
+            'iolet["inlet"]: give exactly one of velocity, flow_rate, table; velocity and flow_rate are given',
         ),
         (
             "iolet.0.ramp",
@@ -152,7 +152,7 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
             "output.fields",
             [{"file": "a", "every": 1, "fields": ["presure"]}],
             'output.fields[0].fields[0]: "presure" is not known; expected "pressure", "density", "velocity", '
-            '"shear_rate", "stress", "wall_shear_stress" or "viscosity"; did you mean "pressure"?',
+            '"shear_rate", "stress", "wall_shear_stress", "traction" or "viscosity"; did you mean "pressure"?',
         ),
         ("output.folder", "a\u0000b", 'output.folder: "a?b" is not a usable file name'),
     ],

@@ -79,6 +79,8 @@ class Oracle:
     model: FlowModel
     relaxation: Floats = field(init=False)
     inflow: Floats = field(init=False)
+    arrived: Floats = field(init=False)
+    even_part: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         """Find the upwind sites and the links through iolets."""
@@ -171,7 +173,12 @@ class Oracle:
         for site, q, number in self.iolet_links:
             condition, plane = self.model.iolets[number], self.sites.iolets[number]
             normal, c = np.array(plane.normal), self.lattice.vectors[q]
-            if isinstance(condition, PressureIolet):
+            if isinstance(condition, PressureIolet) and condition.scheme == "anti-bounce-back":
+                # Left and back together: 2 e+ + (2 - omega+) n+, n+ from its second moment (Ginzburg et al. 2008).
+                seen = self.moments(self.arrived)[1][site]
+                both = self.lattice.equilibrium(np.array([condition.mean]), seen[None])[0]
+                back = both[q] + both[self.lattice.opposite[q]] + self.even_part[site, q] - f[site, q]
+            elif isinstance(condition, PressureIolet):
                 turn = 2 * np.pi * time / condition.period + condition.phase
                 target = np.array([condition.mean + condition.amplitude * np.cos(turn)])
                 along = (u[site] @ normal) * normal
@@ -203,4 +210,8 @@ class Oracle:
         return float(value)
 
     def step(self, leaving: Floats, time_step: int) -> Floats:
-        return self.apply_iolets(self.collide(self.arriving(leaving)), time_step + 0.5)
+        self.arrived = self.arriving(leaving)
+        projector = np.einsum("qa,qb->qab", self.lattice.vectors, self.lattice.vectors) - np.eye(3) / 3
+        even = 4.5 * self.lattice.weights * np.einsum("qab,nab->nq", projector, self.momentum_flux(self.arrived))
+        self.even_part = (2 - self.relaxation)[:, None] * even
+        return self.apply_iolets(self.collide(self.arrived), time_step + 0.5)

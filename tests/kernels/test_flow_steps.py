@@ -12,7 +12,7 @@ from oracle import LATTICES, Oracle, equilibrium, from_solver, to_solver
 from seiche.domain import shapes
 from seiche.domain.links import outward_normals
 from seiche.domain.sites import SiteSet
-from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, Precision, Solver, Trt
+from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS
 from seiche.kernels.registry import PRECISIONS
@@ -82,6 +82,25 @@ def test_steps_with_walls_and_both_kinds_of_iolets_are_those_of_the_equations(
     device: str, layout: str, rheology: Newtonian | CarreauYasuda
 ):
     model = iolet_model(rheology)
+    oracle, state = Oracle(TUBE, model), random_state(TUBE)
+    solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
+    load(solver, state, oracle.relaxation)
+    populations = from_solver(state)
+    for step in range(3):
+        solver.step()
+        populations = oracle.step(populations, step)
+        error = np.abs(solver.state()["populations"] - to_solver(populations)).max()
+        assert error < 20 * (step + 1) * ROUNDING["float64"]
+        np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+def test_steps_with_pressures_of_second_order_are_those_of_the_equations(
+    device: str, layout: str, rheology: Newtonian | CarreauYasuda
+):
+    iolets = tuple(PressureIolet(mean, scheme="anti-bounce-back") for mean in (1.01, 0.997))
+    model = FlowModel(rheology, iolets=iolets, body_force=(1e-3, -2e-3, 5e-4))
     oracle, state = Oracle(TUBE, model), random_state(TUBE)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
     load(solver, state, oracle.relaxation)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import conservation, decay, equality, models, openings, steady
+from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady
 from seiche.report.validation.check import Check, Setting
 
 FAMILIES = [
@@ -33,6 +33,10 @@ FAMILIES = [
     openings.pressure_tube,
     openings.parabolic_tube,
     openings.pulsating_tube,
+    iolets.pressure_schemes,
+    iolets.duct_inlet,
+    iolets.windkessel,
+    iolets.mixed_balance,
 ]
 
 

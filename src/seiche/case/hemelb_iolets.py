@@ -25,7 +25,7 @@ from seiche.io.formats.xml_tree import Element
 Tables = dict[str, Any]
 #: Kinds of condition (type/subtype) that are translated but cannot be imposed yet: once the schema knows the keys
 #: `table`, `weights` and `kind = "windkessel"`, this set becomes empty.
-NOT_YET = frozenset({"pressure/file", "velocity/file", "windkessel/WK", "windkessel/WK3"})
+NOT_YET: frozenset[str] = frozenset()
 #: Womersley numbers that differ by more than this share are told to the user.
 SAME_NUMBER = 0.01
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seiche.case.averages import window_of
 from seiche.case.extraction import chosen
 from seiche.case.openings import steps_of
 from seiche.case.schedule import Schedule
@@ -71,9 +72,31 @@ def _outputs(setup: Setup) -> Iterator[str]:
     times += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
     times += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
     times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
+    times += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
+    yield from _averages(setup)
     for key, every in times:
         if steps_of(every, setup.units) < 0.5:
-            yield f"{key}.every: is shorter than half a time step of {setup.units.step:.3g} s"
+            name = key if key.startswith("time.") else f"{key}.every"
+            yield f"{name}: is shorter than half a time step of {setup.units.step:.3g} s"
+
+
+def _averages(setup: Setup) -> Iterator[str]:
+    from seiche.io.vtkhdf import CAPACITY_LIMIT
+
+    table = setup.case.output.averages
+    if table is None:
+        return
+    start, window, every = window_of(table, setup)
+    if start + window > setup.steps + 0.5:
+        yield (
+            f"output.averages: its first window ends at step {start + window:.0f}, after the run of {setup.steps} steps"
+        )
+    if window >= 0.5 and Schedule(window).count(start, setup.steps) > CAPACITY_LIMIT:
+        yield (
+            f"output.averages.window: gives more states than the {CAPACITY_LIMIT} that a file holds; use longer windows"
+        )
+    if not 0.5 <= every <= window:
+        yield f"output.averages.every: {every:.3g} steps; expected from half a step to the window of {window:.0f} steps"
 
 
 def refuse_too_many_states(setup: Setup, first_step: int = 0) -> None:

@@ -180,7 +180,8 @@ def _locate(location: tuple[int | str, ...], data: Any) -> tuple[str, Any, type[
             entered = True
         elif isinstance(value, dict) and not (entered and step in _tags(annotation)):
             owner = _pick(annotation, value)
-            path = f"{path}.{step}" if path else step
+            shown = "".join(c if c.isprintable() else "?" for c in step)[:60]
+            path = f"{path}.{shown}" if path else shown
             value = value.get(step)
             annotation = _annotation(owner, step)
             entered = True

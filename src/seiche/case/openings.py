@@ -5,34 +5,48 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.iolet_files import Course, Supply
 from seiche.case.load import nearest
 from seiche.case.quantities import shorten
 from seiche.case.schema import Case
-from seiche.case.schema_iolet import Opening, PressureOpening, VelocityOpening
+from seiche.case.schema_iolet import Opening, PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.units import LatticeUnits
 from seiche.case.waveforms import harmonics_of, peak_velocity
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
-from seiche.flow.model import Iolet, PressureIolet, VelocityIolet
+from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
+
+Floats = npt.NDArray[np.float64]
+
+#: Largest velocity of developed flow in a round tube over its mean.
+PARABOLA = 2.0
 
 
 @dataclass(frozen=True)
 class Inflow:
-    """What a velocity iolet asks for in SI units: mean velocity (m/s), its harmonics, period (s), radius (m)."""
+    """What a velocity iolet asks for in SI units: mean velocity (m/s), its harmonics, period (s), radius (m).
+
+    Without a period, `largest` is the greatest mean velocity (m/s) in time, `crest` that of the profile over its mean.
+    """
 
     mean: float
     harmonics: tuple[complex, ...]
     period: float | None
     radius: float
+    largest: float
+    crest: float = PARABOLA
 
     def peak(self, kinematic_viscosity: float) -> float:
         """Return the largest speed (m/s) over the opening and one period."""
         if self.period is None:
-            return peak_velocity(self.mean, (), 0.0)
+            return self.crest * self.largest
         return peak_velocity(self.mean, self.harmonics, womersley_number(self.radius, self.period, kinematic_viscosity))
 
 
@@ -78,11 +92,18 @@ def placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
     return plane
 
 
-def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str) -> Inflow:
+def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str, supply: Supply) -> Inflow:
     """Return what `opening` imposes on `plane`; CaseError when the radius that its profile needs is unknown."""
-    if plane.radius is None:
+    if supply.profile is not None:
+        radius, area, crest = plane.radius or 0.0, supply.area or 1.0, float(abs(supply.profile.values).max())
+    elif plane.radius is None:
         raise CaseError(f'{source}: iolet["{opening.name}"].radius: is missing; a velocity profile needs it')
-    area = math.pi * plane.radius**2 if opening.velocity is None else 1.0
+    else:
+        radius, area, crest = plane.radius, math.pi * plane.radius**2, PARABOLA
+    if supply.course is not None:
+        return Inflow(0.0, (), None, radius, float(abs(supply.course.values).max()), crest)
+    if opening.velocity is not None:
+        area = 1.0
     mean = (opening.velocity if opening.velocity is not None else opening.flow_rate or 0.0) / area
     if opening.harmonics is not None:
         harmonics = tuple(cmath.rect(h.amplitude[1] / area, h.phase) for h in opening.harmonics)
@@ -91,7 +112,7 @@ def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str) -> Inflo
         harmonics = tuple(mean * c for c in shape)
     else:
         harmonics = ()
-    return Inflow(mean, harmonics, opening.period if harmonics else None, plane.radius)
+    return Inflow(mean, harmonics, opening.period if harmonics else None, radius, abs(mean), crest)
 
 
 def steps_of(value: int | float, units: LatticeUnits) -> float:
@@ -100,22 +121,29 @@ def steps_of(value: int | float, units: LatticeUnits) -> float:
 
 
 def conditions(
-    case: Case, planes: Sequence[IoletPlane], units: LatticeUnits, kinematic_viscosity: float, source: str
+    case: Case,
+    planes: Sequence[IoletPlane],
+    units: LatticeUnits,
+    kinematic_viscosity: float,
+    source: str,
+    given: dict[str, Supply],
 ) -> tuple[Iolet, ...]:
     """Return the condition of every plane in lattice units, in the order of `planes`.
 
-    `kinematic_viscosity` (m^2/s, at high shear) shapes the Womersley profiles.
+    `kinematic_viscosity` (m^2/s, at high shear) shapes the Womersley profiles; `given` is what files say.
     """
     openings = {opening.name: opening for opening in case.iolet}
-    start = units.density_of_pressure(initial_pressure(case))
+    start = initial_pressure(case)
     result: list[Iolet] = []
     for plane in planes:
-        opening = openings[plane.name]
+        opening, supply = openings[plane.name], given[plane.name]
         ramp = steps_of(opening.ramp, units)
         if isinstance(opening, PressureOpening):
-            result.append(_pressure(opening, units, ramp, start))
+            result.append(_pressure(opening, units, ramp, start, supply))
+        elif isinstance(opening, WindkesselOpening):
+            result.append(_windkessel(opening, units, ramp, start))
         else:
-            inflow = inflow_of(opening, plane, source)
+            inflow = inflow_of(opening, plane, source, supply)
             result.append(
                 VelocityIolet(
                     mean=units.to_lattice("velocity", inflow.mean),
@@ -123,6 +151,8 @@ def conditions(
                     period=units.to_lattice("time", inflow.period) if inflow.period else 1.0,
                     viscosity=units.to_lattice("viscosity", kinematic_viscosity),
                     ramp=ramp,
+                    table=_in_steps(supply.course, units, lambda u: units.to_lattice("velocity", u)),
+                    profile=supply.profile,
                 )
             )
     return tuple(result)
@@ -133,13 +163,38 @@ def initial_pressure(case: Case) -> float:
     return case.fluid.reference_pressure if case.fluid.initial_pressure is None else case.fluid.initial_pressure
 
 
-def _pressure(opening: PressureOpening, units: LatticeUnits, ramp: float, start: float) -> PressureIolet:
-    mean = units.density_of_pressure(opening.pressure)
+def _pressure(
+    opening: PressureOpening, units: LatticeUnits, ramp: float, start: float, supply: Supply
+) -> PressureIolet:
+    pressure = start if opening.pressure is None else opening.pressure
+    mean = units.density_of_pressure(pressure)
     return PressureIolet(
         mean=mean,
-        amplitude=units.density_of_pressure(opening.pressure + opening.amplitude) - mean,
+        amplitude=units.density_of_pressure(pressure + opening.amplitude) - mean,
         period=units.to_lattice("time", opening.period) if opening.period else 1.0,
         phase=opening.phase,
         ramp=ramp,
-        ramp_from=start if opening.ramp_from is None else units.density_of_pressure(opening.ramp_from),
+        ramp_from=units.density_of_pressure(start if opening.ramp_from is None else opening.ramp_from),
+        scheme=opening.scheme,
+        table=_in_steps(supply.course, units, units.density_of_pressure),
     )
+
+
+def _windkessel(opening: WindkesselOpening, units: LatticeUnits, ramp: float, start: float) -> WindkesselIolet:
+    distal = units.reference_pressure if opening.distal_pressure is None else opening.distal_pressure
+    first = start if opening.initial_pressure is None else opening.initial_pressure
+    return WindkesselIolet(
+        resistance=units.to_lattice("resistance", opening.resistance),
+        compliance=units.to_lattice("compliance", opening.compliance),
+        proximal_resistance=units.to_lattice("resistance", opening.proximal_resistance),
+        distal_density=units.density_of_pressure(distal),
+        initial_density=units.density_of_pressure(first),
+        ramp=ramp,
+        scheme=opening.scheme,
+    )
+
+
+def _in_steps(course: Course | None, units: LatticeUnits, convert: Callable[[Floats], Floats]) -> TimeTable | None:
+    if course is None:
+        return None
+    return TimeTable(units.to_lattice("time", course.times), convert(course.values), course.repeat)

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.averages import FIELDS, WindowAverages
 from seiche.case.extraction import Extraction
 from seiche.case.limits import refuse_too_many_states
 from seiche.case.openings import steps_of
 from seiche.case.picture import Moment, capture, draw, picture_step
 from seiche.case.restart import save
 from seiche.case.schedule import Schedule
+from seiche.case.schema import FieldOutput
 from seiche.case.schema_geometry import Bifurcation
 from seiche.case.setup import Setup
 from seiche.case.values import components, si_fields, unit_names
 from seiche.case.wall import Wall, make_wall, wall_surface
+from seiche.case.where import select
 from seiche.errors import CaseError, UnstableError
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ class _Series:
     schedule: Schedule
     fields: Sequence[str]
     on_wall: bool
+    rows: npt.NDArray[np.int64] | None = None  # of the fields of this rank; None: all
     writer: FieldSeries | None = None
 
 
@@ -81,13 +85,20 @@ class Outputs:
         world.barrier()
         output, units = setup.case.output, setup.units
         self._series = [
-            _Series(self._new_name(t.file), Schedule(steps_of(t.every, units)), t.fields, on_wall)
-            for tables, on_wall in ((output.fields, False), (output.surface, True))
-            for t in tables
+            _Series(self._new_name(t.file), Schedule(steps_of(t.every, units)), t.fields, False, self._rows(t))
+            for t in output.fields
         ]
         self._extractions = [
             Extraction(table, setup, solver, world, self._new_name(table.file)) for table in output.extraction
         ]
+        self._series += [
+            _Series(self._new_name(t.file), Schedule(steps_of(t.every, units)), t.fields, True) for t in output.surface
+        ]
+        self.averages = WindowAverages(output.averages, setup, solver) if output.averages is not None else None
+        self._averages_writer: FieldSeries | None = None
+        time = setup.case.time
+        self._steady = Schedule(steps_of(time.steady_interval, units)) if time.steady is not None else None
+        self.settled: str | None = None
         every = output.checkpoint.every
         self._checkpoints = Schedule(steps_of(every, units)) if every is not None else None
         self._monitor = Schedule(setup.case.run.monitor_every)
@@ -105,6 +116,8 @@ class Outputs:
         schedules += [item.schedule for item in self._extractions]
         schedules += [self._checkpoints] if self._checkpoints else []
         events = [schedule.next_after(step) for schedule in schedules]
+        schedules_of_others = [s.next_after(step) for s in (self.averages, self._steady) if s is not None]
+        events += schedules_of_others
         if self._picture_step is not None and self._picture_step > step:
             events.append(self._picture_step)
         return min(events)
@@ -126,6 +139,10 @@ class Outputs:
             extraction.write()
         if saving:
             self.save()
+        if self.averages is not None and self.averages.look(step):
+            self._write_averages(self.averages)
+        if self._steady is not None and self._steady.due(step):
+            self._compare()
         if drawing:
             self._moment, self._captured = capture(self), True
 
@@ -139,7 +156,7 @@ class Outputs:
 
     def save(self) -> None:
         """Write the checkpoint."""
-        save(self.checkpoint_path, self.setup, self.solver, self.world)
+        save(self.checkpoint_path, self.setup, self.solver, self.world, self.averages)
         self.last_checkpoint = self.solver.time_step
 
     def wall(self) -> Wall:
@@ -168,11 +185,28 @@ class Outputs:
                 item.writer.close()
         for extraction in self._extractions:
             extraction.close()
+        if self._averages_writer is not None:
+            self._averages_writer.close()
 
     def files(self) -> list[Path]:
         """Return the names of the time series that hold at least one state."""
         paths = [item.path for item in self._series if item.writer is not None]
-        return paths + [item.path for item in self._extractions if item.writer is not None]
+        paths += [item.path for item in self._extractions if item.writer is not None]
+        return paths + ([self._averages_writer.path] if self._averages_writer is not None else [])
+
+    def _rows(self, table: FieldOutput) -> npt.NDArray[np.int64] | None:
+        """Return which rows of this rank's fields a series holds, None for all of them."""
+        if table.where is None:
+            return None
+        key = f'{self.setup.source}: output.fields["{table.file}"].where'
+        return np.flatnonzero(np.isin(self.solver.owned, select(table.where, self.setup.vessel.sites, key)))
+
+    def _compare(self) -> None:
+        """Note when the velocity no longer changes."""
+        wanted, interval = self.setup.case.time.steady or 0.0, self._steady.interval if self._steady else 0.0
+        change = self.solver.velocity_change()
+        if change < wanted:
+            self.settled = f"a steady flow (velocity changed by {change:.2g} of itself in {interval:.0f} steps)"
 
     def _fastest_place(self) -> str:
         """Say where the fluid is fastest (collective)."""
@@ -205,9 +239,29 @@ class Outputs:
         if item.on_wall:
             wall = self.wall()
             values = {name: wall.sample(self.world, array) for name, array in values.items()}
+        elif item.rows is not None:
+            values = {name: array[item.rows] for name, array in values.items()}
         if item.writer is None:
             item.writer = self._open(item)
         item.writer.write(self.solver.time_step * self.setup.units.step, values)
+
+    def _write_averages(self, averages: WindowAverages) -> None:
+        wall = self.wall()
+        values = {name: wall.sample(self.world, array) for name, array in averages.fields().items()}
+        if self._averages_writer is None:
+            from seiche.io.fields import FieldSeries, Triangles
+
+            table = self.setup.case.output.averages
+            assert table is not None
+            self._averages_writer = FieldSeries(
+                self._new_name(table.file),
+                self.world,
+                Triangles(wall.vertices, wall.faces),
+                {name: count for name, (count, _) in FIELDS.items()},
+                max(1, averages.windows(self.solver.time_step - 1, self.setup.steps)),
+                units={name: unit for name, (_, unit) in FIELDS.items()},
+            )
+        self._averages_writer.write(self.solver.time_step * self.setup.units.step, values)
 
     def _open(self, item: _Series) -> FieldSeries:
         from seiche.io.fields import FieldSeries, Triangles, VoxelCells
@@ -217,7 +271,8 @@ class Outputs:
         if item.on_wall:
             cells = Triangles(self.wall().vertices, self.wall().faces)
         else:
-            cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin, self.solver.owned)
+            owned = self.solver.owned if item.rows is None else self.solver.owned[item.rows]
+            cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin, owned)
         capacity = max(1, item.schedule.count(self.solver.time_step - 1, self.setup.steps))
         return FieldSeries(
             item.path, self.world, cells, components(item.fields), capacity, units=unit_names(item.fields)

@@ -27,6 +27,8 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "density": ("kg/m^3", "a density", "1060 kg/m^3"),
     "dynamic_viscosity": ("Pa s", "a dynamic viscosity", "4 mPa s"),
     "force_density": ("N/m^3", "a force density", "10 N/m^3"),
+    "resistance": ("Pa s/m^3", "a resistance", "1.2 mmHg s/mL"),
+    "compliance": ("m^3/Pa", "a compliance", "1.5 mL/mmHg"),
     "angle": ("rad", "an angle", "90 deg"),
 }
 
@@ -176,6 +178,9 @@ VelocityOrFlowRate = Annotated[tuple[str, float], BeforeValidator(parse_velocity
 Pressure = Annotated[float, _scalar("pressure")]
 Density = Annotated[float, _scalar("density"), Field(gt=0)]
 Viscosity = Annotated[float, _scalar("dynamic_viscosity"), Field(gt=0)]
+Resistance = Annotated[float, _scalar("resistance"), Field(ge=0)]
+PositiveResistance = Annotated[float, _scalar("resistance"), Field(gt=0)]
+PositiveCompliance = Annotated[float, _scalar("compliance"), Field(gt=0)]
 Angle = Annotated[float, _scalar("angle")]
 Period = Annotated[float, BeforeValidator(parse_period), Field(gt=0)]
 StepsOrTime = Annotated[int | float, BeforeValidator(parse_steps_or_time)]

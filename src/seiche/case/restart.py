@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seiche.case.averages import WindowAverages
 from seiche.case.setup import Setup
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
@@ -14,6 +15,11 @@ from seiche.errors import CaseError
 if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
+    from seiche.io.checkpoint import Checkpoint
+
+
+#: Before the numbers of Windkessel outlets among the attributes of a checkpoint.
+_IOLETS = "iolets."
 
 
 def geometry_fingerprint(sites: SiteSet) -> str:
@@ -30,27 +36,33 @@ def model_fingerprint(setup: Setup) -> str:
     return repr((model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density))
 
 
-def save(path: Path, setup: Setup, solver: Solver, world: World) -> None:
+def save(path: Path, setup: Setup, solver: Solver, world: World, averages: WindowAverages | None = None) -> None:
     """Write the state of `solver` to `path`, keeping the file that is there until the new one is complete."""
     from seiche.io.checkpoint import write_checkpoint
 
+    arrays, samples = averages.state() if averages is not None else ({}, {})
     write_checkpoint(
         path,
         world,
         time_step=solver.time_step,
         owned=solver.owned,
-        arrays=solver.state(),
+        arrays={**solver.state(), **arrays},
         n_sites=len(setup.vessel.sites),
         attributes={
             "geometry": geometry_fingerprint(setup.vessel.sites),
             "model": model_fingerprint(setup),
             "seconds": solver.time_step * setup.units.step,
+            **samples,
+            **{_IOLETS + name: value for name, value in solver.iolet_state().items()},
         },
     )
 
 
-def resume(path: Path, setup: Setup, solver: Solver, world: World) -> None:
-    """Put the state in `path` into `solver`; CaseError when it belongs to another geometry, fluid or lattice."""
+def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint:
+    """Put the state in `path` into `solver` and return it.
+
+    Raises CaseError when it belongs to another geometry, fluid or lattice.
+    """
     from seiche.io.checkpoint import read_checkpoint
 
     try:
@@ -63,4 +75,6 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> None:
         raise CaseError(
             f"--restart {path}: the checkpoint belongs to another fluid, lattice or time step than {setup.source}"
         )
-    solver.load_state(checkpoint.arrays, checkpoint.time_step)
+    iolets = {name.removeprefix(_IOLETS): v for name, v in checkpoint.attributes.items() if name.startswith(_IOLETS)}
+    solver.load_state(checkpoint.arrays, checkpoint.time_step, iolets)
+    return checkpoint

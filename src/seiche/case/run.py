@@ -66,6 +66,7 @@ def advance(
     """Run until step `target`; return None, or why it stopped before, in words, after a checkpoint was written.
 
     `wall_clock` (s) counts from `started` (a `time.monotonic()`). Collective: all ranks stop after the same step.
+    A flow that no longer changes, where the case asks for that, stops too.
     Raises UnstableError, with the last good checkpoint, when a field is no longer finite.
     """
     begin, first = time.monotonic(), solver.time_step
@@ -81,6 +82,7 @@ def advance(
                 raise UnstableError(f"{error}; {_last_checkpoint(outputs)}") from None
             progress.update(solver.time_step)
             chunk, reason = _look(world, request, first, solver.time_step, begin, started, wall_clock)
+            reason = outputs.settled or reason
             if reason is not None and solver.time_step < target:
                 outputs.check()
                 outputs.save()

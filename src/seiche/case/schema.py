@@ -10,7 +10,10 @@ from pydantic import Field, model_validator
 
 from seiche.case.quantities import (
     Density,
+    Direction,
     ForceDensity,
+    Point,
+    PositiveLength,
     PositiveTime,
     PositiveVelocity,
     Pressure,
@@ -24,7 +27,9 @@ from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFl
 from seiche.case.schema_geometry import Geometry
 from seiche.case.schema_iolet import IoletTable
 
-FieldName = Literal["pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "viscosity"]
+FieldName = Literal[
+    "pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "traction", "viscosity"
+]
 
 
 class NewtonianFluid(Table):
@@ -94,11 +99,19 @@ class Lattice(Table):
 
 
 class Time(Table):
-    """How long to run: exactly one of the three."""
+    """How long to run: exactly one of `duration`, `steps` and `cycles`; with `steady`, at most so long."""
 
     duration: PositiveTime | None = Field(default=None, description="physical time")
     steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
     cycles: float | None = Field(default=None, gt=0, description="number of periods of the iolets")
+
+    steady: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="stop when the velocity changes by less than this part of itself in steady_interval",
+    )
+    steady_interval: StepsOrTime = Field(default=1000, description="time or steps between two looks at that change")
 
     @model_validator(mode="after")
     def _one_length(self) -> Time:
@@ -150,14 +163,57 @@ class Run(Table):
     )
 
 
+class Plane(Table):
+    """Sites within half a spacing of a plane."""
+
+    kind: Literal["plane"]
+    point: Point = Field(description="a point of the plane")
+    normal: Direction = Field(description="direction across the plane (any length)")
+
+    @model_validator(mode="after")
+    def _normal_has_length(self) -> Plane:
+        if sum(c * c for c in self.normal) < 1e-24:
+            raise ValueError("normal: its length is zero; expected the direction across the plane")
+        return self
+
+
+class Line(Table):
+    """Sites along a straight line: those not farther from it than half the diagonal of a lattice cell."""
+
+    kind: Literal["line"]
+    start: Point = Field(description="first end")
+    end: Point = Field(description="other end")
+
+
+class Points(Table):
+    """The site nearest to each of some points."""
+
+    kind: Literal["points"]
+    points: Annotated[tuple[Point, ...], FromList] = Field(
+        min_length=1, max_length=100_000, description="places, each a list of three lengths"
+    )
+
+
+class Sphere(Table):
+    """Sites inside a sphere."""
+
+    kind: Literal["sphere"]
+    center: Point = Field(description="its centre")
+    radius: PositiveLength = Field(description="its radius")
+
+
+Where = Annotated[Plane | Line | Points | Sphere, Field(discriminator="kind")]
+
+
 class FieldOutput(Table):
-    """A time series of values at every fluid site, in SI units."""
+    """A time series of values at every fluid site, or at those that `where` names, in SI units."""
 
     file: FileName = Field(description="VTKHDF file in the output folder")
     every: StepsOrTime = Field(description="time or steps between two states")
     fields: Annotated[tuple[FieldName, ...], FromList] = Field(
         default=("pressure", "velocity"), min_length=1, description="what to write"
     )
+    where: Where | None = Field(default=None, description="only some sites; all by default")
 
 
 class SurfaceOutput(Table):
@@ -165,8 +221,24 @@ class SurfaceOutput(Table):
 
     file: FileName = Field(description="VTKHDF file in the output folder")
     every: StepsOrTime = Field(description="time or steps between two states")
-    fields: Annotated[tuple[Literal["wall_shear_stress", "pressure"], ...], FromList] = Field(
+    fields: Annotated[tuple[Literal["wall_shear_stress", "traction", "pressure"], ...], FromList] = Field(
         default=("wall_shear_stress",), min_length=1, description="what to write"
+    )
+
+
+class AveragesOutput(Table):
+    """Means over windows of time on the wall: wall shear stress, oscillatory shear index, relative residence time.
+
+    One state a window, at its end.
+    """
+
+    file: FileName = Field(description="VTKHDF file in the output folder")
+    start: StepsOrTime = Field(default=0, description="time or steps before the first window")
+    window: StepsOrTime | None = Field(
+        default=None, description="length of a window; by default the period of the iolets, or all that is left"
+    )
+    every: StepsOrTime | None = Field(
+        default=None, description="time or steps between two samples; 200 samples a window by default"
     )
 
 
@@ -186,6 +258,7 @@ class Output(Table):
     extraction: Annotated[tuple[ExtractionOutput, ...], FromList] = Field(
         default=(), description="HemeLB extraction files"
     )
+    averages: AveragesOutput | None = Field(default=None, description="means over windows of time")
     checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
     picture: FileName | None = Field(default=None, description="figure drawn at the end, a .png")
     summary: FileName = Field(default="summary.json", description="numbers of the run")
@@ -197,6 +270,7 @@ class Output(Table):
     def _names_differ(self) -> Output:
         names = [table.file for table in self.fields] + [table.file for table in self.surface]
         names += [name for t in self.extraction for name in (t.file, str(PurePath(t.file).with_suffix(".off")))]
+        names += [self.averages.file] if self.averages is not None else []
         names += [name for name in (self.checkpoint.file, self.picture, self.summary) if name]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:

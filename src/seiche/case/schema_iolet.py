@@ -13,13 +13,16 @@ from seiche.case.quantities import (
     FlowRate,
     Period,
     Point,
+    PositiveCompliance,
     PositiveLength,
+    PositiveResistance,
     Pressure,
+    Resistance,
     StepsOrTime,
     Velocity,
     VelocityOrFlowRate,
 )
-from seiche.case.schema_base import FromList, Table
+from seiche.case.schema_base import FileName, FromList, Table
 from seiche.case.waveforms import WAVEFORMS
 
 
@@ -47,23 +50,62 @@ class Opening(Table):
         return self
 
 
+Scheme = Literal["nash", "anti-bounce-back"]
+_SCHEME = "rule by which pressure is imposed; anti-bounce-back is the more accurate one"
+_REPEAT = "with table: its span of time is a period; otherwise its last value holds after its end"
+
+
 class PressureOpening(Opening):
-    """Pressure mean + amplitude cos(2 pi t/period + phase), by the rule of Nash et al. 2014."""
+    """Pressure mean + amplitude cos(2 pi t/period + phase), or that of a table: give `pressure` or `table`."""
 
     kind: Literal["pressure"]
-    pressure: Pressure = Field(description="mean pressure, on the scale of fluid.reference_pressure")
+    pressure: Pressure | None = Field(
+        default=None, description="mean pressure, on the scale of fluid.reference_pressure"
+    )
     amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     phase: Angle = Field(default=0.0, description="phase of the cosine")
     ramp_from: Pressure | None = Field(
         default=None, description="pressure at which the ramp begins; that of the start by default"
     )
+    table: FileName | None = Field(default=None, description="file of two columns, seconds and mmHg; linear in between")
+    repeat: bool | None = Field(default=None, description=_REPEAT)
+    scheme: Scheme = Field(default="nash", description=_SCHEME)
 
     @model_validator(mode="after")
-    def _period_given(self) -> PressureOpening:
+    def _consistent(self) -> PressureOpening:
+        self.exactly_one_of(("pressure", "table"))
+        _refuse_beside_table(self, ("amplitude", "period", "phase"))
         if self.amplitude != 0.0 and self.period is None:
             raise ValueError("amplitude is given without period")
         return self
+
+
+class WindkesselOpening(Opening):
+    """Pressure of a circuit that the outflow Q drives: P = Pc + Rc Q, C dPc/dt + (Pc - Pd)/Rp = Q."""
+
+    kind: Literal["windkessel"]
+    resistance: PositiveResistance = Field(description="Rp, resistance of the vessels beyond")
+    compliance: PositiveCompliance = Field(description="C, compliance of the vessels beyond")
+    proximal_resistance: Resistance = Field(default=0.0, description="Rc, resistance before the compliance")
+    distal_pressure: Pressure | None = Field(
+        default=None, description="Pd, pressure beyond Rp; fluid.reference_pressure by default"
+    )
+    initial_pressure: Pressure | None = Field(
+        default=None, description="Pc at the start; the pressure at the start of the run by default"
+    )
+    scheme: Scheme = Field(default="nash", description=_SCHEME)
+
+
+def _refuse_beside_table(opening: PressureOpening | VelocityOpening, others: tuple[str, ...]) -> None:
+    """Refuse keys that say nothing beside `table`, and `repeat` without it."""
+    if opening.table is None:
+        if opening.repeat is not None:
+            raise ValueError("repeat goes only with table")
+        return
+    for name in others:
+        if name in opening.model_fields_set:
+            raise ValueError(f"{name} is given beside table, which already says the course in time")
 
 
 class Harmonic(Table):
@@ -101,13 +143,23 @@ class Waveform(Table):
 class VelocityOpening(Opening):
     """Velocity along the inward normal by Ladd's rule: a parabola for the mean, Womersley profiles for harmonics.
 
-    `velocity` is the mean over the opening and over time; `flow_rate` the same times the area of the opening.
+    `velocity` is the mean over the opening and over time, `flow_rate` the same times the area of the opening, `table`
+    the mean over the opening in time: give exactly one of the three. For an opening that is not round,
+    `profile = "computed"` is the developed flow through the section, or `weights` says the profile site by site.
     """
 
     kind: Literal["velocity"]
     velocity: Velocity | None = Field(default=None, description="mean over opening and time; positive into the fluid")
     flow_rate: FlowRate | None = Field(default=None, description="the same as a flow rate; give one of the two")
-    profile: Literal["parabolic", "womersley"] = Field(default="parabolic", description="womersley asks for a period")
+    table: FileName | None = Field(default=None, description="file of two columns, seconds and m/s; linear in between")
+    repeat: bool | None = Field(default=None, description=_REPEAT)
+    profile: Literal["parabolic", "womersley", "computed"] = Field(
+        default="parabolic",
+        description="womersley asks for a period; computed is the developed flow of the section, of any shape",
+    )
+    weights: FileName | None = Field(
+        default=None, description="file of lines x y z weight: the velocity at a site is this times the imposed one"
+    )
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     harmonics: Annotated[tuple[Harmonic, ...], FromList] | None = Field(
         default=None, min_length=1, max_length=100, description="harmonics k = 1, 2 ... in this order"
@@ -116,9 +168,14 @@ class VelocityOpening(Opening):
 
     @model_validator(mode="after")
     def _consistent(self) -> VelocityOpening:
-        mean = self.exactly_one_of(("velocity", "flow_rate"))
+        mean = self.exactly_one_of(("velocity", "flow_rate", "table"))
+        _refuse_beside_table(self, ("period", "harmonics", "waveform"))
+        if self.weights is not None and "profile" in self.model_fields_set:
+            raise ValueError(f'weights are given beside profile = "{self.profile}"; give one of the two')
         sources = ("harmonics", "waveform")
         given = [name for name in sources if getattr(self, name) is not None]
+        if self.profile == "womersley" and self.table is not None:
+            raise ValueError('table is given beside profile = "womersley"; give harmonics or a waveform')
         if self.profile == "womersley":
             self.exactly_one_of(sources)
             if self.period is None:
@@ -130,4 +187,4 @@ class VelocityOpening(Opening):
         return self
 
 
-IoletTable = Annotated[PressureOpening | VelocityOpening, Field(discriminator="kind")]
+IoletTable = Annotated[PressureOpening | VelocityOpening | WindkesselOpening, Field(discriminator="kind")]

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seiche.case.geometry import Vessel
+from seiche.case.iolet_files import Supply, notes_of, supplies
 from seiche.case.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of, womersley_number
 from seiche.case.rheology import Rheology, rheology_of
 from seiche.case.schema import Case, Lattice
 from seiche.case.schema_geometry import Box, Channel, Duct, Tube
-from seiche.case.schema_iolet import PressureOpening, VelocityOpening
+from seiche.case.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.errors import CaseError
 from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Trt
@@ -60,20 +61,24 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     law = rheology_of(case)
     viscosity = law.eta_inf / case.fluid.density
     planes = {plane.name: plane for plane in vessel.sites.iolets}
-    inflows = [inflow_of(o, planes[o.name], source) for o in case.iolet if isinstance(o, VelocityOpening)]
+    given = supplies(case, vessel.sites, source)
+    inflows = [
+        inflow_of(o, planes[o.name], source, given[o.name]) for o in case.iolet if isinstance(o, VelocityOpening)
+    ]
     for inflow in inflows:
         _refuse_pulsation(inflow, viscosity, source)
-    velocity = velocity_scale(case, vessel, inflows, law.eta_inf)
+    pressures = pressure_range(case, given)
+    velocity = velocity_scale(case, vessel, inflows, law.eta_inf, pressures)
     step = _time_step(case, velocity, viscosity, source)
     units = LatticeUnits(case.geometry.spacing, step, case.fluid.density, case.fluid.reference_pressure)
-    period = _period(case)
+    period = _period(case, given)
     force = case.body_force.force if case.body_force else (0.0, 0.0, 0.0)
     x, y, z = (units.to_lattice("force_density", component) for component in force)
     u, v, w = (units.to_lattice("velocity", component) for component in case.fluid.initial_velocity)
     model = FlowModel(
         rheology=law.to_lattice(units),
         collision=_collision(case.lattice),
-        iolets=conditions(case, vessel.sites.iolets, units, viscosity, source),
+        iolets=conditions(case, vessel.sites.iolets, units, viscosity, source, given),
         body_force=(x, y, z),
         velocity_set=case.lattice.velocity_set,
         initial_density=units.density_of_pressure(initial_pressure(case)),
@@ -81,8 +86,10 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     )
     table = case.run.precision
     precision = Precision(table.compute, table.storage or table.compute)
-    invariants = _invariants(case, vessel, units, law, velocity, inflows, period)
-    return Setup(case, source, vessel, units, model, precision, _steps(case, units, period, source), period, invariants)
+    invariants = _invariants(case, vessel, units, law, velocity, inflows, period, pressures)
+    steps = _steps(case, units, period, source)
+    vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
+    return Setup(case, source, vessel, units, model, precision, steps, period, invariants)
 
 
 def _collision(table: Lattice) -> Collision:
@@ -102,7 +109,9 @@ def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
         )
 
 
-def velocity_scale(case: Case, vessel: Vessel, inflows: list[Inflow], eta: float) -> float | None:
+def velocity_scale(
+    case: Case, vessel: Vessel, inflows: list[Inflow], eta: float, pressures: tuple[float, float]
+) -> float | None:
     """Return the largest velocity (m/s) to expect, or None when nothing says it.
 
     It is the key velocity_scale where given, else the peak of the velocity iolets, else the peak of developed flow
@@ -116,7 +125,7 @@ def velocity_scale(case: Case, vessel: Vessel, inflows: list[Inflow], eta: float
     force = math.dist(case.body_force.force, (0.0, 0.0, 0.0)) if case.body_force else 0.0
     if force:
         peaks.append(_developed_peak(case, vessel, force, eta))
-    low, high = pressure_range(case)
+    low, high = pressures
     if high > low and not inflows:
         gradient = (high - low) / max(_distance(vessel), case.geometry.spacing)
         peaks.append(min(_developed_peak(case, vessel, gradient, eta), math.sqrt(2.0 * (high - low) / density)))
@@ -158,12 +167,21 @@ def length_scale(case: Case, vessel: Vessel) -> float:
     return 2.0 * max(radii) if radii else case.geometry.spacing * min(vessel.sites.shape)
 
 
-def pressure_range(case: Case) -> tuple[float, float]:
-    """Return the lowest and highest pressure (Pa) that the iolets impose; that of the start if none does."""
-    values = []
+def pressure_range(case: Case, given: dict[str, Supply]) -> tuple[float, float]:
+    """Return the lowest and highest pressure (Pa) that the iolets impose; that of the start if none does.
+
+    Of a Windkessel outlet only the pressure of its start is known.
+    """
+    values: list[float] = []
     for opening in case.iolet:
         if isinstance(opening, PressureOpening):
-            values += [opening.pressure - abs(opening.amplitude), opening.pressure + abs(opening.amplitude)]
+            course = given[opening.name].course
+            if course is not None:
+                values += [float(course.values.min()), float(course.values.max())]
+            elif opening.pressure is not None:
+                values += [opening.pressure - abs(opening.amplitude), opening.pressure + abs(opening.amplitude)]
+        elif isinstance(opening, WindkesselOpening):
+            values.append(initial_pressure(case) if opening.initial_pressure is None else opening.initial_pressure)
     values = values or [initial_pressure(case)]
     return min(values), max(values)
 
@@ -189,9 +207,11 @@ def _time_step(case: Case, velocity: float | None, viscosity: float, source: str
     return step_of_mach(table.mach or 0.0, spacing, velocity)
 
 
-def _period(case: Case) -> float | None:
+def _period(case: Case, given: dict[str, Supply]) -> float | None:
     """Return the period (s) that all pulsating iolets share, or None."""
-    periods = {o.period for o in case.iolet if o.period is not None}
+    periods = {getattr(opening, "period", None) for opening in case.iolet}
+    periods |= {supply.course.period for supply in given.values() if supply.course is not None}
+    periods -= {None}
     return periods.pop() if len(periods) == 1 else None
 
 
@@ -222,9 +242,10 @@ def _invariants(
     velocity: float | None,
     inflows: list[Inflow],
     period: float | None,
+    pressures: tuple[float, float],
 ) -> Invariants:
     length, viscosity = length_scale(case, vessel), law.eta_inf / case.fluid.density
-    low, high = pressure_range(case)
+    low, high = pressures
     low, high = min(low, initial_pressure(case)), max(high, initial_pressure(case))
     if inflows and velocity:
         # The pressure at a velocity iolet is not imposed: it exceeds the others by the drop of developed flow.

@@ -113,14 +113,17 @@ class Simulation:
             weights = measure_costs(self.solver).weights(setup.vessel.sites)
             self.solver.close()
             self.solver = self._make_solver(world.bcast(weights))
+        checkpoint = None
         if restart is not None:
-            resume(restart, setup, self.solver, world)
+            checkpoint = resume(restart, setup, self.solver, world)
             if self.solver.time_step >= setup.steps:
                 raise CaseError(
                     f"--restart {restart}: its step {self.solver.time_step} is not before the end of "
                     f"{setup.source} at step {setup.steps}; make the run longer"
                 )
         self.outputs = Outputs(setup, self.solver, world, folder)
+        if checkpoint is not None and self.outputs.averages is not None:
+            self.outputs.averages.resume(checkpoint)
 
     def _make_solver(self, weights: npt.NDArray[np.float64] | None) -> Solver:
         from seiche.flow import Solver
@@ -178,7 +181,7 @@ class Simulation:
         """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.
 
         pressure (n,) Pa, density (n,) kg/m^3, velocity (n, 3) m/s, shear_rate (n,) 1/s, stress (n, 6) Pa in the order
-        xx, yy, zz, xy, xz, yz, wall_shear_stress (n, 3) Pa (zero off the wall), viscosity (n,) Pa s.
+        xx, yy, zz, xy, xz, yz, wall_shear_stress and traction (n, 3) Pa (zero off the wall), viscosity (n,) Pa s.
         """
         return si_fields(self.solver, self.setup.units, names or ("pressure", "velocity"))
 

@@ -13,7 +13,18 @@ import numpy.typing as npt
 CS2 = 1.0 / 3.0
 
 Kind = Literal[
-    "length", "time", "rate", "velocity", "viscosity", "flow_rate", "mass_flow", "mass", "stress", "force_density"
+    "length",
+    "time",
+    "rate",
+    "velocity",
+    "viscosity",
+    "flow_rate",
+    "mass_flow",
+    "mass",
+    "stress",
+    "force_density",
+    "resistance",
+    "compliance",
 ]
 #: Powers of (spacing, step, density) of one lattice unit of each kind.
 POWERS: dict[Kind, tuple[int, int, int]] = {
@@ -27,6 +38,8 @@ POWERS: dict[Kind, tuple[int, int, int]] = {
     "mass": (3, 0, 1),
     "stress": (2, -2, 1),
     "force_density": (1, -2, 1),
+    "resistance": (-1, -1, 1),
+    "compliance": (1, 2, -1),
 }
 
 Value = TypeVar("Value", float, npt.NDArray[np.float64])
@@ -65,7 +78,11 @@ class LatticeUnits:
         """Return the lattice `value` in SI units."""
         return value * self.scale(kind)
 
-    def density_of_pressure(self, pressure: float) -> float:
+    @overload
+    def density_of_pressure(self, pressure: float) -> float: ...
+    @overload
+    def density_of_pressure(self, pressure: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
+    def density_of_pressure(self, pressure: Value) -> Value:
         """Return the lattice density at `pressure` (Pa): rho = 1 + (p - p_ref)/(cs^2 * unit of stress)."""
         return 1.0 + self.to_lattice("stress", pressure - self.reference_pressure) / CS2
 

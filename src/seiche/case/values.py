@@ -22,6 +22,7 @@ FIELDS: dict[str, tuple[str, Kind | None, int, str]] = {
     "shear_rate": ("shear_rate", "rate", 1, "1/s"),
     "stress": ("stress", "stress", 6, "Pa"),
     "wall_shear_stress": ("wall_shear_stress", "stress", 3, "Pa"),
+    "traction": ("traction", "stress", 3, "Pa"),
     "viscosity": ("viscosity", "viscosity", 1, "Pa s"),
 }
 

@@ -13,10 +13,14 @@ from seiche.flow.model import (
     PowerLaw,
     Precision,
     PressureIolet,
+    SiteProfile,
+    TimeTable,
     Trt,
     VelocityIolet,
+    WindkesselIolet,
 )
-from seiche.flow.solver import Monitor, Solver
+from seiche.flow.observation import Monitor
+from seiche.flow.solver import Solver
 
 __all__ = [
     "Bgk",
@@ -29,7 +33,10 @@ __all__ = [
     "PowerLaw",
     "Precision",
     "PressureIolet",
+    "SiteProfile",
     "Solver",
+    "TimeTable",
     "Trt",
     "VelocityIolet",
+    "WindkesselIolet",
 ]

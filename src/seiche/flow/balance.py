@@ -70,9 +70,12 @@ def _equations(solver: Solver, times: dict[str, float]) -> list[tuple[float, flo
     for name, inside in (("stream-collide interior", item < interior), ("stream-collide edge", item >= interior)):
         if name in times and inside.any():
             rows.append((float(inside.sum()), float(wall[inside].sum()), 0.0, times[name]))
-    for group, name in zip(solver.iolets.groups, solver.iolet_stage_names, strict=True):
-        if name in times and len(group):
-            rows.append((0.0, 0.0, float(len(group)), times[name]))
+    counts = {"pressure iolets": 0, "velocity iolets": 0}
+    for group in solver.iolets.groups:
+        counts["velocity iolets" if group.rule == "ladd" else "pressure iolets"] += len(group)
+    for name, count in counts.items():
+        if name in times and count:
+            rows.append((0.0, 0.0, float(count), times[name]))
     return rows
 
 

@@ -10,41 +10,51 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.sites import IoletPlane, LinkKind
+from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout
-from seiche.flow.model import Iolet, PressureIolet, VelocityIolet
+from seiche.flow.model import Iolet, PressureIolet, VelocityIolet, WindkesselIolet
 from seiche.flow.profiles import parabola, womersley
 from seiche.flow.region import Region
+from seiche.flow.section import values_at
+from seiche.flow.velocity_set import VelocitySet
+from seiche.flow.windkessel import Windkessels, ramp_factor
 
 #: Steps whose values are uploaded at once; a multiple of the steps of a graph.
 BLOCK = 1024
 
 Floats = npt.NDArray[np.float64]
+Rule = Literal["nash", "anti-bounce-back", "ladd"]
+
+#: Whole multiples of this are the weights of every velocity set.
+_WEIGHT_UNIT = 1.0 / 216.0
 
 
 def density_excess(iolet: PressureIolet, time: Floats) -> Floats:
     """Return rho - 1 at `time` (in steps)."""
-    rho = iolet.mean + iolet.amplitude * np.cos(2.0 * np.pi * time / iolet.period + iolet.phase)
+    if iolet.table is not None:
+        rho = iolet.table.at(time)
+    else:
+        rho = iolet.mean + iolet.amplitude * np.cos(2.0 * np.pi * time / iolet.period + iolet.phase)
     if iolet.ramp > 0:
-        rho = iolet.ramp_from + (rho - iolet.ramp_from) * np.clip(time / iolet.ramp, 0.0, 1.0)
+        rho = iolet.ramp_from + (rho - iolet.ramp_from) * ramp_factor(iolet.ramp, time)
     return np.asarray(rho - 1.0)
 
 
 def mode_values(iolet: VelocityIolet, time: Floats) -> Floats:
     """Return the factors of the modes at `time`, shape (n_times, 1 + 2 n_harmonics): mean, then Re and Im of each."""
-    columns = [np.full(len(time), iolet.mean)]
+    columns = [np.full(len(time), iolet.mean) if iolet.table is None else iolet.table.at(time)]
     for k, harmonic in enumerate(iolet.harmonics, start=1):
         turning = harmonic * np.exp(2j * np.pi * k * time / iolet.period)
         columns += [turning.real, turning.imag]
-    ramp = np.clip(time / iolet.ramp, 0.0, 1.0) if iolet.ramp > 0 else np.ones(len(time))
-    return np.asarray(np.stack(columns, axis=1) * ramp[:, None])
+    return np.asarray(np.stack(columns, axis=1) * ramp_factor(iolet.ramp, time)[:, None])
 
 
 def mode_profiles(iolet: VelocityIolet, radius: float, r: Floats) -> Floats:
@@ -59,32 +69,48 @@ def mode_profiles(iolet: VelocityIolet, radius: float, r: Floats) -> Floats:
 
 @dataclass
 class IoletGroup:
-    """The sites of one kind of iolet (pressure or velocity) on this rank, uploaded.
+    """The sites of the iolets of one rule on this rank, uploaded; Windkessel outlets have a group of their own.
 
-    `iolets` are the numbers of the iolets of this kind in the site set; `site_iolet` (m,) the position in `iolets`.
+    `iolets` are the numbers of these iolets in the site set; `site_iolet` (m,) the position in `iolets`; `values` has a
+    row a step, or is None for values that change on the device. The first `interior` sites need nothing from another
+    rank. `observed` has room for what the kernel `Observe` says of the sites, for a rule that asks for it.
     """
 
-    kind: type[PressureIolet] | type[VelocityIolet]
+    rule: Rule
     iolets: list[int]
     site_iolet: npt.NDArray[np.int32]
     inflow: Array
-    values: Array
+    values: Array | None
     members: dict[str, Any]
+    interior: int
+    observed: Array | None
 
     def __len__(self) -> int:
         """Return the number of sites."""
         return len(self.site_iolet)
 
+    def count(self, edge: bool) -> int:
+        """Return the number of sites beside another rank (`edge`), or of the others."""
+        return len(self) - self.interior if edge else self.interior
+
 
 class Iolets:
     """All iolets of one rank."""
 
-    def __init__(self, backend: Backend, layout: Layout, region: Region, model: Sequence[Iolet], real: str) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        layout: Layout,
+        region: Region,
+        model: Sequence[Iolet],
+        real: str,
+        world: World | None = None,
+    ) -> None:
         """Find the sites and links of every iolet.
 
         Raises:
             CaseError: numbers of planes and conditions differ, an iolet without a radius that needs one, a site that
-                touches two iolets.
+                touches two iolets, a site without a value in its iolet's profile, an impossible Windkessel.
         """
         planes = list(region.sites.iolets)
         if len(planes) != len(model):
@@ -93,43 +119,76 @@ class Iolets:
         self.clock = backend.zeros(1, np.int64)
         self._block_start, self._row = 0, BLOCK
         links = _IoletLinks(region)
-        self.groups = [
-            group
-            for kind in (PressureIolet, VelocityIolet)
-            if (group := self._group(kind, layout, region, planes, links)) is not None
-        ]
+        self.windkessels = self._windkessels(world or World.serial(), planes, links, region.velocity_set)
+        self.groups: list[IoletGroup] = []
+        for kind in (PressureIolet, WindkesselIolet):
+            for scheme in ("nash", "anti-bounce-back"):
+                chosen = [k for k, c in enumerate(self._model) if isinstance(c, kind) and c.scheme == scheme]
+                self._add_group(scheme, chosen, kind is PressureIolet, layout, region, planes, links)
+        chosen = [k for k, condition in enumerate(self._model) if isinstance(condition, VelocityIolet)]
+        self._add_group("ladd", chosen, True, layout, region, planes, links)
 
-    def _group(
+    def _windkessels(
+        self, world: World, planes: list[IoletPlane], links: _IoletLinks, lattice: VelocitySet
+    ) -> Windkessels | None:
+        outlets = {planes[k].name: c for k, c in enumerate(self._model) if isinstance(c, WindkesselIolet)}
+        if not outlets:
+            return None
+        if len(outlets) != len(self._numbers(WindkesselIolet)):
+            raise CaseError(f"two Windkessel outlets have the same name, of {', '.join(sorted(outlets))}")
+        whole = np.rint(lattice.weights[1:] / _WEIGHT_UNIT).astype(np.int64)
+        flags = (links.mask[:, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
+        mine = np.zeros(len(self._model), np.int64)
+        np.add.at(mine, links.iolet, flags @ whole)
+        total = world.allreduce_sum(mine)
+        responses = [2.0 * _WEIGHT_UNIT * float(total[k]) for k in self._numbers(WindkesselIolet)]
+        return Windkessels(self._backend, world, self.clock, outlets, responses, self._real, BLOCK)
+
+    def _numbers(self, kind: type[Iolet]) -> list[int]:
+        return [k for k, condition in enumerate(self._model) if isinstance(condition, kind)]
+
+    def _add_group(
         self,
-        kind: type[PressureIolet] | type[VelocityIolet],
+        rule: Rule,
+        chosen: list[int],
+        timed: bool,
         layout: Layout,
         region: Region,
         planes: list[IoletPlane],
         links: _IoletLinks,
-    ) -> IoletGroup | None:
-        chosen = [k for k, condition in enumerate(self._model) if isinstance(condition, kind)]
+    ) -> None:
         rows = np.flatnonzero(np.isin(links.iolet, chosen))
         if not len(rows):
-            return None
+            return
+        rows = rows[np.argsort(layout.item[links.row[rows]], kind="stable")]
+        interior = int(np.count_nonzero(layout.item[links.row[rows]] < layout.interior))
+        # Windkessel outlets are numbered through all schemes, as their circuits are.
+        chosen = chosen if timed else self._numbers(WindkesselIolet)
         position = np.searchsorted(chosen, links.iolet[rows]).astype(np.int32)
         upload, real = self._backend.upload, self._real
         inflow = self._backend.zeros(len(rows), real)
-        pressure = kind is PressureIolet
-        width = len(chosen) if pressure else sum(self._modes(k) for k in chosen)
-        values = self._backend.zeros((BLOCK, width), real)
+        width = sum(self._modes(k) for k in chosen)
+        values = self._backend.zeros((BLOCK, width), real) if timed else None
+        numbers = upload(position)
         at = {
             "sites": upload(layout.item[links.row[rows]]),
             "links": upload(links.mask[rows]),
-            "iolet": upload(position),
+            "iolet": numbers,
             "inflow": inflow,
             "values": values,
             "clock": self.clock,
             "value_count": width,
         }
+        if self.windkessels is not None and not timed:
+            at |= {"values": self.windkessels.values, "value_count": 0}
         members: dict[str, Any] = {"at": at}
-        if pressure:
+        observed = None
+        if rule == "nash":
             normals = np.array([planes[k].normal for k in chosen])
             members["normals"] = upload(normals.astype(real))
+        elif rule == "anti-bounce-back":
+            observed = self._backend.zeros(11 * len(rows), real)
+            members |= {"observed": observed, "stride": len(rows)}
         else:
             weights, first_link = self._weights(region, planes, links, rows)
             first_value = np.cumsum([0] + [self._modes(k) for k in chosen[:-1]])
@@ -139,7 +198,7 @@ class Iolets:
                 "first_value": upload(first_value.astype(np.int32)),
                 "modes": weights.shape[1],
             }
-        return IoletGroup(kind, chosen, position, inflow, values, members)
+        self.groups.append(IoletGroup(rule, chosen, position, inflow, values, members, interior, observed))
 
     def _modes(self, iolet: int) -> int:
         condition = self._model[iolet]
@@ -159,31 +218,43 @@ class Iolets:
             mine = links.iolet[rows][site] == iolet
             plane, condition = planes[iolet], self._model[iolet]
             assert isinstance(condition, VelocityIolet)
+            normal = np.array(plane.normal)
+            push = -6.0 * lattice.weights[q[mine]] * (lattice.vectors[q[mine]] @ normal)
+            if condition.profile is not None:
+                places = region.coords[links.row[rows][site[mine]]]
+                weights[mine, : self._modes(int(iolet))] = (push * values_at(condition.profile, places, plane.name))[
+                    :, None
+                ]
+                continue
             if plane.radius is None:
                 raise CaseError(f"iolet {plane.name!r}: a velocity profile needs a radius")
-            normal = np.array(plane.normal)
             offset = middle[mine] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
             across = offset - (offset @ normal)[:, None] * normal
             profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(across**2, axis=1)))
-            along = lattice.weights[q[mine]] * (lattice.vectors[q[mine]] @ normal)
-            weights[mine, : profiles.shape[1]] = -6.0 * along[:, None] * profiles
+            weights[mine, : profiles.shape[1]] = push[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def prepare(self, time_step: int, steps: int) -> None:
         """Make the values of the next `steps` steps (at most `BLOCK`) available; a condition holds at t + 1/2."""
-        if not self.groups or (self._row + steps <= BLOCK and self._block_start + self._row == time_step):
+        if not (self.groups or self.windkessels) or (
+            self._row + steps <= BLOCK and self._block_start + self._row == time_step
+        ):
             self._row += steps
             return
         time = np.arange(BLOCK, dtype=np.float64) + (time_step + 0.5)
         for group in self.groups:
+            if group.values is None:
+                continue
             columns = []
             for k in group.iolets:
                 condition = self._model[k]
                 if isinstance(condition, PressureIolet):
                     columns.append(density_excess(condition, time)[:, None])
-                else:
+                elif isinstance(condition, VelocityIolet):
                     columns.append(mode_values(condition, time))
             self._backend.assign(group.values, np.concatenate(columns, axis=1).astype(self._real))
+        if self.windkessels is not None:
+            self.windkessels.prepare(time)
         self._backend.assign(self.clock, np.zeros(1, np.int64))
         self._block_start, self._row = time_step, steps
 

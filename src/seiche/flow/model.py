@@ -11,6 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
+#: How a pressure iolet makes what comes back: by the rule of Nash et al. 2014, or of second order.
+PressureScheme = Literal["nash", "anti-bounce-back"]
+
 
 @dataclass(frozen=True)
 class Newtonian:
@@ -117,9 +123,36 @@ class Mrt:
 Collision = Bgk | Trt | Mrt
 
 
+@dataclass(frozen=True, eq=False)
+class TimeTable:
+    """A function of time: `values` at `times` (steps, ascending), both (n,), on straight lines in between.
+
+    With `repeat` the time from the first row to the last one is a period, else the first and the last value hold
+    before and after.
+    """
+
+    times: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    repeat: bool = False
+
+    def at(self, time: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the values at `time` (steps), of the same shape."""
+        first, last = float(self.times[0]), float(self.times[-1])
+        place = first + np.mod(time - first, last - first) if self.repeat and last > first else time
+        return np.asarray(np.interp(place, self.times, self.values))
+
+
+@dataclass(frozen=True, eq=False)
+class SiteProfile:
+    """The velocity at each site of an opening over the imposed one: `coords` (m, 3) of sites, `values` (m,)."""
+
+    coords: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class PressureIolet:
-    """Density rho(t) = mean + amplitude cos(2 pi t/period + phase), imposed by the rule of Nash et al. 2014.
+    """Density rho(t) = mean + amplitude cos(2 pi t/period + phase), or that of `table`, imposed by the rule `scheme`.
 
     `period` is in steps; `ramp` steps at the start raise the density linearly from `ramp_from` to rho(t).
     """
@@ -130,6 +163,8 @@ class PressureIolet:
     phase: float = 0.0
     ramp: float = 0.0
     ramp_from: float = 1.0
+    scheme: PressureScheme = "nash"
+    table: TimeTable | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +173,8 @@ class VelocityIolet:
 
     The profile over the radius r/a of the opening is that of developed flow: a parabola for the mean and the
     Womersley profile for every harmonic k = 1, 2 ... of the period. The mean over the opening of the velocity is
-    `mean` + sum_k Re(harmonics[k-1] exp(2 pi i k t/period)); velocities in sites/step, `period` in steps.
+    `mean` + sum_k Re(harmonics[k-1] exp(2 pi i k t/period)); velocities in sites/step, `period` in steps. A `table`
+    stands in place of `mean`, a `profile` site by site in place of all these profiles (and then no radius is needed).
     `viscosity` is the one that enters the Womersley number (for shear-thinning fluid: its high-shear value).
     `ramp` steps at the start raise everything linearly from zero.
     """
@@ -148,9 +184,30 @@ class VelocityIolet:
     period: float = 1.0
     viscosity: float = 1.0 / 6.0
     ramp: float = 0.0
+    table: TimeTable | None = None
+    profile: SiteProfile | None = None
 
 
-Iolet = PressureIolet | VelocityIolet
+@dataclass(frozen=True)
+class WindkesselIolet:
+    """Density from a circuit that the flow Q out of the vessel drives (theory/flow, eq. 19).
+
+    P = Pc + Rc Q with C dPc/dt + (Pc - Pd)/Rp = Q: three elements, or two when Rc is zero.
+    `resistance` Rp and `proximal_resistance` Rc are pressures over flows (cs^2 rho over sites^3/step), `compliance` C
+    is a flow times a time over a pressure; Pd and the Pc of the start are given as densities. `ramp` steps at the start
+    lead linearly from `initial_density` to what the circuit asks for.
+    """
+
+    resistance: float
+    compliance: float
+    proximal_resistance: float = 0.0
+    distal_density: float = 1.0
+    initial_density: float = 1.0
+    ramp: float = 0.0
+    scheme: PressureScheme = "nash"
+
+
+Iolet = PressureIolet | VelocityIolet | WindkesselIolet
 
 
 @dataclass(frozen=True)

@@ -10,29 +10,31 @@ One step from t to t + 1 (theory/flow, section 4):
     pressure iolets           replace what left through an iolet by what comes back
     velocity iolets
     advance clock
+
+`iolet_stages.py` has those that only some iolets need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Backend, Kernel, open_backend
+from seiche.backend import Array, Backend, Kernel, open_backend
 from seiche.backend.base import Graph
 from seiche.domain.partition import partition as partition_sites
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.choice import choose_layout
-from seiche.flow.iolets import IoletGroup, Iolets
+from seiche.flow.iolet_stages import IoletStages
+from seiche.flow.iolets import Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.list_layout import ListLayout
-from seiche.flow.model import FlowModel, Precision, PressureIolet
-from seiche.flow.observation import Observation
+from seiche.flow.model import FlowModel, Precision
+from seiche.flow.observation import Monitor, Observation
 from seiche.flow.physics import Physics, check_physics
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
@@ -44,20 +46,6 @@ from seiche.observe.timers import StageTimers
 
 #: Steps that one CUDA graph replays: a multiple of the phases and of a transport's slots, which then are as before.
 GRAPH_STEPS = 32
-
-
-@dataclass(frozen=True)
-class Monitor:
-    """What is watched: total mass (in sites of density 1), greatest Mach number, mass a step into each iolet."""
-
-    step: int
-    mass: float
-    mach: float
-    flow: npt.NDArray[np.float64]
-
-
-def _stage_of(group: IoletGroup) -> str:
-    return "pressure iolets" if group.kind is PressureIolet else "velocity iolets"
 
 
 class Solver:
@@ -97,7 +85,7 @@ class Solver:
         self.time_step = 0
         self._phase = 0
         self._physics = Physics(self.backend, self.layout, model, self.precision.compute)
-        self.iolets = Iolets(self.backend, self.layout, self.region, model.iolets, self.precision.compute)
+        self.iolets = Iolets(self.backend, self.layout, self.region, model.iolets, self.precision.compute, self.world)
         self.halo = HaloExchange(
             self.backend,
             self.world,
@@ -106,6 +94,7 @@ class Solver:
             transport=transport,  # type: ignore[arg-type]
         )
         precisions = (self.precision.compute, self.precision.storage)
+        self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, self._named)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self.timers = StageTimers(self.backend.clock())
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
@@ -161,37 +150,19 @@ class Solver:
             return [Stage(name, action, int(kernel.bytes_per_item * fluid + share * (end - begin)), after)]
 
         stages: list[Stage] = []
+        iolets = self._iolet_stages
         exchange = bool(layout.plan.peers)
         if exchange:
             stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
+        stages += iolets.before_sweep(phase, edge=False)
         stages += sweep("stream-collide interior", 0, layout.interior, ())
         if exchange:
             receive = self._named("receive halo", lambda: halo.finish(source, mode))
             stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
+        stages += iolets.before_sweep(phase, edge=True)
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
-        for group in self.iolets.groups:
-            stages.append(self._iolet_stage(group, phase, swept))
-        if self.iolets.groups:
-            tick = self.backend.load(registry.tick())
-            action = tick.bind(self.backend.pack(tick, clock=self.iolets.clock), 0, 1)
-            stages.append(Stage("advance clock", action, 0, tuple(s.name for s in stages if "iolets" in s.name)))
-        return stages
-
-    @property
-    def iolet_stage_names(self) -> list[str]:
-        """Return the stage of each of `iolets.groups`."""
-        return [_stage_of(group) for group in self.iolets.groups]
-
-    def _iolet_stage(self, group: IoletGroup, phase: int, after: tuple[str, ...]) -> Stage:
-        pressure, name = group.kind is PressureIolet, _stage_of(group)
-        family, physics = registry.nash_pressure if pressure else registry.ladd_velocity, self._physics
-        kernel = self._kernel(family, phase, physics.other_force, **physics.lattice_options)
-        arguments = self.backend.pack(
-            kernel, layout=self.layout.members(phase), force=physics.other_force_members, **group.members
-        )
-        traffic = len(group) * self.layout.velocity_set.Q * np.dtype(self.precision.storage).itemsize * 2
-        return Stage(name, self._named(name, kernel.bind(arguments, 0, len(group))), traffic, after)
+        return stages + iolets.after_sweep(phase, swept)
 
     def _kernel(self, family: Callable[..., registry.KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
         name = self.layout.kernel_name(phase)
@@ -256,7 +227,9 @@ class Solver:
             self.halo.check()
 
     def _can_replay(self, remaining: int) -> bool:
+        circuits = self.iolets.windkessels
         on_device = self.backend.asynchronous and (not self.layout.plan.peers or self.halo.capturable)
+        on_device = on_device and not (circuits and circuits.needs_host)
         return (
             on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
         )
@@ -287,7 +260,7 @@ class Solver:
         """Return fields of the owned sites in lattice units; all ranks must call it together.
 
         Names: density (n,), velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate (n,),
-        wall_shear_stress (n, 3; zero off the wall), viscosity (n,).
+        wall_shear_stress and traction (n, 3; zero off the wall), viscosity (n,).
 
         Raises:
             KeyError: an unknown name.
@@ -301,6 +274,24 @@ class Solver:
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step (positive: into the fluid), of all ranks."""
         return self.world.allreduce_sum(self.iolets.inflow(len(self.sites.iolets)))
+
+    def wall_rows(self) -> npt.NDArray[np.int64]:
+        """Return the rows of `owned` that are wall sites, (w,)."""
+        return self._observation.wall_rows()
+
+    def wall_shear_stress(self) -> Array:
+        """Return the wall shear stress at `wall_rows()` in the device's memory, (3 w,) (collective).
+
+        The next call overwrites it.
+        """
+        self._refresh_halo()
+        return self._observation.wall_shear_stress(self._phase)
+
+    def velocity_change(self) -> float:
+        """Return |u - u'|/|u|, norms over all sites and ranks, u' of the call before; infinity for the first one."""
+        self._refresh_halo()
+        change, square = self.world.allreduce_sum(np.array(self._observation.velocity_change(self._phase)))
+        return float(np.sqrt(change / square)) if square > 0 else float("inf" if change > 0 else 0.0)
 
     def monitor(self) -> Monitor:
         """Return mass, Mach number and flow over all ranks.
@@ -333,8 +324,16 @@ class Solver:
             state["relaxation"] = self._physics.even_rates().astype(np.float64)
         return state
 
-    def load_state(self, state: dict[str, npt.NDArray[Any]], time_step: int) -> None:
-        """Set the state that `state()` returned, for the rows of `owned`.
+    def iolet_state(self) -> dict[str, float | int]:
+        """Return what a restart needs beside `state()`: numbers of the Windkessel outlets, the same on every rank."""
+        return self.iolets.windkessels.state() if self.iolets.windkessels is not None else {}
+
+    def load_state(
+        self, state: dict[str, npt.NDArray[Any]], time_step: int, iolet_state: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set the state that `state()` returned, for the rows of `owned`, and what `iolet_state()` returned.
+
+        A Windkessel outlet that is not in `iolet_state` starts from its initial density.
 
         Raises:
             CaseError: an array is missing or has another shape.
@@ -347,6 +346,8 @@ class Solver:
                 found = state[name].shape if name in state else "nothing"
                 raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")
         self._phase, self.time_step = 0, time_step
+        if self.iolets.windkessels is not None:
+            self.iolets.windkessels.load_state(dict(iolet_state or {}))
         for q in range(self.layout.velocity_set.Q):
             self.layout.set_leaving(q, state["populations"][:, q])
         if self._physics.has_rates:

@@ -199,6 +199,16 @@ def nash_pressure(
     return _iolet_kernel(f"NashPressure<{layout_cpp},{force_cpp}>", members, real, velocity_set)
 
 
+def anti_bounce_back_pressure(
+    layout: str, real: Real, store: Store, force: str = "uniform", *, velocity_set: str = "D3Q19"
+) -> KernelSpec:
+    """Pressure iolets by anti-bounce-back; what was observed before the sweep knows of the force."""
+    del force
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    members: Members = (("layout", layout_members), ("at", _IOLET_SITES), ("observed", "ptr"), ("stride", "int64"))
+    return _iolet_kernel(f"AntiBounceBackPressure<{layout_cpp}>", members, real, velocity_set)
+
+
 def ladd_velocity(
     layout: str, real: Real, store: Store, force: str = "uniform", *, velocity_set: str = "D3Q19"
 ) -> KernelSpec:
@@ -220,6 +230,20 @@ def ladd_velocity(
 def tick() -> KernelSpec:
     """The clock of the iolets."""
     return KernelSpec("Tick", "flow/iolet.hpp", (("clock", "ptr"),), threads=32)
+
+
+def sum_inflow(real: Real) -> KernelSpec:
+    """The flow through Windkessel outlets, from their sites."""
+    return KernelSpec(
+        f"SumInflow<{CPP_TYPE[real]}>", "flow/windkessel.hpp", (("inflow", "ptr"), ("outlet", "ptr"), ("sums", "ptr"))
+    )
+
+
+def windkessel(real: Real) -> KernelSpec:
+    """The circuits of Windkessel outlets."""
+    names = ("sums", "capacitor", "imposed", "values", "numbers", "ramp", "clock")
+    members: Members = (*((name, "ptr") for name in names), ("count", "int64"))
+    return KernelSpec(f"Windkessel<{CPP_TYPE[real]}>", "flow/windkessel.hpp", members, threads=32)
 
 
 def wall_shear_stress(real: Real) -> KernelSpec:
@@ -254,12 +278,15 @@ def built_kernels() -> Iterator[KernelSpec]:
                     yield stream_collide(layout, real, store, relaxation, force)
                 yield observe(layout, real, store, relaxation)
             yield nash_pressure(layout, real, store)
+            yield anti_bounce_back_pressure(layout, real, store)
             yield ladd_velocity(layout, real, store)
     yield tick()
     yield halo_publish()
     yield halo_await()
     reals: tuple[Real, ...] = ("float64", "float32")
     for real in reals:
+        yield sum_inflow(real)
+        yield windkessel(real)
         yield wall_shear_stress(real)
         yield halo_move("UnpackAdd", real)
     stores: tuple[Store, ...] = ("float64", "float32", "float16")

@@ -18,7 +18,7 @@ from rich.table import Table
 import seiche
 from seiche.backend import open_backend
 from seiche.io.files import replacing
-from seiche.report.validation import conservation, decay, equality, models, openings, steady
+from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady
 from seiche.report.validation.check import Check, Setting
 
 #: Every family of checks, in the order in which they run.
@@ -47,6 +47,10 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     openings.pressure_tube,
     openings.parabolic_tube,
     openings.pulsating_tube,
+    iolets.pressure_schemes,
+    iolets.duct_inlet,
+    iolets.windkessel,
+    iolets.mixed_balance,
 )
 
 

@@ -71,6 +71,50 @@ struct NashPressure {
   }
 };
 
+/// Pressure by anti-bounce-back with the stress of the site (Ginzburg et al. 2008): the even part of what left and of
+/// what comes back is the equilibrium of the iolet's density and the site's velocity, and the share of the viscous
+/// stress. values: the density excess rho - 1 of each iolet.
+template <class Layout>
+struct AntiBounceBackPressure {
+  using Real = typename Layout::Real;
+  Layout layout;
+  IoletSites<Real> at;
+  const Real* observed;  ///< columns of Observe of these sites before the collision
+  Index stride;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index k) const {
+    using L = typename Layout::Lattice;
+    const auto site = layout.site(at.sites[k]);
+    const Real* o = observed + k;
+    const Real ux = o[stride], uy = o[2 * stride], uz = o[3 * stride];
+    const Real xx = o[4 * stride], yy = o[5 * stride], zz = o[6 * stride];
+    const Real xy = o[7 * stride], xz = o[8 * stride], yz = o[9 * stride];
+    const Real excess = at.values[at.clock[0] * at.value_count + at.iolet[k]], rho = Real(1) + excess;
+    const Real square = Real(1.5) * (ux * ux + uy * uy + uz * uz), third = (xx + yy + zz) * Real(1.0 / 3);
+    Real inflow = Real(0);
+    const u32 links = at.links[k];
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+      if (links >> q & 1u) {
+        constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
+        const Real cu = along<L, q>(ux, uy, uz);
+        Real pull = -third;
+        add<X * X>(pull, xx);
+        add<Y * Y>(pull, yy);
+        add<Z * Z>(pull, zz);
+        add<X * Y>(pull, xy + xy);
+        add<X * Z>(pull, xz + xz);
+        add<Y * Z>(pull, yz + yz);
+        const Real even = excess + rho * (Real(4.5) * cu * cu - square) - Real(4.5) * pull;
+        const Real left = decode<Real>(layout.template leaving<q>(site));
+        const Real back = static_cast<Real>(2 * L::weight(q)) * even - left;
+        inflow += back - left;
+        encode(layout.template leaving<q>(site), back);
+      }
+    });
+    at.inflow[k] = inflow;
+  }
+};
+
 /// Velocity by Ladd's rule: what comes back is what left plus the momentum 2 w rho u.c/cs^2 of a wall that moves
 /// through the middle of the link. weights[link][mode] = -6 w (n.c) profile_mode(middle of the link).
 template <class Layout, class Force>

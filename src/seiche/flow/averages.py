@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Wall shear stress over a window of time: its mean, how much it turns, how long fluid stays (theory/flow, eq. 22)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.flow.solver import Solver
+
+Floats = npt.NDArray[np.float64]
+
+
+class WallAverages:
+    """Sums of samples at the wall sites of this rank, kept in the device's memory in double precision."""
+
+    def __init__(self, solver: Solver) -> None:
+        """Begin without a sample."""
+        self._solver, self._rows = solver, solver.wall_rows()
+        self.samples = 0
+        self._vector = solver.backend.zeros(3 * len(self._rows), np.float64)
+        self._length = solver.backend.zeros(len(self._rows), np.float64)
+
+    def sample(self) -> None:
+        """Add the wall shear stress of now (collective)."""
+        stress = self._solver.wall_shear_stress().astype(np.float64)
+        x, y, z = stress[0::3], stress[1::3], stress[2::3]
+        self._vector += stress
+        self._length += (x * x + y * y + z * z) ** 0.5
+        self.samples += 1
+
+    def clear(self) -> None:
+        """Forget all samples."""
+        self.samples = 0
+        self._vector[:] = 0.0
+        self._length[:] = 0.0
+
+    def means(self) -> tuple[Floats, Floats]:
+        """Return mean magnitude (n_owned,) and mean vector (n_owned, 3) over the samples, zero off the wall.
+
+        Raises:
+            ValueError: there is no sample.
+        """
+        if not self.samples:
+            raise ValueError("no sample of the wall shear stress was taken")
+        state = self.state()["wall_averages"] / self.samples
+        return state[:, 0], state[:, 1:]
+
+    def state(self) -> dict[str, Floats]:
+        """Return the sums of all owned sites, `wall_averages` (n_owned, 4): magnitude and vector, zero off the wall."""
+        sums = np.zeros((len(self._solver.owned), 4))
+        sums[self._rows, 0] = self._solver.backend.download(self._length)
+        sums[self._rows, 1:] = self._solver.backend.download(self._vector).reshape(-1, 3)
+        return {"wall_averages": sums}
+
+    def load_state(self, state: dict[str, npt.NDArray[Any]], samples: int) -> None:
+        """Set what `state()` returned after `samples` samples, for the rows of `owned`.
+
+        Raises:
+            CaseError: the array is missing or has another shape.
+        """
+        expected, sums = (len(self._solver.owned), 4), state.get("wall_averages")
+        if sums is None or sums.shape != expected:
+            found = "nothing" if sums is None else sums.shape
+            raise CaseError(f"state 'wall_averages': expected an array of shape {expected}, found {found}")
+        self.samples = samples
+        self._solver.backend.assign(self._length, np.ascontiguousarray(sums[self._rows, 0], np.float64))
+        self._solver.backend.assign(self._vector, np.ascontiguousarray(sums[self._rows, 1:], np.float64).reshape(-1))
+
+
+def oscillatory_shear_index(magnitude: Floats, vector: Floats) -> Floats:
+    """Return (1 - |mean vector|/mean magnitude)/2 of means (n,) and (n, 3); 0 without shear."""
+    length = np.linalg.norm(vector, axis=1)
+    ratio = np.divide(length, magnitude, out=np.ones_like(length), where=magnitude > 0)
+    return np.asarray(0.5 * (1.0 - np.minimum(ratio, 1.0)))
+
+
+def relative_residence_time(vector: Floats) -> Floats:
+    """Return 1/((1 - 2 OSI) TAWSS) = 1/|mean vector| of means (n, 3); 0 where there is no mean shear."""
+    length = np.linalg.norm(vector, axis=1)
+    return np.asarray(np.divide(1.0, length, out=np.zeros_like(length), where=length > 0))

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cross-section of an opening of any shape: its area, the flow that a profile carries, its developed profile."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.sites import SiteSet
+from seiche.errors import CaseError
+from seiche.flow.model import SiteProfile
+from seiche.flow.velocity_set import D3Q19, VelocitySet
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+
+#: A section is solved on a grid of at most so many points.
+MOST_POINTS = 4_000_000
+#: A normal within this of a lattice axis counts as one.
+_ALIGNED = 1e-6
+
+
+def opening_area(sites: SiteSet, iolet: int) -> float:
+    """Return the area (in squares of the spacing) of iolet number `iolet`.
+
+    It is that of the faces between its sites and what lies beyond, seen along the normal.
+    """
+    _, crossing, normal = _links(sites, iolet, D3Q19)  # faces are crossed by the links along the axes: any set has them
+    vectors = D3Q19.vectors[1:]
+    axes = np.flatnonzero(np.abs(vectors).sum(axis=1) == 1)
+    return float(np.abs(crossing[:, axes] @ (vectors[axes] @ normal)).sum())
+
+
+def flow_of_profile(sites: SiteSet, iolet: int, profile: SiteProfile, lattice: VelocitySet = D3Q19) -> float:
+    """Return the flow (in squares of the spacing times the imposed velocity) that Ladd's rule lets in (eq. 16).
+
+    Raises:
+        CaseError: the profile has no value for a site of the opening.
+    """
+    places, passing = _passing(sites, iolet, lattice)
+    return float(passing @ values_at(profile, places, sites.iolets[iolet].name))
+
+
+def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) -> SiteProfile:
+    """Return the profile of developed flow through the section of iolet `iolet`, of any shape (theory/flow, eq. 18).
+
+    Poisson's equation on the section, zero on its rim half way between grid points, scaled so that the opening
+    carries the imposed velocity times its area. Where the normal is a lattice axis the grid points are the sites.
+
+    Raises:
+        CaseError: the opening has no site, no bound along a periodic direction, or too many points.
+    """
+    name = sites.iolets[iolet].name
+    places, passing = _passing(sites, iolet, lattice)
+    if not len(places):
+        raise CaseError(f"iolet {name!r}: no site touches it, so its profile cannot be computed")
+    if any(sites.periodic):
+        raise CaseError(f"iolet {name!r}: a computed profile needs walls all around, not a periodic direction")
+    normal = np.array(sites.iolets[iolet].normal)
+    first, second = _axes(normal)
+    offset = places - places[0]
+    place = np.stack([offset @ first, offset @ second], axis=1)
+    low = np.floor(place.min(axis=0) + 1e-9).astype(np.int64) - 2
+    shape = np.ceil(place.max(axis=0) - 1e-9).astype(np.int64) + 3 - low
+    if shape[0] * shape[1] > MOST_POINTS:
+        raise CaseError(f"iolet {name!r}: its section has more than {MOST_POINTS} points")
+    inside = _inside(sites, iolet, places[0], normal, (first, second), low, shape)
+    speed = _poisson(_reached(inside, np.rint(place - low).astype(np.int64)))
+    values = _between(speed, place - low)
+    carried = float(passing @ values)
+    if not carried > 0.0:
+        raise CaseError(f"iolet {name!r}: its section is too narrow for a computed profile")
+    return SiteProfile(places, values * (opening_area(sites, iolet) / carried))
+
+
+def values_at(profile: SiteProfile, places: Places, name: str) -> Floats:
+    """Return the values of `profile` at sites `places` (n, 3) of the iolet `name`.
+
+    Raises:
+        CaseError: the profile has no value for a site.
+    """
+    table = {place: value for place, value in zip(map(tuple, profile.coords.tolist()), profile.values, strict=True)}
+    wanted = [tuple(place) for place in places.tolist()]
+    missing = sorted({place for place in wanted if place not in table})
+    if missing:
+        raise CaseError(
+            f"iolet {name!r}: its profile has no value for {len(missing)} of its sites, such as that at "
+            f"{list(missing[0])}"
+        )
+    return np.array([table[place] for place in wanted], np.float64)
+
+
+def _links(sites: SiteSet, iolet: int, lattice: VelocitySet) -> tuple[Places, npt.NDArray[np.bool_], Floats]:
+    """Return the sites (m, 3) of an opening, which of their links cross it (m, directions), and its normal."""
+    crossing = (sites.link_iolet == iolet)[:, lattice.link_rows]
+    touched = crossing.any(axis=1)
+    places = np.asarray(sites.coords[sites.boundary[touched]], np.int64)
+    return places, crossing[touched], np.array(sites.iolets[iolet].normal)
+
+
+def _passing(sites: SiteSet, iolet: int, lattice: VelocitySet) -> tuple[Places, Floats]:
+    """Return the sites (m, 3) of an opening and the flow (m,) that each lets in at velocity one (eq. 16)."""
+    places, crossing, normal = _links(sites, iolet, lattice)
+    return places, np.asarray(crossing @ (-6.0 * lattice.weights[1:] * (lattice.vectors[1:] @ normal)))
+
+
+def _axes(normal: Floats) -> tuple[Floats, Floats]:
+    """Return two directions across `normal`: lattice axes where it is one itself."""
+    along = int(np.argmax(np.abs(normal)))
+    others = [axis for axis in range(3) if axis != along]
+    if abs(normal[along]) > 1.0 - _ALIGNED:
+        return np.eye(3)[others[0]], np.eye(3)[others[1]]
+    first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+    first /= np.linalg.norm(first)
+    return first, np.cross(normal, first)
+
+
+def _inside(
+    sites: SiteSet,
+    iolet: int,
+    base: Places,
+    normal: Floats,
+    axes: tuple[Floats, Floats],
+    low: Places,
+    shape: Places,
+) -> npt.NDArray[np.bool_]:
+    """Return which points of the grid lie in the fluid, so deep that their nearest site is on the fluid's side."""
+    plane = sites.iolets[iolet]
+    center = (np.array(plane.center) - np.array(sites.origin)) / sites.spacing
+    depth = 0.5 * float(np.abs(normal).sum()) + 1e-6
+    start = base + (depth - float((base - center) @ normal)) * normal
+    i, j = (np.arange(n) + at for n, at in zip(shape, low, strict=True))
+    points = start + i[:, None, None] * axes[0] + j[None, :, None] * axes[1]
+    return np.asarray(sites.find(np.rint(points).astype(np.int64)) >= 0)
+
+
+def _reached(inside: npt.NDArray[np.bool_], seeds: Places) -> npt.NDArray[np.bool_]:
+    """Return the parts of `inside` that hold a point of `seeds`: another vessel may cross the same plane."""
+    from scipy.ndimage import label
+
+    parts, _ = label(inside)
+    found = np.unique(parts[seeds[:, 0], seeds[:, 1]])
+    return np.asarray(np.isin(parts, found[found > 0]))
+
+
+def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
+    """Return u with -laplace u = 1 on the points `inside`, zero half way to the points outside."""
+    from scipy.sparse import coo_array, csc_array
+    from scipy.sparse.linalg import spsolve
+
+    number = np.full(inside.shape, -1, np.int64)
+    count = int(np.count_nonzero(inside))
+    number[inside] = np.arange(count)
+    diagonal = np.full(count, 8.0)  # a neighbour beyond the rim is minus the point itself
+    rows, columns = [], []
+    for axis in (0, 1):
+        near, far = (np.take(number, range(b, number.shape[axis] - 1 + b), axis=axis).reshape(-1) for b in (0, 1))
+        both = (near >= 0) & (far >= 0)
+        rows += [near[both], far[both]]
+        columns += [far[both], near[both]]
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    np.subtract.at(diagonal, row, 1.0)
+    index = np.arange(count)
+    entries = np.concatenate([np.full(len(row), -1.0), diagonal])
+    places = (np.concatenate([row, index]), np.concatenate([column, index]))
+    matrix = csc_array(coo_array((entries, places), shape=(count, count)))
+    result = np.zeros(inside.shape)
+    if count:
+        result[inside] = spsolve(matrix, np.ones(count))
+    return result
+
+
+def _between(grid: Floats, place: Floats) -> Floats:
+    """Return `grid` at points `place` (n, 2), bilinear."""
+    from scipy.ndimage import map_coordinates
+
+    return np.asarray(map_coordinates(grid, place.T, order=1, mode="constant"), np.float64)

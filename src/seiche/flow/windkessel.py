@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Windkessel outlets: the flow through each drives a circuit of resistances and a compliance, which gives its pressure.
+
+The sums over sites are whole numbers (kernels/flow/windkessel.hpp), so that every number of ranks finds the same ones.
+One rank never waits for its device. Several ranks add their sums once a step, after the sweep over the sites
+has been given to the device, so that the device does not wait either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow.model import WindkesselIolet
+from seiche.flow.velocity_set import CS2
+from seiche.kernels import registry
+
+#: Sums that the kernels keep for each outlet, and their unit (`kernels/flow/windkessel.hpp`).
+SLOTS, UNIT = 64, 2.0**-44
+
+Floats = npt.NDArray[np.float64]
+
+
+def circuit_numbers(outlet: WindkesselIolet, response: float) -> list[float]:
+    """Return decay, gain, rest, proximal, response and start of theory/flow, eqs. 19 and 20.
+
+    `response` is the outflow that the outlet loses when its density rises by one.
+    """
+    compliance = outlet.resistance * outlet.compliance
+    decay = math.exp(-1.0 / compliance) if compliance > 0 else 0.0
+    gain = (1.0 - decay) * outlet.resistance / CS2
+    rest = (1.0 - decay) * (outlet.distal_density - 1.0)
+    return [decay, gain, rest, outlet.proximal_resistance / CS2, response, outlet.initial_density - 1.0]
+
+
+class Windkessels:
+    """All Windkessel outlets of a model; every rank computes each of them, with the same numbers.
+
+    `values` (outlets,) are the density excesses that the pressure kernels read.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        world: World,
+        clock: Array,
+        outlets: dict[str, WindkesselIolet],
+        responses: Sequence[float],
+        real: Any,
+        block: int,
+    ) -> None:
+        """Make the circuits of `outlets`, by name, whose ramps are known for `block` steps at a time.
+
+        Raises:
+            CaseError: an element that is negative or not finite, or no resistance.
+        """
+        for name, outlet in outlets.items():
+            _refuse_impossible(name, outlet)
+        self.outlets, self._backend, self._world, self._real = outlets, backend, world, real
+        numbers = np.array([circuit_numbers(o, r) for o, r in zip(outlets.values(), responses, strict=True)])
+        start = np.array([outlet.initial_density - 1.0 for outlet in outlets.values()])
+        count = len(outlets)
+        self._sums = backend.zeros(SLOTS * count, np.int64)
+        self._capacitor, self._imposed = backend.upload(start), backend.upload(start)
+        self.values = backend.upload(start.astype(real))
+        self._ramp = backend.zeros((block, count), real)
+        kernel = backend.load(registry.windkessel(real))
+        members = {
+            "sums": self._sums,
+            "capacitor": self._capacitor,
+            "imposed": self._imposed,
+            "values": self.values,
+            "numbers": backend.upload(numbers),
+            "ramp": self._ramp,
+            "clock": clock,
+            "count": count,
+        }
+        self._kept = members
+        self._advance = kernel.bind(backend.pack(kernel, **members), 0, count)
+        several = world.size > 1
+        self._host = backend.pinned(SLOTS * count, np.int64) if several else None
+        self._stream = backend.stream() if several else None
+        if self._host is not None:
+            self._host[:] = 0
+
+    @property
+    def needs_host(self) -> bool:
+        """Return whether a step needs work of the host, so that steps cannot be replayed as one graph."""
+        return self._host is not None
+
+    def prepare(self, time: Floats) -> None:
+        """Make the ramps at `time` (block,) available."""
+        columns = [ramp_factor(outlet.ramp, time) for outlet in self.outlets.values()]
+        self._backend.assign(self._ramp, np.stack(columns, axis=1).astype(self._real))
+
+    def advance(self) -> None:
+        """Advance the circuits by the flow of the last step and set the densities of this one."""
+        if self._host is not None and self._stream is not None:
+            self._stream.synchronize()
+            self._host[:] = self._world.allreduce_sum(self._host)
+            with self._backend.use(self._stream):
+                self._backend.copy_to_device(self._host, self._sums)
+            self._backend.current().wait(self._stream.record())
+        self._advance()
+
+    def summation(self, inflow: Array, outlet: Array, sites: int) -> Callable[[], None]:
+        """Return a call that adds the `inflow` (sites,) of this step, of the outlets numbered `outlet` (sites,)."""
+        kernel = self._backend.load(registry.sum_inflow(self._real))
+        return kernel.bind(self._backend.pack(kernel, inflow=inflow, outlet=outlet, sums=self._sums), 0, sites)
+
+    def collect(self) -> None:
+        """Start to bring the sums of this step to the host, if other ranks wait for them."""
+        if self._host is not None and self._stream is not None:
+            self._stream.wait(self._backend.current().record())
+            with self._backend.use(self._stream):
+                self._backend.copy_to_host(self._sums, self._host)
+
+    def state(self) -> dict[str, float | int]:
+        """Return what a restart needs: for each outlet its pressures and the flow of the last step (collective)."""
+        sums = self._backend.download(self._sums).reshape(-1, SLOTS).sum(axis=1)
+        total = self._world.allreduce_sum(np.asarray(sums, np.int64))
+        capacitor, imposed = self._backend.download(self._capacitor), self._backend.download(self._imposed)
+        state: dict[str, float | int] = {}
+        for k, name in enumerate(self.outlets):
+            state[f"{name}.capacitor"], state[f"{name}.imposed"] = float(capacitor[k]), float(imposed[k])
+            state[f"{name}.inflow"] = int(total[k])
+        return state
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Set what `state()` returned; an outlet that is not in it starts anew."""
+        start = np.array([outlet.initial_density - 1.0 for outlet in self.outlets.values()])
+        capacitor, imposed, sums = start.copy(), start.copy(), np.zeros((len(start), SLOTS), np.int64)
+        for k, name in enumerate(self.outlets):
+            capacitor[k] = float(state.get(f"{name}.capacitor", start[k]))
+            imposed[k] = float(state.get(f"{name}.imposed", start[k]))
+            if self._world.rank == 0:
+                sums[k, 0] = int(state.get(f"{name}.inflow", 0))
+        self._backend.assign(self._capacitor, capacitor)
+        self._backend.assign(self._imposed, imposed)
+        self._backend.assign(self._sums, sums.reshape(-1))
+        self.collect()
+
+
+def ramp_factor(ramp: float, time: Floats) -> Floats:
+    """Return 0 at time 0, 1 after `ramp` steps, on a straight line in between."""
+    return np.clip(time / ramp, 0.0, 1.0) if ramp > 0 else np.ones(len(time))
+
+
+def _refuse_impossible(name: str, outlet: WindkesselIolet) -> None:
+    elements = ("resistance", "compliance", "proximal_resistance")
+    for element in elements:
+        value = getattr(outlet, element)
+        if not (math.isfinite(value) and value >= 0) or (element == "resistance" and value == 0):
+            least = "positive" if element == "resistance" else "zero or more"
+            raise CaseError(f"iolet {name!r}: Windkessel {element} {value} (lattice units): expected a number, {least}")

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Text files of columns: a value at times, and weights at sites.
+
+One row a line, numbers between blanks; lines that are empty or begin with # say nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import FormatError
+
+#: Larger files are no tables of iolets; reading stops before memory is asked for.
+MOST_BYTES, MOST_ROWS, LONGEST_LINE = 64 * 1024 * 1024, 1_000_000, 1000
+#: Greatest size of a number and of a coordinate: products of a few stay finite.
+_LARGEST, _FARTHEST = 1e30, 2**31 - 1
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
+
+
+def read_time_table(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return times and values (n,) from a file of two columns; times ascend strictly.
+
+    Raises:
+        FormatError: naming file, line and reason.
+        OSError: the file cannot be read.
+    """
+    rows: list[tuple[float, float]] = []
+    for line, words in _rows(path):
+        if len(words) != 2:
+            raise FormatError(path, f"line {line}", f"{len(words)} columns; expected two, time and value")
+        time, value = (_number(path, line, word) for word in words)
+        if rows and not time > rows[-1][0]:
+            raise FormatError(path, f"line {line}", f"time {time:g} is not after {rows[-1][0]:g}; times must ascend")
+        rows.append((time, value))
+    if not rows:
+        raise FormatError(path, "whole file", "no row; expected two columns, time and value")
+    columns = np.array(rows, np.float64)
+    return columns[:, 0].copy(), columns[:, 1].copy()
+
+
+def read_weights(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return site coordinates (n, 3) and weights (n,) from a file of lines x y z weight; no site comes twice.
+
+    Raises:
+        FormatError: naming file, line and reason.
+        OSError: the file cannot be read.
+    """
+    seen: dict[tuple[int, int, int], float] = {}
+    for line, words in _rows(path):
+        if len(words) != 4:
+            raise FormatError(path, f"line {line}", f"{len(words)} columns; expected four, x y z weight")
+        x, y, z = (_coordinate(path, line, word) for word in words[:3])
+        if (x, y, z) in seen:
+            raise FormatError(path, f"line {line}", f"the site {x} {y} {z} comes twice")
+        seen[x, y, z] = _number(path, line, words[3])
+    if not seen:
+        raise FormatError(path, "whole file", "no row; expected four columns, x y z weight")
+    return np.array(list(seen), np.int64), np.array(list(seen.values()), np.float64)
+
+
+def _rows(path: str | os.PathLike[str]) -> list[tuple[int, list[str]]]:
+    with open(path, "rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise FormatError(path, f"byte {MOST_BYTES}", f"a table has at most {MOST_BYTES >> 20} MiB")
+    rows: list[tuple[int, list[str]]] = []
+    for number, raw in enumerate(content.split(b"\n"), start=1):
+        if len(raw) > LONGEST_LINE:
+            raise FormatError(path, f"line {number}", f"longer than {LONGEST_LINE} characters")
+        if not raw.isascii():
+            raise FormatError(path, f"line {number}", "not ASCII text")
+        words = raw.decode("ascii").split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(rows) == MOST_ROWS:
+            raise FormatError(path, f"line {number}", f"more than {MOST_ROWS} rows")
+        rows.append((number, words))
+    return rows
+
+
+def _number(path: str | os.PathLike[str], line: int, word: str) -> float:
+    value = float(word) if _NUMBER.fullmatch(word) else np.inf
+    if not abs(value) < _LARGEST:
+        raise FormatError(path, f"line {line}", f"{_shown(word)} is not a number below {_LARGEST:g}")
+    return value
+
+
+def _coordinate(path: str | os.PathLike[str], line: int, word: str) -> int:
+    if not _WHOLE.fullmatch(word) or abs(int(word)) > _FARTHEST:
+        raise FormatError(path, f"line {line}", f"{_shown(word)} is not a whole number, the coordinate of a site")
+    return int(word)
+
+
+def _shown(word: str) -> str:
+    text = "".join(c if c.isprintable() else "?" for c in word)
+    return f'"{text[:40]}"'
