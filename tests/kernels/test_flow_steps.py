@@ -15,7 +15,7 @@ from seiche.domain.sites import SiteSet
 from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS
-from seiche.kernels.registry import PRECISIONS
+from seiche.kernels.registry.flow import PRECISIONS
 
 Floats = npt.NDArray[np.float64]
 

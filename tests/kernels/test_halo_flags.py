@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from seiche.backend import open_backend
-from seiche.kernels.registry import halo_await, halo_publish
+from seiche.kernels.registry.halo import halo_await, halo_publish
 
 
 def test_every_message_is_counted_and_waited_for_once(device: str) -> None:

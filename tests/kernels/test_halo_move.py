@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seiche.backend import open_backend
-from seiche.kernels.registry import halo_move
+from seiche.kernels.registry.halo import halo_move
 
 DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)]
 

@@ -21,7 +21,7 @@ import seiche.kernels
 from seiche.backend import Backend, open_backend
 from seiche.backend.base import argument_dtype
 from seiche.flow.velocity_set import VELOCITY_SETS
-from seiche.kernels import registry
+from seiche.kernels.registry import flow as registry
 
 HEADERS = Path(seiche.kernels.__file__).parent
 

@@ -38,11 +38,16 @@ def cache_folder() -> Path:
     return Path(base)
 
 
+def headers_of(spec: KernelSpec) -> tuple[str, str]:
+    """Return the headers that a kernel's translation unit names."""
+    return ("launch.hpp", spec.header)
+
+
 def source_of(spec: KernelSpec) -> str:
     """Return the translation unit: the kernel's header, and a check that Python packs what C++ expects."""
     size = argument_dtype(spec.members).itemsize
     return (
-        f'#include "launch.hpp"\n#include "{spec.header}"\nusing namespace seiche;\n'
+        "".join(f'#include "{header}"\n' for header in headers_of(spec)) + "using namespace seiche;\n"
         f'static_assert(sizeof({spec.type}) == {size}, "argument struct");\n'
     )
 
@@ -109,7 +114,14 @@ def nvrtc_version() -> str:
 def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int]:
     """Return the file of the kernel's cubin, its symbol and its bytes an item, compiling it unless the cache has it."""
     key = "\n".join(
-        (headers_hash(KERNELS), _gpu_source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS)
+        (
+            headers_hash(KERNELS, headers_of(spec)),
+            _gpu_source_of(spec),
+            spec.launch,
+            architecture,
+            nvrtc_version(),
+            *_OPTIONS,
+        )
     )
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")

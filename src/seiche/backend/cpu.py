@@ -19,8 +19,8 @@ import numpy.typing as npt
 from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
 from seiche.backend.host_compiler import ROW, compiled_row
 from seiche.errors import BackendUnavailable, KernelCompileError
-from seiche.kernels.registry import KernelSpec
-from seiche.native.make_table import headers_hash
+from seiche.kernels.registry import KernelSpec, built_kernels
+from seiche.native.make_table import headers_hash, table_headers
 
 _NATIVE = Path(__file__).resolve().parent.parent / "native"
 
@@ -64,7 +64,8 @@ def _table() -> tuple[ctypes.CDLL, str]:
             os.environ.setdefault("GOMP_SPINCOUNT", "20000")
             library = ctypes.CDLL(str(path))
             library.seiche_headers_hash.restype = ctypes.c_char_p
-            if library.seiche_headers_hash().decode() != headers_hash(_NATIVE.parent / "kernels"):
+            headers = headers_hash(_NATIVE.parent / "kernels", table_headers(built_kernels()))
+            if library.seiche_headers_hash().decode() != headers:
                 raise BackendUnavailable(
                     f"{path} was built from other kernel headers: install Seiche again (pip install .)"
                 )

@@ -12,9 +12,9 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from seiche.backend.cache import KERNELS, cache_folder, source_of, write_whole
+from seiche.backend.cache import KERNELS, cache_folder, headers_of, source_of, write_whole
 from seiche.errors import BackendUnavailable, KernelCompileError
-from seiche.kernels.registry import BUILT, KernelSpec
+from seiche.kernels.registry import KernelSpec, built_in_words
 from seiche.native.make_table import headers_hash
 
 _NATIVE = KERNELS.parent / "native"
@@ -62,7 +62,8 @@ def compiled_row(spec: KernelSpec, level: str) -> Path:
     compiler = find_compiler()
     if compiler is None:
         raise BackendUnavailable(
-            f"{spec.type} is not in the built table and no C++ compiler was found: install g++, or choose {BUILT}"
+            f"{spec.type} is not in the built table and no C++ compiler was found: install g++, or choose"
+            f" {built_in_words(spec)}"
         )
     source = source_of(spec) + (
         f'#include "row.hpp"\nextern "C" __attribute__((visibility("default"))) const Row {ROW};\n'
@@ -71,7 +72,15 @@ def compiled_row(spec: KernelSpec, level: str) -> Path:
     row_header = (_NATIVE / "row.hpp").read_text()
     options = flags_of(level)
     key = "\n".join(
-        (headers_hash(KERNELS), row_header, source, platform.machine(), *options, *compiler, _version(compiler))
+        (
+            headers_hash(KERNELS, headers_of(spec)),
+            row_header,
+            source,
+            platform.machine(),
+            *options,
+            *compiler,
+            _version(compiler),
+        )
     )
     library = cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
     if not library.exists():

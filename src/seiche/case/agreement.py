@@ -23,6 +23,8 @@ Result = TypeVar("Result")
 _FAILED = 31_013
 #: Seconds in which ranks that fail for the same reason find each other.
 _PATIENCE = 0.5
+#: Seconds for the launcher to pass on what a rank has printed: it stops listening when a rank aborts.
+_FORWARD = 0.2
 
 
 def on_rank_zero(world: World, work: Callable[[], Result]) -> Result:
@@ -71,5 +73,6 @@ def end_of_rank(world: World | None, message: str, status: int = 2) -> int:
         time.sleep(10 * _PATIENCE)  # the lowest failing rank aborts; this one only makes sure of the end
     # The message stands; the MPI library would add a line of its own for every rank that aborts.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    time.sleep(_FORWARD)
     comm.Abort(status)
     return status

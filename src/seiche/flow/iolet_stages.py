@@ -12,7 +12,7 @@ from seiche.backend import Backend
 from seiche.flow.iolets import IoletGroup, Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
-from seiche.kernels import registry
+from seiche.kernels.registry import flow as registry
 from seiche.observe.stage import Stage
 
 Action = Callable[[], None]

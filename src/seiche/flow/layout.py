@@ -17,7 +17,8 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.flow.velocity_set import VelocitySet
 from seiche.halo.plan import HaloPlan
-from seiche.kernels.registry import CPP_TYPE, halo_move
+from seiche.kernels.registry import CPP_TYPE
+from seiche.kernels.registry.halo import halo_move
 
 HaloMode = Literal["gather", "scatter"]
 

@@ -16,7 +16,7 @@ from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
 from seiche.flow.region import Region
 from seiche.flow.velocity_set import CS2
-from seiche.kernels.registry import observe, wall_shear_stress
+from seiche.kernels.registry.flow import observe, wall_shear_stress
 
 #: Columns of the observation kernel by field.
 COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate": (10, 11)}

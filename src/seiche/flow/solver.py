@@ -40,7 +40,8 @@ from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
 from seiche.halo.exchange import HaloExchange
-from seiche.kernels import registry
+from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry import flow as registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 
@@ -164,7 +165,7 @@ class Solver:
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
         return stages + iolets.after_sweep(phase, swept)
 
-    def _kernel(self, family: Callable[..., registry.KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
+    def _kernel(self, family: Callable[..., KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
         name = self.layout.kernel_name(phase)
         return self.backend.load(family(name, self.precision.compute, self.precision.storage, *policies, **options))
 

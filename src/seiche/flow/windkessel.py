@@ -20,7 +20,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.model import WindkesselIolet
 from seiche.flow.velocity_set import CS2
-from seiche.kernels import registry
+from seiche.kernels.registry import flow as registry
 
 #: Sums that the kernels keep for each outlet, and their unit (`kernels/flow/windkessel.hpp`).
 SLOTS, UNIT = 64, 2.0**-44

@@ -14,7 +14,8 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
-from seiche.kernels.registry import Store, halo_move
+from seiche.kernels.registry import Store
+from seiche.kernels.registry.halo import halo_move
 
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]

@@ -1,52 +1,99 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the C++ sources of the CPU kernel table from the registry: `make_table.py REGISTRY OUTPUT_FOLDER PARTS`.
+"""Write the C++ sources of the CPU kernel table from the registry: `make_table.py KERNELS OUTPUT_FOLDER PARTS`.
 
-A hash of the registry's folder (the kernel headers) goes along, so that a library built from other headers is refused.
+A hash of the kernel headers that the table includes goes along, so that a library built from other headers is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import posixpath
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Protocol
 
 
-def load_registry(path: Path) -> ModuleType:
-    """Load the registry by its file, since the package that it belongs to is not installed yet."""
-    spec = importlib.util.spec_from_file_location("registry", path)
+class Row(Protocol):
+    """What the table needs to know of a kernel."""
+
+    @property
+    def type(self) -> str:
+        """C++ type of the functor."""
+
+    @property
+    def header(self) -> str:
+        """Its file below the folder of the kernels."""
+
+
+def load_registry(kernels: Path) -> ModuleType:
+    """Load the registry by its folder, since the package that it belongs to is not installed yet."""
+    folder = kernels / "registry"
+    spec = importlib.util.spec_from_file_location(
+        "registry", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     if spec is None or spec.loader is None:
-        raise SystemExit(f"no registry at {path}")
+        raise SystemExit(f"no registry in {kernels}")
     module = importlib.util.module_from_spec(spec)
     sys.modules["registry"] = module
     spec.loader.exec_module(module)
     return module
 
 
-def headers_hash(folder: Path) -> str:
-    """Return a hash of every kernel header below `folder`; the backends use it too."""
+def table_headers(kernels: Iterable[Row]) -> list[str]:
+    """Return the headers that a table of these kernels names."""
+    return ["launch.hpp", *sorted({kernel.header for kernel in kernels})]
+
+
+def headers_hash(folder: Path, headers: Iterable[str]) -> str:
+    """Return a hash of these headers and of all that they include; the backends use it too."""
+    found: dict[str, bytes] = {}
+    waiting = list(headers)
+    while waiting:
+        header = waiting.pop()
+        if header in found:
+            continue
+        found[header] = (folder / header).read_bytes()
+        for name in re.findall(rb'^#include "(.+)"', found[header], re.MULTILINE):
+            waiting.append(posixpath.normpath(posixpath.join(posixpath.dirname(header), name.decode())))
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.hpp")):
-        digest.update(path.relative_to(folder).as_posix().encode())
-        digest.update(path.read_bytes())
+    for header in sorted(found):
+        digest.update(header.encode() + b"\0" + found[header])
     return digest.hexdigest()
 
 
-def main(registry_path: str, output: str, parts: str) -> None:
-    """Spread the rows over `parts` source files, so that they compile side by side."""
-    registry = load_registry(Path(registry_path))
-    kernels = list(registry.built_kernels())
+def parts_of(kernels: Iterable[Row], count: int) -> list[list[Row]]:
+    """Spread the rows over `count` parts that compile side by side; another folder's kernels start a part anew.
+
+    So a changed header compiles the parts of its own folder again and no others.
+    """
+    folders: dict[str, list[Row]] = {}
+    for kernel in kernels:
+        folders.setdefault(kernel.header.partition("/")[0], []).append(kernel)
+    total = sum(map(len, folders.values()))
+    spare = count - len(folders)
+    parts: list[list[Row]] = []
+    for rows in folders.values():
+        share = 1 + spare * len(rows) // total
+        parts += [rows[part::share] for part in range(share)]
+    return parts + [[] for _ in range(count - len(parts))]
+
+
+def main(kernels_folder: str, output: str, parts: str) -> None:
+    """Write one source a part, and the table of the parts."""
+    source = Path(kernels_folder)
+    kernels: list[Row] = list(load_registry(source).built_kernels())
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     count = int(parts)
-    for part in range(count):
-        rows = kernels[part::count]
-        headers = sorted({kernel.header for kernel in rows})
-        text = "".join(f'#include "{header}"\n' for header in [*headers, "row.hpp"])
+    for part, rows in enumerate(parts_of(kernels, count)):
+        text = "".join(f'#include "{header}"\n' for header in [*table_headers(rows), "row.hpp"])
         text += f"namespace seiche {{\nextern const Row table_{part}[];\nextern const int table_{part}_size;\n"
         text += f"const Row table_{part}[] = {{\n"
-        text += "".join(f"    SEICHE_ROW({kernel.type}),\n" for kernel in rows)
+        text += "".join(f"    SEICHE_ROW({kernel.type}),\n" for kernel in rows) or "    Row{},\n"
         text += f"}};\nconst int table_{part}_size = {len(rows)};\n}}  // namespace seiche\n"
         write_if_changed(folder / f"table_{part}.cpp", text)
     text = '#include "row.hpp"\nnamespace seiche {\n'
@@ -54,7 +101,9 @@ def main(registry_path: str, output: str, parts: str) -> None:
     text += "const Row* const tables[] = {" + ", ".join(f"table_{p}" for p in range(count)) + "};\n"
     text += "const int* const table_sizes[] = {" + ", ".join(f"&table_{p}_size" for p in range(count)) + "};\n"
     text += f"const int table_count = {count};\n"
-    text += f'const char* const headers_hash = "{headers_hash(Path(registry_path).parent)}";\n}}  // namespace seiche\n'
+    text += (
+        f'const char* const headers_hash = "{headers_hash(source, table_headers(kernels))}";\n}}  // namespace seiche\n'
+    )
     write_if_changed(folder / "tables.cpp", text)
 
 

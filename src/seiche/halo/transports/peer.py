@@ -21,7 +21,7 @@ from seiche.errors import TransportError
 from seiche.halo.plan import raise_together
 from seiche.halo.transports.base import UNDER_WAY, Transport, places
 from seiche.halo.transports.devices import cuda_runtime, seats
-from seiche.kernels.registry import halo_await, halo_publish
+from seiche.kernels.registry.halo import halo_await, halo_publish
 
 #: Seconds that a rank waits for a message before it gives up; SEICHE_PATIENCE overrides it.
 PATIENCE = 300.0

@@ -1,22 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every kernel specialisation that Seiche may launch: its C++ type, its header and the layout of its argument struct.
-
-The build writes the CPU table from `built_kernels()`, the GPU gate compiles `all_kernels()`, and the solvers ask for
-`KernelSpec`s by the functions below; what is not built is compiled when it is first used. Only the standard library is
-used, so that a build can import it.
-"""
+"""Kernels of the flow solver, of `kernels/flow/`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
-Real = Literal["float64", "float32"]
-Store = Literal["float64", "float32", "float16"]
-
-#: Names of the C++ types of a precision.
-CPP_TYPE = {"float64": "double", "float32": "float", "float16": "f16"}
+from .spec import CPP_TYPE, KernelSpec, Members, Real, Store
 
 #: (compute, storage) pairs that are built.
 PRECISIONS: tuple[tuple[Real, Store], ...] = (
@@ -32,37 +21,8 @@ RELAXATIONS = ("constant", "carreau-yasuda", "casson", "power-law")
 COLLISIONS = ("trt", "mrt")
 FORCES = ("none", "uniform", "site")
 
-#: What the CPU table has, in words: for whoever has no compiler for the rest.
+#: What the CPU table has, in words.
 BUILT = "D3Q19 with trt or bgk, a Newtonian or Carreau-Yasuda fluid and no force or a uniform one"
-
-#: A member of an argument struct: its name, and "ptr", a NumPy scalar name, (scalar name, length) or nested members.
-Member = tuple[str, "str | tuple[str, int] | tuple[Member, ...]"]
-Members = tuple[Member, ...]
-
-
-@dataclass(frozen=True)
-class KernelSpec:
-    """One specialisation of a kernel.
-
-    `type` is the C++ type of the functor inside namespace seiche, `header` its file below `kernels/`, `members` its
-    members in order. On a GPU a block has `threads` threads of `items` items each, and `blocks` of them are to be
-    resident on a multiprocessor, which bounds the registers (0: the compiler's choice). `max_registers` is the ceiling
-    that the GPU gate checks; no kernel may spill unless `may_spill` says so.
-    """
-
-    type: str
-    header: str
-    members: Members
-    threads: int = 256
-    items: int = 1
-    blocks: int = 0
-    max_registers: int = 128
-    may_spill: bool = False
-
-    @property
-    def launch(self) -> str:
-        """Return the template arguments of the GPU loop, as C++ writes them."""
-        return f"{self.threads},{self.blocks},{self.items}"
 
 
 def layout_type(layout: str, real: Real, store: Store, velocity_set: str = "D3Q19") -> tuple[str, Members]:
@@ -252,25 +212,8 @@ def wall_shear_stress(real: Real) -> KernelSpec:
     return KernelSpec(f"WallShearStress<{CPP_TYPE[real]}>", "flow/observe.hpp", members)
 
 
-def halo_move(action: Literal["Pack", "Unpack", "UnpackAdd"], store: Store) -> KernelSpec:
-    """Move slots of an array into a message, or a message into slots."""
-    names = ("array", "slots", "buffer") if action == "Pack" else ("buffer", "slots", "array")
-    return KernelSpec(f"{action}<{CPP_TYPE[store]}>", "halo/move.hpp", tuple((name, "ptr") for name in names))
-
-
-def halo_publish() -> KernelSpec:
-    """The word to every neighbour that a message lies in its memory."""
-    return KernelSpec("Publish", "halo/flags.hpp", (("flags", "ptr"), ("sent", "ptr")), threads=32)
-
-
-def halo_await() -> KernelSpec:
-    """The wait for a message of every neighbour."""
-    members: Members = (("flags", "ptr"), ("received", "ptr"), ("failed", "ptr"), ("patience", "uint64"))
-    return KernelSpec("Await", "halo/flags.hpp", members, threads=32)
-
-
 def built_kernels() -> Iterator[KernelSpec]:
-    """Yield every specialisation of the CPU table once."""
+    """Yield the specialisations of the CPU table."""
     for real, store in PRECISIONS:
         for layout in LAYOUTS:
             for relaxation in RELAXATIONS[:2]:
@@ -281,18 +224,11 @@ def built_kernels() -> Iterator[KernelSpec]:
             yield anti_bounce_back_pressure(layout, real, store)
             yield ladd_velocity(layout, real, store)
     yield tick()
-    yield halo_publish()
-    yield halo_await()
     reals: tuple[Real, ...] = ("float64", "float32")
     for real in reals:
         yield sum_inflow(real)
         yield windkessel(real)
         yield wall_shear_stress(real)
-        yield halo_move("UnpackAdd", real)
-    stores: tuple[Store, ...] = ("float64", "float32", "float16")
-    for store in stores:
-        yield halo_move("Pack", store)
-        yield halo_move("Unpack", store)
 
 
 def other_kernels() -> Iterator[KernelSpec]:
@@ -312,9 +248,3 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield observe(layout, real, store, "carreau-yasuda", "site", **largest)
         yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
-
-
-def all_kernels() -> Iterator[KernelSpec]:
-    """Yield what the GPU gate checks: the whole CPU table, and the representatives of the rest."""
-    yield from built_kernels()
-    yield from other_kernels()

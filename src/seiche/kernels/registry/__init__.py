@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every kernel specialisation that Seiche may launch: its C++ type, its header and the layout of its argument struct.
+
+One module a folder of kernels. The build writes the CPU table from `built_kernels()`, the GPU gate compiles
+`all_kernels()`, and the solvers ask for `KernelSpec`s by the functions of the modules; what is not built is compiled
+when it is first used. Only the standard library is used, so that a build can import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import flow, halo
+from .spec import CPP_TYPE as CPP_TYPE
+from .spec import KernelSpec as KernelSpec
+from .spec import Member as Member
+from .spec import Members as Members
+from .spec import Real as Real
+from .spec import Store as Store
+
+#: Folders below `kernels/`, each with the module that lists its kernels.
+_FOLDERS = {"flow": flow, "halo": halo}
+
+
+def built_kernels() -> Iterator[KernelSpec]:
+    """Yield every specialisation of the CPU table once."""
+    for folder in _FOLDERS.values():
+        yield from folder.built_kernels()
+
+
+def other_kernels() -> Iterator[KernelSpec]:
+    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
+    for folder in _FOLDERS.values():
+        yield from folder.other_kernels()
+
+
+def all_kernels() -> Iterator[KernelSpec]:
+    """Yield what the GPU gate checks: the whole CPU table, and the representatives of the rest."""
+    yield from built_kernels()
+    yield from other_kernels()
+
+
+def built_in_words(spec: KernelSpec) -> str:
+    """Return what the CPU table has of a kernel's folder: for whoever has no compiler for the rest."""
+    return str(_FOLDERS[spec.header.partition("/")[0]].BUILT)

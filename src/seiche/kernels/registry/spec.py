@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a row of the registry says: the C++ type of a kernel, its header, and the members of its argument struct."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Real = Literal["float64", "float32"]
+Store = Literal["float64", "float32", "float16"]
+
+#: Names of the C++ types of a precision.
+CPP_TYPE = {"float64": "double", "float32": "float", "float16": "f16"}
+
+#: A member of an argument struct: its name, and "ptr", a NumPy scalar name, (scalar name, length) or nested members.
+Member = tuple[str, "str | tuple[str, int] | tuple[Member, ...]"]
+Members = tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """One specialisation of a kernel.
+
+    `type` is the C++ type of the functor inside namespace seiche, `header` its file below `kernels/`, `members` its
+    members in order. On a GPU a block has `threads` threads of `items` items each, and `blocks` of them are to be
+    resident on a multiprocessor, which bounds the registers (0: the compiler's choice). `max_registers` is the ceiling
+    that the GPU gate checks; no kernel may spill unless `may_spill` says so.
+    """
+
+    type: str
+    header: str
+    members: Members
+    threads: int = 256
+    items: int = 1
+    blocks: int = 0
+    max_registers: int = 128
+    may_spill: bool = False
+
+    @property
+    def launch(self) -> str:
+        """Return the template arguments of the GPU loop, as C++ writes them."""
+        return f"{self.threads},{self.blocks},{self.items}"
