@@ -27,7 +27,7 @@ import pytest
 
 from seiche.cli import main
 from seiche.errors import FormatError
-from seiche.kernels import registry
+from seiche.kernels.registry import flow as registry
 from seiche.report import performance_page
 from seiche.report.bench_flow import Row, document
 

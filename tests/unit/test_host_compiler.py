@@ -16,8 +16,8 @@ from seiche.backend import host_compiler, open_backend
 from seiche.backend.cache import cached_kernel
 from seiche.backend.cpu import CpuKernel, _compiled_row, _table
 from seiche.errors import BackendUnavailable, KernelCompileError
-from seiche.kernels import registry
 from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry import flow as registry
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = registry.stream_collide("list-aa-even", "float64", "float64", "carreau-yasuda", "uniform")
@@ -137,10 +137,11 @@ def test_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("spec", [SWEEP, OTHER, registry.tick()], ids=["built", "other", "tick"])
 def test_gpu_kernels_have_the_bytes_of_the_cpus_and_are_kept(cache: Path, spec: KernelSpec):
     pytest.importorskip("cuda.bindings.nvrtc")
-    cubin, symbol, count = cached_kernel(spec, "sm_90")
+    cubin, symbol, moved, scratch = cached_kernel(spec, "sm_90")
     assert symbol.encode() in cubin.read_bytes()
-    assert count == CpuKernel(spec, 1).bytes_per_item
+    assert moved == CpuKernel(spec, 1).bytes_per_item
+    assert scratch == 0
     stamp = cubin.stat().st_mtime_ns
-    assert cached_kernel(spec, "sm_90") == (cubin, symbol, count)
+    assert cached_kernel(spec, "sm_90") == (cubin, symbol, moved, scratch)
     assert cubin.stat().st_mtime_ns == stamp
     assert not list(cache.glob("*.part"))

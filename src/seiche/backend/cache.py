@@ -22,11 +22,14 @@ _OPTIONS = ("--std=c++20", "--fmad=false", "--extra-device-vectorization", "--de
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A cubin, the symbol of the kernel in it, the bytes that an item must move, and what the compiler said."""
+    """A cubin, the symbol of the kernel in it, the bytes that an item must move, those that its team shares as
+    scratch, and what the compiler said.
+    """
 
     cubin: bytes
     symbol: str
     bytes_per_item: int
+    scratch_bytes: int
     log: str
 
 
@@ -53,8 +56,8 @@ def source_of(spec: KernelSpec) -> str:
 
 
 def _gpu_source_of(spec: KernelSpec) -> str:
-    """Return the translation unit with a variable whose name says how many bytes an item must move."""
-    return source_of(spec) + "template <int bytes> __device__ int moved_bytes;\n"
+    """Return the translation unit with a variable whose name says the bytes that an item moves and has as scratch."""
+    return source_of(spec) + "template <int bytes, int scratch> __device__ int sizes;\n"
 
 
 def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False) -> CompiledKernel:
@@ -76,8 +79,8 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
 
     name = f"seiche::for_each<{spec.type},{spec.launch}>".encode()
     (program,) = check(nvrtc.nvrtcCreateProgram(_gpu_source_of(spec).encode(), b"seiche.cu", 0, [], []))
-    moved = f"&moved_bytes<{spec.type}::bytes>".encode()
-    for expression in (name, moved):
+    sizes = f"&sizes<{spec.type}::bytes,seiche::scratch_bytes<{spec.type}>>".encode()
+    for expression in (name, sizes):
         check(nvrtc.nvrtcAddNameExpression(program, expression))
     options = [*_OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={KERNELS}"]
     if verbose:
@@ -91,16 +94,16 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
     if int(status) != 0:
         raise KernelCompileError(f"{spec.type} for {architecture}:\n{text}")
     (lowered,) = check(nvrtc.nvrtcGetLoweredName(program, name))
-    (mangled,) = check(nvrtc.nvrtcGetLoweredName(program, moved))
-    number = re.search(rb"moved_bytesILi(\d+)E", mangled)  # type: ignore[call-overload]
-    if number is None:
+    (mangled,) = check(nvrtc.nvrtcGetLoweredName(program, sizes))
+    numbers = re.search(rb"sizesILi(\d+)ELi(\d+)E", mangled)  # type: ignore[call-overload]
+    if numbers is None:
         raise KernelCompileError(f"{spec.type}: the compiler's name {mangled!r} does not tell the bytes of an item")
     (cubin_size,) = check(nvrtc.nvrtcGetCUBINSize(program))
     cubin = b" " * int(cubin_size)  # type: ignore[call-overload]
     check(nvrtc.nvrtcGetCUBIN(program, cubin))
     symbol = lowered.decode()  # type: ignore[attr-defined]
     check(nvrtc.nvrtcDestroyProgram(program))
-    return CompiledKernel(cubin, symbol, int(number[1]), text)
+    return CompiledKernel(cubin, symbol, int(numbers[1]), int(numbers[2]), text)
 
 
 def nvrtc_version() -> str:
@@ -111,8 +114,8 @@ def nvrtc_version() -> str:
     return f"{major}.{minor}"
 
 
-def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int]:
-    """Return the file of the kernel's cubin, its symbol and its bytes an item, compiling it unless the cache has it."""
+def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int, int]:
+    """Return the file of the kernel's cubin, its symbol, bytes an item and bytes of scratch; compile what is missing."""
     key = "\n".join(
         (
             headers_hash(KERNELS, headers_of(spec)),
@@ -128,9 +131,12 @@ def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int]:
     if not (cubin.exists() and symbol.exists()):
         compiled = compile_kernel(spec, architecture)
         write_whole(cubin, lambda part: part.write_bytes(compiled.cubin))
-        write_whole(symbol, lambda part: part.write_text(f"{compiled.symbol} {compiled.bytes_per_item}"))
-    name, count = symbol.read_text().split()
-    return cubin, name, int(count)
+        write_whole(
+            symbol,
+            lambda part: part.write_text(f"{compiled.symbol} {compiled.bytes_per_item} {compiled.scratch_bytes}"),
+        )
+    name, moved, scratch = symbol.read_text().split()
+    return cubin, name, int(moved), int(scratch)
 
 
 def write_whole(path: Path, make: Callable[[Path], object]) -> None:

@@ -32,20 +32,22 @@ class CudaKernel(Kernel):
 
     def __init__(self, spec: KernelSpec, architecture: str) -> None:
         """Load the cubin from the cache, compiling it first if need be."""
-        cubin, symbol, bytes_per_item = cached_kernel(spec, architecture)
+        cubin, symbol, bytes_per_item, self._scratch = cached_kernel(spec, architecture)
         super().__init__(spec, bytes_per_item)
         self._function = _cupy().RawModule(path=str(cubin)).get_function(symbol)
+        if self._scratch:
+            self._function.max_dynamic_shared_size_bytes = self._scratch
 
     def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
         """Return the launch; the argument struct travels by value."""
         packed = arguments.copy()[()]
-        threads = self.spec.threads
-        blocks = -(-(end - begin) // (threads * self.spec.items))
+        threads, scratch = self.spec.threads, self._scratch
+        blocks = end - begin if self.spec.team else -(-(end - begin) // (threads * self.spec.items))
         function, first, last = self._function, np.int64(begin), np.int64(end)
 
         def run() -> None:
             if blocks > 0:
-                function((blocks,), (threads,), (packed, first, last))
+                function((blocks,), (threads,), (packed, first, last), shared_mem=scratch)
 
         return run
 

@@ -1,9 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The loops: one for the CPU, one for the GPU. A kernel is a functor whose operator()(i) handles item i.
+/// The loops: one for the CPU, one for the GPU. A kernel is a functor whose operator()(i) handles item i, or, with a
+/// whole team of threads, operator()(team, i, scratch).
 #pragma once
 #include "storage.hpp"
 
 namespace seiche {
+
+/// Functors that name a `Scratch` have a team handle an item: a block of threads on the GPU, one thread on the CPU.
+/// The team's threads share one Scratch, whose content is undefined at first.
+template <class Functor>
+concept Teamed = requires { typename Functor::Scratch; };
+
+template <class Functor>
+inline constexpr int scratch_bytes = 0;
+template <Teamed Functor>
+inline constexpr int scratch_bytes<Functor> = sizeof(typename Functor::Scratch);
+
+/// The threads that handle one item of a teamed functor. Their work between two barriers must not depend on each other.
+struct Team {
+#if defined(__CUDACC__)
+  int thread, threads;
+
+  /// f(0) ... f(n - 1), spread over the threads.
+  template <class F>
+  SEICHE_FN void each(int n, F&& f) const {
+    for (int k = thread; k < n; k += threads) f(k);
+  }
+  /// What the threads wrote before is seen by all of them after.
+  SEICHE_FN void barrier() const { __syncthreads(); }
+#else
+  template <class F>
+  SEICHE_FN void each(int n, F&& f) const {
+#pragma omp simd
+    for (int k = 0; k < n; ++k) f(k);
+  }
+  SEICHE_FN void barrier() const {}
+#endif
+};
 
 #if defined(__CUDACC__)
 
@@ -12,19 +45,25 @@ template <class Functor>
 concept Staged = requires { typename Functor::template Staging<32>; };
 
 /// GPU: `Items` neighbouring items a thread, handled as one; the functor travels by value as the first argument.
-/// `Blocks` to be resident on a multiprocessor bound the registers (0: the compiler's choice).
+/// `Blocks` to be resident on a multiprocessor bound the registers (0: the compiler's choice). A teamed functor has a
+/// block an item.
 template <class Functor, int Threads, int Blocks, int Items>
 __global__ void __launch_bounds__(Threads, Blocks) for_each(const Functor functor, Index begin, Index end) {
   const int thread = static_cast<int>(threadIdx.x);
-  const Index first = begin + blockIdx.x * static_cast<Index>(Threads * Items), i = first + thread * Items;
-  if constexpr (Staged<Functor>) {
-    __shared__ typename Functor::template Staging<Threads * Items> staging;
-    functor.stage(staging, first, end, thread, Threads);
-    __syncthreads();
-    if (i < end) functor.template handle<Items>(i, thread * Items, staging);
+  if constexpr (Teamed<Functor>) {
+    extern __shared__ __align__(16) unsigned char scratch[];
+    functor(Team{thread, Threads}, begin + blockIdx.x, *reinterpret_cast<typename Functor::Scratch*>(scratch));
   } else {
-    static_assert(Items == 1, "only functors with a table handle several items as one");
-    if (i < end) functor(i);
+    const Index first = begin + blockIdx.x * static_cast<Index>(Threads * Items), i = first + thread * Items;
+    if constexpr (Staged<Functor>) {
+      __shared__ typename Functor::template Staging<Threads * Items> staging;
+      functor.stage(staging, first, end, thread, Threads);
+      __syncthreads();
+      if (i < end) functor.template handle<Items>(i, thread * Items, staging);
+    } else {
+      static_assert(Items == 1, "only functors with a table handle several items as one");
+      if (i < end) functor(i);
+    }
   }
 }
 
@@ -40,8 +79,15 @@ inline constexpr Index few_items = 1024;
 template <class Functor>
 void for_each(const void* arguments, Index begin, Index end, int threads) {
   const Functor functor = *static_cast<const Functor*>(arguments);
-  if (end - begin < few_items) threads = 1;  // waking threads would take longer than the work
-  if constexpr (Batched<Functor>) {
+  if (!Teamed<Functor> && end - begin < few_items) threads = 1;  // waking threads would take longer than the work
+  if constexpr (Teamed<Functor>) {
+#pragma omp parallel num_threads(threads)
+    {
+      typename Functor::Scratch scratch;
+#pragma omp for schedule(static)
+      for (Index i = begin; i < end; ++i) functor(Team{}, i, scratch);
+    }
+  } else if constexpr (Batched<Functor>) {
     constexpr Index lanes = Functor::lanes;
     const Index batches = begin + (end - begin) / lanes * lanes;
 #pragma omp parallel num_threads(threads)

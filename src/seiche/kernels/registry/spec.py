@@ -24,7 +24,8 @@ class KernelSpec:
     `type` is the C++ type of the functor inside namespace seiche, `header` its file below `kernels/`, `members` its
     members in order. On a GPU a block has `threads` threads of `items` items each, and `blocks` of them are to be
     resident on a multiprocessor, which bounds the registers (0: the compiler's choice). `max_registers` is the ceiling
-    that the GPU gate checks; no kernel may spill unless `may_spill` says so.
+    that the GPU gate checks; no kernel may spill unless `may_spill` says so. With `team` the functor names a `Scratch`
+    and a block handles one item.
     """
 
     type: str
@@ -35,6 +36,7 @@ class KernelSpec:
     blocks: int = 0
     max_registers: int = 128
     may_spill: bool = False
+    team: bool = False
 
     @property
     def launch(self) -> str:
