@@ -22,9 +22,7 @@ _OPTIONS = ("--std=c++20", "--fmad=false", "--extra-device-vectorization", "--de
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A cubin, the symbol of the kernel in it, the bytes that an item must move, those that its team shares as
-    scratch, and what the compiler said.
-    """
+    """A cubin, the symbol of its kernel, the bytes an item must move, its team's scratch, what the compiler said."""
 
     cubin: bytes
     symbol: str
@@ -115,17 +113,9 @@ def nvrtc_version() -> str:
 
 
 def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int, int]:
-    """Return the file of the kernel's cubin, its symbol, bytes an item and bytes of scratch; compile what is missing."""
-    key = "\n".join(
-        (
-            headers_hash(KERNELS, headers_of(spec)),
-            _gpu_source_of(spec),
-            spec.launch,
-            architecture,
-            nvrtc_version(),
-            *_OPTIONS,
-        )
-    )
+    """Return the file of the kernel's cubin, its symbol, bytes an item and scratch; compile what is missing."""
+    headers = headers_hash(KERNELS, headers_of(spec))
+    key = "\n".join((headers, _gpu_source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS))
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")
     if not (cubin.exists() and symbol.exists()):
