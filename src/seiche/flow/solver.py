@@ -369,4 +369,5 @@ class Solver:
 
     def close(self) -> None:
         """Give back what other ranks or the device hold for this solver."""
+        self._graphs.clear()  # first: a communicator waits for the graphs that use it
         self.halo.close()

@@ -179,7 +179,7 @@ class HaloExchange:
         direction.transport.release(slot)
 
     def close(self) -> None:
-        """Free the transports; all ranks must call it together, with nothing under way.
+        """Free the transports; all ranks must call it together, with nothing under way and no captured graph kept.
 
         Raises:
             TransportError: an exchange was started and not finished.
