@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady
+from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, vessels
 from seiche.report.validation.check import Check, Setting
 
 FAMILIES = [
@@ -37,6 +37,7 @@ FAMILIES = [
     iolets.duct_inlet,
     iolets.windkessel,
     iolets.mixed_balance,
+    vessels.flow_split,
 ]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
@@ -96,8 +97,8 @@ def disturb(solver: Solver, seed: int = 1) -> None:
             solver.backend.assign(part, pattern[: part.size])
 
 
-def compute_seconds(solver: Solver, steps: int) -> float:
-    """Return the seconds a step of all stages but those of the halo, on the slowest rank; leaves the state useless."""
+def compute_seconds(solver: Solver, steps: int) -> npt.NDArray[np.float64]:
+    """Return each rank's seconds a step of all stages but those of the halo (ranks,); leaves the state useless."""
 
     def work() -> None:
         for k in range(GRAPH_STEPS):
@@ -113,7 +114,7 @@ def compute_seconds(solver: Solver, steps: int) -> float:
     for _ in range(max(1, steps // GRAPH_STEPS)):
         graph.launch()
     spent = clock.elapsed(begin, clock.record()) / (max(1, steps // GRAPH_STEPS) * GRAPH_STEPS)
-    return float(solver.world.allreduce_max(np.array([spent]))[0])
+    return np.array(solver.world.allgather(spent))
 
 
 def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
@@ -138,6 +139,8 @@ def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
     sites, rate = len(solver.sites), len(solver.sites) * steps / best
     traffic = moved * steps / best
     rheology = _RHEOLOGY_NAMES[type(solver.model.rheology)]
+    several = solver.layout.plan.peers or solver.world.size > 1
+    compute = float(compute_seconds(solver, steps).max()) if several else best / steps
     return Row(
         case,
         solver.layout_name,
@@ -154,7 +157,7 @@ def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
         solver.layout.memory(),
         solver.halo.transport_name,
         best / steps * 1e6,
-        (compute_seconds(solver, steps) if solver.layout.plan.peers or solver.world.size > 1 else best / steps) * 1e6,
+        compute * 1e6,
     )
 
 
@@ -246,15 +249,18 @@ def main(
 
 def document(rows: Sequence[Row], device: str, copy: float) -> dict[str, Any]:
     """Return what is stored: device, date, commit, versions, copy bandwidth and the rows."""
+    return {**heading("flow", device), "copy_bytes_per_second": copy, "rows": [asdict(row) for row in rows]}
+
+
+def heading(benchmark: str, device: str) -> dict[str, Any]:
+    """Return what every stored result says of itself: what, where, when, which commit."""
     return {
-        "benchmark": "flow",
+        "benchmark": benchmark,
         "device": device,
         "host": platform.machine(),
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
         "seiche": seiche.__version__,
-        "copy_bytes_per_second": copy,
-        "rows": [asdict(row) for row in rows],
     }
 
 
