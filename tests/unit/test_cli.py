@@ -69,6 +69,12 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"seiche {seiche.__version__}\n"
 
 
+def test_python_m_seiche_is_the_command() -> None:
+    command = [sys.executable, "-m", "seiche", "--version"]
+    run = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, timeout=60)
+    assert run.stdout.decode() == f"seiche {seiche.__version__}\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
