@@ -14,7 +14,7 @@ import numpy.typing as npt
 from seiche.case.quantities import parse_quantity
 from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.setup import Setup
-from seiche.case.values import lattice_names, to_si
+from seiche.case.values import lattice_names, rehearse, to_si
 from seiche.domain.links import outward_normals
 from seiche.domain.sites import LinkKind, SiteSet
 
@@ -97,6 +97,10 @@ class Extraction:
     def step(self) -> int:
         """Return the solver's step."""
         return self._solver.time_step
+
+    def rehearse(self) -> None:
+        """Make ready what takes time (collective)."""
+        rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take the values of now (collective); what is returned gives them by the names of the file, in any thread."""

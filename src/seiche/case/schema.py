@@ -159,7 +159,7 @@ class Run(Table):
     )
     wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
     monitor_every: int = Field(
-        default=200, ge=1, le=2**31, description="steps between checks for NaN, Mach number and mass"
+        default=512, ge=1, le=2**31, description="steps between checks for NaN, Mach number and mass"
     )
 
 

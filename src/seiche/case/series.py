@@ -15,7 +15,7 @@ from seiche.case.averages import FIELDS, WindowAverages
 from seiche.case.extraction import Extraction
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup
-from seiche.case.values import components, lattice_names, to_si, unit_names
+from seiche.case.values import components, lattice_names, rehearse, to_si, unit_names
 from seiche.case.wall import Wall
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class FieldFile(Series):
         sizes, units = components(self._names), unit_names(self._names)
         self.writer = FieldSeries(self.path, world, cells, sizes, capacity, units=units)
         self._snapshots = self._solver.snapshots(lattice_names(self._names), rows)
+        rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take the fields of now; what is returned gives them in SI units, in any thread."""
@@ -233,6 +234,7 @@ class ExtractionFile(Series):
     def open(self, capacity: int) -> None:
         """Make the files, which hold any number of records."""
         self.writer = self._extraction.open(self.path)
+        self._extraction.rehearse()
 
     def take(self) -> Job:
         """Take the fields on the device."""

@@ -13,6 +13,7 @@ from seiche.case.units import Kind, LatticeUnits
 
 if TYPE_CHECKING:
     from seiche.flow import Solver
+    from seiche.flow.snapshot import Snapshots
 
 #: For each field of a case file: field of the solver, kind of unit, components, SI unit.
 FIELDS: dict[str, tuple[str, Kind | None, int, str]] = {
@@ -45,6 +46,12 @@ def lattice_names(names: Sequence[str]) -> tuple[str, ...]:
 def si_fields(solver: Solver, units: LatticeUnits, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the fields `names` in SI units; rows are the sites `solver.owned`, viscosity is dynamic."""
     return to_si(solver.fields(lattice_names(names)), units, names)
+
+
+def rehearse(solver: Solver, snapshots: Snapshots, count: int) -> None:
+    """Take a snapshot in vain (collective), so that memory for `count` and the kernels are there when one is due."""
+    snapshots.reserve(count)
+    solver.snapshot(snapshots).fields()
 
 
 def to_si(

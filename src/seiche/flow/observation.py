@@ -64,24 +64,34 @@ class Observation:
         self.items = backend.upload(layout.item)
         self._wall: WallStress | None = None
         self._velocity_before: Array | None = None
+        #: Kernels with their arguments: packing them takes the host longer than a small vessel's step.
+        self._launches: dict[tuple[int, ...], Callable[[], None]] = {}
         self._sums: dict[Rule, tuple[Array, Array, npt.NDArray[Any]]] = {}
+        self._folds: dict[Rule, Callable[[], None]] = {}
 
     def launch(self, phase: int, items: int, count: int, out: Array, stride: int) -> None:
         """Observe `count` items whose numbers lie at the address `items`; column c goes to out[c * stride + k]."""
-        name, physics = self.layout.kernel_name(phase), self.physics
-        kernel = self.backend.load(
-            observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
-        )
-        arguments = self.backend.pack(
-            kernel,
-            layout=self.layout.members(phase),
-            sites=items,
-            out=out,
-            stride=stride,
-            relaxation=physics.relaxation_members,
-            force=physics.other_force_members,
-        )
-        kernel.bind(arguments, 0, count)()
+        key = (phase, items, count, self.backend.pointer(out), stride)
+        if key not in self._launches:
+            name, physics = self.layout.kernel_name(phase), self.physics
+            kernel = self.backend.load(
+                observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
+            )
+            arguments = self.backend.pack(
+                kernel,
+                layout=self.layout.members(phase),
+                sites=items,
+                out=out,
+                stride=stride,
+                relaxation=physics.relaxation_members,
+                force=physics.other_force_members,
+            )
+            self._launches[key] = kernel.bind(arguments, 0, count)
+        self._launches[key]()
+
+    def forget_launches(self) -> None:
+        """Bind the kernels anew: the physics has changed."""
+        self._launches.clear()
 
     def chunks(self, phase: int, items: Array, first: int, last: int) -> Iterator[tuple[int, int, Array]]:
         """Yield (begin, end, columns) for entries first ... last - 1 of `items`; columns[c * self.stride + k]."""
@@ -145,18 +155,32 @@ class Observation:
                 backend.zeros(words, kind),
                 backend.pinned(words, kind),
             )
+            self._folds[rule] = self._fold(rule, *self._sums[rule][:2])
         partial, total, host = self._sums[rule]
         kernel = backend.load(reduce(rule, self.real))
         for begin, end, out in self.chunks(phase, self.items, 0, self.count):
+            blocks = -(-(end - begin) // BLOCK)
             to = backend.pointer(partial) + 8 * words * (begin // BLOCK)
-            rows = {"observed": out, "stride": self.stride, "count": end - begin, "out": to, **more(begin)}
-            kernel.bind(backend.pack(kernel, rule=rows), 0, -(-(end - begin) // BLOCK))()
-        kernel = backend.load(fold(rule, self.real))
-        blocks = len(partial) // words
-        kernel.bind(backend.pack(kernel, rule={"partial": partial, "count": blocks, "out": total}), 0, 1)()
+            rows = {
+                "observed": backend.pointer(out),
+                "stride": self.stride,
+                "count": end - begin,
+                "out": to,
+                **more(begin),
+            }
+            key = (-1, *rows.values())
+            if key not in self._launches:
+                self._launches[key] = kernel.bind(backend.pack(kernel, rule=rows), 0, blocks)
+            self._launches[key]()
+        self._folds[rule]()
         backend.copy_to_host(total, host)
         backend.current().synchronize()
         return host
+
+    def _fold(self, rule: Rule, partial: Array, total: Array) -> Callable[[], None]:
+        kernel = self.backend.load(fold(rule, self.real))
+        rows = {"partial": partial, "count": len(partial) // WORDS[rule], "out": total}
+        return kernel.bind(self.backend.pack(kernel, rule=rows), 0, 1)
 
     def first_not_finite(self, phase: int) -> int:
         """Return the first row of the region whose density or velocity is not finite, -1 if all are."""
@@ -186,6 +210,8 @@ class WallStress:
             "normals": backend.upload(self.normals),
             "out": backend.zeros(3 * self.count, real),
         }
+        kernel = backend.load(wall_shear_stress(real))
+        self._launch = kernel.bind(backend.pack(kernel, **self._members), 0, self.count)
 
     def observe(self, phase: int) -> None:
         """Fill `observed`."""
@@ -196,7 +222,5 @@ class WallStress:
     def shear_stress(self) -> Array:
         """Return the wall shear stress (3 w,) of what was observed, on the device, until the next call."""
         if self.count:
-            backend = self._observation.backend
-            kernel = backend.load(wall_shear_stress(self._observation.real))
-            kernel.bind(backend.pack(kernel, **self._members), 0, self.count)()
+            self._launch()
         return self._members["out"]

@@ -120,6 +120,12 @@ class Snapshots:
             self.wall_rows = np.searchsorted(rows, walls)
         self._wall = WallStress(observation, observation.backend.upload(observation.layout.item[walls]), normals)
 
+    def reserve(self, count: int) -> None:
+        """Get the host memory of `count` snapshots now: pinning it takes longer than many steps."""
+        observation = self.staging.observation
+        while len(self.free) < count:
+            self.free.append(observation.backend.pinned(self.parts[-1], observation.real))
+
     @property
     def wall_normals(self) -> npt.NDArray[Any]:
         """Return the outward normals of the wall sites, (w, 3)."""

@@ -392,6 +392,7 @@ class Solver:
         """
         if self._physics.set_force(np.asarray(field)):
             self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+            self._observation.forget_launches()
             self._graphs.clear()
 
     def close(self) -> None:
