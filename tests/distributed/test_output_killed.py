@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -43,6 +44,38 @@ def write_forever(folder: str) -> None:
             )
 
 
+def write_beside_steps_forever(folder: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.background import BackgroundWriter
+    from seiche.io.checkpoint import checkpoint_job
+    from seiche.io.fields import FieldSeries, VoxelCells
+
+    world = World.from_mpi()
+    coords = np.stack(np.unravel_index(np.arange(N_SITES), (20, 25, 40)), axis=1).astype(np.int32)
+    owned = np.arange(world.rank, N_SITES, world.size)
+    (Path(folder) / f"started-{world.rank}").touch()
+    cells, writer = VoxelCells((20, 25, 40), coords, owned=owned), BackgroundWriter(world, 3)
+    with FieldSeries(f"{folder}/u.vtkhdf", world, cells, {"u": 1}, 400) as series:
+        for step in range(1, 400):
+            writer.submit(series.step(float(step), lambda value=step: {"u": np.full(len(owned), value)}))
+            if step % 5 == 0:
+                writer.drain()
+                state = {"f": np.full((len(owned), 4), float(step))}
+                writer.submit(
+                    checkpoint_job(
+                        f"{folder}/state",
+                        world,
+                        time_step=step,
+                        owned=owned,
+                        arrays=state,
+                        n_sites=N_SITES,
+                        attributes={},
+                    )
+                )
+            writer.look()
+        writer.stop()
+
+
 def _kill(group: subprocess.Popen[bytes]) -> None:
     os.killpg(group.pid, signal.SIGKILL)
     group.wait(timeout=20)
@@ -70,8 +103,10 @@ def _check_state(path: Path, before: bytes) -> None:
         assert np.all(checkpoint.arrays["f"] == checkpoint.time_step)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_killed_writer_leaves_complete_states_or_the_old_files(tmp_path: Path, ranks: int) -> None:
+@pytest.mark.parametrize(("ranks", "work"), [(1, write_forever), (2, write_forever), (2, write_beside_steps_forever)])
+def test_killed_writer_leaves_complete_states_or_the_old_files(
+    tmp_path: Path, ranks: int, work: Callable[[str], None]
+) -> None:
     seen = []
     for attempt in range(KILLS):
         folder = tmp_path / str(attempt)
@@ -79,7 +114,7 @@ def test_killed_writer_leaves_complete_states_or_the_old_files(tmp_path: Path, r
         before = b"what an earlier run left"
         (folder / "u.vtkhdf").write_bytes(before)
         (folder / "state").write_bytes(before)
-        command = rank_command(ranks, write_forever, folder)
+        command = rank_command(ranks, work, folder)
         if ranks == 1:
             command = command[command.index(sys.executable) :]
         group = subprocess.Popen(

@@ -37,7 +37,7 @@ def test_rows_come_back_bit_for_bit(tmp_path: Path, data: st.DataObject, n: int)
 
 
 def test_chunks_join_without_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK_ROWS", 7)
+    monkeypatch.setattr(module, "CHUNK_ROWS", 7)
     owned = np.random.default_rng(0).permutation(50)
     _write(tmp_path / "state", owned, a=owned * 2.0)
     assert len(inspect_checkpoint(tmp_path / "state").chunks) == 8
@@ -46,7 +46,7 @@ def test_chunks_join_without_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_only_chunks_with_a_wanted_site_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK_ROWS", 10)
+    monkeypatch.setattr(module, "CHUNK_ROWS", 10)
     read: list[int] = []
     original = module._read_chunk
 

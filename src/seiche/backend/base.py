@@ -136,6 +136,10 @@ class Backend(ABC):
         """Return a context in which work goes to `stream`."""
 
     @abstractmethod
+    def await_event(self, event: Any) -> None:
+        """Wait, in any thread of the host, until `event` of a stream is reached."""
+
+    @abstractmethod
     def capture(self, work: Callable[[], None]) -> Graph:
         """Return the kernels that `work` launches as a graph (they are not run)."""
 

@@ -229,6 +229,9 @@ class CpuBackend(Backend):
         """Return a context that changes nothing."""
         return nullcontext(stream)
 
+    def await_event(self, event: Any) -> None:
+        """Return: every event is already reached."""
+
     def capture(self, work: Callable[[], None]) -> Graph:
         """Return the work as it is."""
         return CpuGraph(work)

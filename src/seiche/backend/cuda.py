@@ -207,6 +207,11 @@ class CudaBackend(Backend):
         finally:
             before.use()
 
+    def await_event(self, event: Any) -> None:
+        """Wait for the event; a new thread would else wake another GPU than this one."""
+        with self._device:
+            event.synchronize()
+
     def capture(self, work: Callable[[], None]) -> Graph:
         """Capture what `work` launches."""
         stream = self._cupy.cuda.get_current_stream()

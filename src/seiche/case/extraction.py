@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.openings import steps_of
 from seiche.case.quantities import parse_quantity
-from seiche.case.schedule import Schedule
 from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.setup import Setup
-from seiche.case.values import si_fields
+from seiche.case.values import lattice_names, rehearse, to_si
 from seiche.domain.links import outward_normals
 from seiche.domain.sites import LinkKind, SiteSet
 
@@ -77,12 +76,10 @@ def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[A
 
 
 class Extraction:
-    """One extraction file of a run: its files are made when its first record is due."""
+    """What one extraction file of a run holds."""
 
-    def __init__(self, table: ExtractionOutput, setup: Setup, solver: Solver, world: World, path: Path) -> None:
-        """Choose this rank's sites; `path` is the name of the file."""
-        self.path, self.schedule = path, Schedule(steps_of(table.every, setup.units))
-        self.writer: ExtractionSeries | None = None
+    def __init__(self, table: ExtractionOutput, setup: Setup, solver: Solver, world: World) -> None:
+        """Choose this rank's sites."""
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites
         # What the solver owns ascends, and so do the rows of its fields.
@@ -93,25 +90,28 @@ class Extraction:
         place = np.searchsorted(sites.boundary, site)
         at_wall = np.flatnonzero(np.isin(site, sites.boundary, assume_unique=True))
         self._normals[at_wall] = outward_normals(sites)[place[at_wall]]
+        self._wanted = tuple(dict.fromkeys(name for field in table.fields for name in FIELDS[field][2]))
+        self._snapshots = solver.snapshots(lattice_names(self._wanted), self._rows)
 
-    def write(self) -> None:
-        """Add the record of the solver's step (collective)."""
-        if self.writer is None:
-            self.writer = self._open()
-        self.writer.write(self._solver.time_step, self.values())
+    @property
+    def step(self) -> int:
+        """Return the solver's step."""
+        return self._solver.time_step
 
-    def close(self) -> None:
-        """Close the file."""
-        if self.writer is not None:
-            self.writer.close()
+    def rehearse(self) -> None:
+        """Make ready what takes time (collective)."""
+        rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
-    def values(self) -> dict[str, npt.NDArray[Any]]:
-        """Return this rank's values by the names of the file, in HemeLB's units."""
-        wanted = dict.fromkeys(name for field in self._table.fields for name in FIELDS[field][2])
-        si = si_fields(self._solver, self._setup.units, tuple(wanted))
-        si = {name: array[self._rows] for name, array in si.items()}
-        pairs = zip(self._table.field_names(), self._table.fields, strict=True)
-        return {name: self._value(field, si) for name, field in pairs}
+    def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
+        """Take the values of now (collective); what is returned gives them by the names of the file, in any thread."""
+        snapshot = self._solver.snapshot(self._snapshots)
+
+        def values() -> dict[str, npt.NDArray[Any]]:
+            si = to_si(snapshot.fields(), self._setup.units, self._wanted)
+            pairs = zip(self._table.field_names(), self._table.fields, strict=True)
+            return {name: self._value(field, si) for name, field in pairs}
+
+        return values
 
     def _value(self, field: str, si: dict[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
         if field == "mpirank":
@@ -138,7 +138,8 @@ class Extraction:
             return np.asarray(traction)
         return np.asarray(np.einsum("ni,ni->n", traction, self._normals)[:, None] * self._normals)
 
-    def _open(self) -> ExtractionSeries:
+    def open(self, path: Path) -> ExtractionSeries:
+        """Make the file `path` and the offset file beside it (collective)."""
         from seiche.io.extraction import ExtractionSeries
         from seiche.io.formats.extraction import ExtractionField
 
@@ -147,4 +148,4 @@ class Extraction:
             ExtractionField(name, *FIELDS[field][:2], (reference,) if field == "pressure" else ())
             for name, field in zip(self._table.field_names(), self._table.fields, strict=True)
         ]
-        return ExtractionSeries(self.path, self._world, sites.spacing, sites.origin, self._coords, fields)
+        return ExtractionSeries(path, self._world, sites.spacing, sites.origin, self._coords, fields)

@@ -3,50 +3,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.averages import FIELDS, WindowAverages
+from seiche.case.averages import WindowAverages
 from seiche.case.extraction import Extraction
 from seiche.case.limits import refuse_too_many_states
 from seiche.case.openings import steps_of
 from seiche.case.picture import Moment, capture, draw, picture_step
-from seiche.case.restart import save
+from seiche.case.restart import checkpoint_of
 from seiche.case.schedule import Schedule
 from seiche.case.schema import FieldOutput
 from seiche.case.schema_geometry import Bifurcation
+from seiche.case.series import AveragesFile, ExtractionFile, Series, SiteFile, WallFile
 from seiche.case.setup import Setup
-from seiche.case.values import components, si_fields, unit_names
 from seiche.case.wall import Wall, make_wall, wall_surface
 from seiche.case.where import select
 from seiche.errors import CaseError, UnstableError
+from seiche.io.background import BackgroundWriter
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
-    from seiche.io.fields import FieldSeries
 
 #: Samples of the flow rates that a run records when the case does not say.
 RECORDS = 200
 #: Beyond the speed of sound a run is on its way to infinity: no checkpoint of it is worth keeping.
 MACH_BROKEN = 1.0
-
-
-@dataclass(eq=False)
-class _Series:
-    """One time series: its file is made when its first state is due."""
-
-    path: Path
-    schedule: Schedule
-    fields: Sequence[str]
-    on_wall: bool
-    rows: npt.NDArray[np.int64] | None = None  # of the fields of this rank; None: all
-    writer: FieldSeries | None = None
 
 
 @dataclass
@@ -60,7 +50,7 @@ class Record:
 
 
 class Outputs:
-    """Writes what is due at a step; every method is collective over the ranks of `world`."""
+    """Takes and writes what is due at a step; every method but `close` is collective over the ranks of `world`."""
 
     def __init__(self, setup: Setup, solver: Solver, world: World, folder: Path) -> None:
         """Plan the outputs of `setup` into `folder`, which is made; nothing else is written yet.
@@ -84,20 +74,14 @@ class Outputs:
             self._write_surface()
         world.barrier()
         output, units = setup.case.output, setup.units
-        self._series = [
-            _Series(self._new_name(t.file), Schedule(steps_of(t.every, units)), t.fields, False, self._rows(t))
-            for t in output.fields
-        ]
-        self._extractions = [
-            Extraction(table, setup, solver, world, self._new_name(table.file)) for table in output.extraction
-        ]
-        self._series += [
-            _Series(self._new_name(t.file), Schedule(steps_of(t.every, units)), t.fields, True) for t in output.surface
-        ]
         self.averages = WindowAverages(output.averages, setup, solver) if output.averages is not None else None
-        self._averages_writer: FieldSeries | None = None
-        time = setup.case.time
-        self._steady = Schedule(steps_of(time.steady_interval, units)) if time.steady is not None else None
+        self.writer = BackgroundWriter(world, output.in_flight)
+        #: Seconds of the main thread beside the steps, by what it did.
+        self.seconds = {"monitor": 0.0, "snapshots": 0.0}
+        self._series = list(self._planned())
+        self._saving = False
+        table = setup.case.time
+        self._steady = Schedule(steps_of(table.steady_interval, units)) if table.steady is not None else None
         self.settled: str | None = None
         every = output.checkpoint.every
         self._checkpoints = Schedule(steps_of(every, units)) if every is not None else None
@@ -110,54 +94,112 @@ class Outputs:
         """Return the name of the checkpoint file."""
         return self.folder / self.setup.case.output.checkpoint.file
 
+    def _planned(self) -> Iterator[Series]:
+        """Yield the time series of the case."""
+        output, setup, solver = self.setup.case.output, self.setup, self.solver
+        for table in output.fields:
+            path, schedule = self._new_name(table.file), Schedule(steps_of(table.every, setup.units))
+            yield SiteFile(path, schedule, table.fields, setup, solver, rows=self._rows(table))
+        for surface in output.surface:
+            path, schedule = self._new_name(surface.file), Schedule(steps_of(surface.every, setup.units))
+            yield WallFile(path, schedule, surface.fields, setup, solver, wall=self.wall)
+        for extraction in output.extraction:
+            schedule = Schedule(steps_of(extraction.every, setup.units))
+            chosen = Extraction(extraction, setup, solver, self.world)
+            yield ExtractionFile(chosen, schedule, self._new_name(extraction.file))
+        if self.averages is not None and output.averages is not None:
+            yield AveragesFile(self._new_name(output.averages.file), self.averages, setup, solver, self.wall)
+
+    def begin(self) -> None:
+        """Make the files that the rest of the case needs: that takes time which no step should wait for."""
+        step, last = self.solver.time_step, self.setup.steps
+        for series in self._series:
+            count = series.count(step, last)
+            if series.writer is None and count:
+                series.open(count)
+
     def next_event(self, step: int) -> int:
         """Return the first step after `step` at which something is due."""
-        schedules = [item.schedule for item in self._series] + [self._monitor, self._records]
-        schedules += [item.schedule for item in self._extractions]
-        schedules += [self._checkpoints] if self._checkpoints else []
-        events = [schedule.next_after(step) for schedule in schedules]
-        schedules_of_others = [s.next_after(step) for s in (self.averages, self._steady) if s is not None]
-        events += schedules_of_others
+        schedules = [self._monitor, self._records, self._checkpoints, self._steady]
+        events = [schedule.next_after(step) for schedule in schedules if schedule is not None]
+        events += [series.next_after(step) for series in self._series]
         if self._picture_step is not None and self._picture_step > step:
             events.append(self._picture_step)
         return min(events)
 
     def write_due(self) -> None:
-        """Check, record and write what is due at the solver's step; UnstableError before anything false is written."""
+        """Check, record and take what is due at the solver's step; UnstableError before anything false is written."""
         step = self.solver.time_step
-        series = [item for item in self._series if item.schedule.due(step)]
-        extractions = [item for item in self._extractions if item.schedule.due(step)]
+        due = [series for series in self._series if series.due(step)]
         saving = self._checkpoints is not None and self._checkpoints.due(step)
         drawing = step == self._picture_step
-        if self._monitor.due(step) or series or extractions or saving or drawing:
+        if self._monitor.due(step) or due or saving or drawing:
             self.check()
         if self._records.due(step):
             self._sample()
-        for item in series:
-            self._write(item)
-        for extraction in extractions:
-            extraction.write()
+        for series in due:
+            self._take(series)
         if saving:
-            self.save()
-        if self.averages is not None and self.averages.look(step):
-            self._write_averages(self.averages)
+            self._save_beside()
         if self._steady is not None and self._steady.due(step):
-            self._compare()
+            with self._counted("monitor"):
+                self._compare()
         if drawing:
             self._moment, self._captured = capture(self), True
 
+    def _take(self, series: Series) -> None:
+        """Take the present state of a series; the writer's thread does the rest."""
+        if series.writer is None:  # more states than the case had in mind
+            series.open(max(1, series.count(self.solver.time_step - 1, self.setup.steps)))
+        self.writer.make_room()
+        with self._counted("snapshots"):
+            job = series.take()
+        self.writer.submit(job)
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - begin
+
+    def look(self) -> None:
+        """Commit what all ranks have stored, without waiting; OSError on every rank if a disk refused."""
+        self.writer.look()
+
+    def drain(self) -> None:
+        """Wait until everything taken so far is complete; OSError on every rank if a disk refused."""
+        self.writer.drain()
+
     def check(self) -> None:
         """Raise UnstableError if a field is no longer finite or nothing physical; note mass and Mach number."""
-        monitor = self.solver.monitor()
+        with self._counted("monitor"):
+            monitor = self.solver.monitor()
         if monitor.mach > MACH_BROKEN:
             raise UnstableError(f"Mach number {monitor.mach:.3g} {self._fastest_place()}, step {monitor.step}")
         self.record.largest_mach = max(self.record.largest_mach, float(monitor.mach))
         self.record.masses.append(self.setup.units.to_si("mass", float(monitor.mass)))
 
     def save(self) -> None:
-        """Write the checkpoint."""
-        save(self.checkpoint_path, self.setup, self.solver, self.world, self.averages)
-        self.last_checkpoint = self.solver.time_step
+        """Write the checkpoint, and wait until it and all before it is complete."""
+        self._save_beside()
+        self.drain()
+
+    def _save_beside(self) -> None:
+        if self._saving:  # two would share a temporary name
+            self.drain()
+        self.writer.make_room()
+        step = self.solver.time_step
+
+        def finished(complete: bool) -> None:
+            self._saving = False
+            self.last_checkpoint = step if complete else self.last_checkpoint
+
+        with self._counted("snapshots"):
+            job = checkpoint_of(self.checkpoint_path, self.setup, self.solver, self.averages, finished)
+        self._saving = True
+        self.writer.submit(job)
 
     def wall(self) -> Wall:
         """Return this rank's share of the vessel wall."""
@@ -168,7 +210,8 @@ class Outputs:
         return self._wall
 
     def finish(self) -> None:
-        """Close every file and draw the picture, of the present state if its moment was not reached."""
+        """Complete and close every file and draw the picture, of the present state if its moment was not reached."""
+        self.drain()
         self.close()
         name, sites = self.setup.case.output.picture, self.setup.vessel.sites
         if name is None:
@@ -179,20 +222,14 @@ class Outputs:
             draw(self.folder / name, sites, self._moment, self.record)
 
     def close(self) -> None:
-        """Close every file."""
-        for item in self._series:
-            if item.writer is not None:
-                item.writer.close()
-        for extraction in self._extractions:
-            extraction.close()
-        if self._averages_writer is not None:
-            self._averages_writer.close()
+        """Close every file; states that are not complete are given up (not collective)."""
+        self.writer.stop()
+        for series in self._series:
+            series.close()
 
     def files(self) -> list[Path]:
         """Return the names of the time series that hold at least one state."""
-        paths = [item.path for item in self._series if item.writer is not None]
-        paths += [item.path for item in self._extractions if item.writer is not None]
-        return paths + ([self._averages_writer.path] if self._averages_writer is not None else [])
+        return [series.path for series in self._series if series.states]
 
     def _rows(self, table: FieldOutput) -> npt.NDArray[np.int64] | None:
         """Return which rows of this rank's fields a series holds, None for all of them."""
@@ -233,47 +270,3 @@ class Outputs:
         flow = np.asarray(self.solver.iolet_flow(), np.float64)
         self.record.times.append(self.solver.time_step * self.setup.units.step)
         self.record.flows.append(self.setup.units.to_si("flow_rate", flow))
-
-    def _write(self, item: _Series) -> None:
-        values: dict[str, Any] = si_fields(self.solver, self.setup.units, item.fields)
-        if item.on_wall:
-            wall = self.wall()
-            values = {name: wall.sample(self.world, array) for name, array in values.items()}
-        elif item.rows is not None:
-            values = {name: array[item.rows] for name, array in values.items()}
-        if item.writer is None:
-            item.writer = self._open(item)
-        item.writer.write(self.solver.time_step * self.setup.units.step, values)
-
-    def _write_averages(self, averages: WindowAverages) -> None:
-        wall = self.wall()
-        values = {name: wall.sample(self.world, array) for name, array in averages.fields().items()}
-        if self._averages_writer is None:
-            from seiche.io.fields import FieldSeries, Triangles
-
-            table = self.setup.case.output.averages
-            assert table is not None
-            self._averages_writer = FieldSeries(
-                self._new_name(table.file),
-                self.world,
-                Triangles(wall.vertices, wall.faces),
-                {name: count for name, (count, _) in FIELDS.items()},
-                max(1, averages.windows(self.solver.time_step - 1, self.setup.steps)),
-                units={name: unit for name, (_, unit) in FIELDS.items()},
-            )
-        self._averages_writer.write(self.solver.time_step * self.setup.units.step, values)
-
-    def _open(self, item: _Series) -> FieldSeries:
-        from seiche.io.fields import FieldSeries, Triangles, VoxelCells
-
-        sites = self.setup.vessel.sites
-        cells: Triangles | VoxelCells
-        if item.on_wall:
-            cells = Triangles(self.wall().vertices, self.wall().faces)
-        else:
-            owned = self.solver.owned if item.rows is None else self.solver.owned[item.rows]
-            cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin, owned)
-        capacity = max(1, item.schedule.count(self.solver.time_step - 1, self.setup.steps))
-        return FieldSeries(
-            item.path, self.world, cells, components(item.fields), capacity, units=unit_names(item.fields)
-        )

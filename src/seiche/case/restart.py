@@ -3,31 +3,23 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seiche.case.averages import WindowAverages
 from seiche.case.setup import Setup
-from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
+    from seiche.io.background import Job
     from seiche.io.checkpoint import Checkpoint
 
 
 #: Before the numbers of Windkessel outlets among the attributes of a checkpoint.
 _IOLETS = "iolets."
-
-
-def geometry_fingerprint(sites: SiteSet) -> str:
-    """Return a hash of the sites and of what their links meet."""
-    digest = hashlib.sha256(repr((tuple(sites.shape), tuple(sites.periodic))).encode())
-    for array in (sites.coords, sites.boundary, sites.link_kind, sites.link_iolet):
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def model_fingerprint(setup: Setup) -> str:
@@ -36,25 +28,35 @@ def model_fingerprint(setup: Setup) -> str:
     return repr((model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density))
 
 
-def save(path: Path, setup: Setup, solver: Solver, world: World, averages: WindowAverages | None = None) -> None:
-    """Write the state of `solver` to `path`, keeping the file that is there until the new one is complete."""
-    from seiche.io.checkpoint import write_checkpoint
+def checkpoint_of(
+    path: Path,
+    setup: Setup,
+    solver: Solver,
+    averages: WindowAverages | None = None,
+    finished: Callable[[bool], None] = lambda complete: None,
+) -> Job:
+    """Return the job that writes the present state to `path` (collective), keeping the file there until it is complete.
+
+    `finished` is called in the end with whether it is.
+    """
+    from seiche.io.checkpoint import checkpoint_job
 
     arrays, samples = averages.state() if averages is not None else ({}, {})
-    write_checkpoint(
+    return checkpoint_job(
         path,
-        world,
+        solver.world,
         time_step=solver.time_step,
         owned=solver.owned,
-        arrays={**solver.state(), **arrays},
+        arrays={**solver.state_rows(), **arrays},
         n_sites=len(setup.vessel.sites),
         attributes={
-            "geometry": geometry_fingerprint(setup.vessel.sites),
+            "geometry": setup.vessel.sites.fingerprint,
             "model": model_fingerprint(setup),
             "seconds": solver.time_step * setup.units.step,
             **samples,
             **{_IOLETS + name: value for name, value in solver.iolet_state().items()},
         },
+        finished=finished,
     )
 
 
@@ -69,7 +71,7 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint
         checkpoint = read_checkpoint(path, world, solver.owned)
     except OSError as error:
         raise CaseError(f"--restart {path}: cannot read the checkpoint: {error.strerror or error}") from None
-    if checkpoint.attributes.get("geometry") != geometry_fingerprint(setup.vessel.sites):
+    if checkpoint.attributes.get("geometry") != setup.vessel.sites.fingerprint:
         raise CaseError(f"--restart {path}: the checkpoint belongs to another geometry than {setup.source}")
     if checkpoint.attributes.get("model") != model_fingerprint(setup):
         raise CaseError(

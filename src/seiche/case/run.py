@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -69,6 +69,7 @@ def advance(
     A flow that no longer changes, where the case asks for that, stops too.
     Raises UnstableError, with the last good checkpoint, when a field is no longer finite.
     """
+    outputs.begin()
     begin, first = time.monotonic(), solver.time_step
     started = begin if started is None else started
     chunk = 1
@@ -79,14 +80,18 @@ def advance(
             try:
                 outputs.write_due()
             except UnstableError as error:
+                with suppress(OSError):  # the disk may have refused, too: the flow is what failed first
+                    outputs.drain()
                 raise UnstableError(f"{error}; {_last_checkpoint(outputs)}") from None
             progress.update(solver.time_step)
+            outputs.look()
             chunk, reason = _look(world, request, first, solver.time_step, begin, started, wall_clock)
             reason = outputs.settled or reason
             if reason is not None and solver.time_step < target:
                 outputs.check()
                 outputs.save()
                 return reason
+    outputs.drain()
     return None
 
 

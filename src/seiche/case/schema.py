@@ -159,7 +159,7 @@ class Run(Table):
     )
     wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
     monitor_every: int = Field(
-        default=200, ge=1, le=2**31, description="steps between checks for NaN, Mach number and mass"
+        default=512, ge=1, le=2**31, description="steps between checks for NaN, Mach number and mass"
     )
 
 
@@ -260,6 +260,12 @@ class Output(Table):
     )
     averages: AveragesOutput | None = Field(default=None, description="means over windows of time")
     checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
+    in_flight: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description="states that may be on their way to the disk; a run that is faster waits, so memory stays bounded",
+    )
     picture: FileName | None = Field(default=None, description="figure drawn at the end, a .png")
     summary: FileName = Field(default="summary.json", description="numbers of the run")
     record_every: StepsOrTime | None = Field(

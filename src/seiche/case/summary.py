@@ -35,7 +35,16 @@ def rows_of(simulation: Simulation) -> list[StageRow]:
         seconds=simulation.seconds,
         copy_bandwidth=simulation.bandwidth(),
         bytes_a_step=total,
+        beside=_beside(simulation),
     )
+
+
+def _beside(simulation: Simulation) -> dict[str, float]:
+    """Return the longest seconds of any rank between steps, by what the host did (collective)."""
+    outputs = simulation.outputs
+    seconds = {**outputs.seconds, "wait for output": outputs.writer.waited}
+    longest = simulation.world.allreduce_max(np.array(list(seconds.values())))
+    return dict(zip(seconds, longest.tolist(), strict=True))
 
 
 def table_text(simulation: Simulation) -> str:

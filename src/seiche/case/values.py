@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from seiche.case.units import Kind, LatticeUnits
 
 if TYPE_CHECKING:
     from seiche.flow import Solver
+    from seiche.flow.snapshot import Snapshots
 
 #: For each field of a case file: field of the solver, kind of unit, components, SI unit.
 FIELDS: dict[str, tuple[str, Kind | None, int, str]] = {
@@ -37,9 +38,26 @@ def unit_names(names: Sequence[str]) -> dict[str, str]:
     return {name: FIELDS[name][3] for name in names}
 
 
+def lattice_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields of the solver that the fields `names` of a case file are made from."""
+    return tuple(dict.fromkeys(FIELDS[name][0] for name in names))
+
+
 def si_fields(solver: Solver, units: LatticeUnits, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the fields `names` in SI units; rows are the sites `solver.owned`, viscosity is dynamic."""
-    lattice = solver.fields(tuple(dict.fromkeys(FIELDS[name][0] for name in names)))
+    return to_si(solver.fields(lattice_names(names)), units, names)
+
+
+def rehearse(solver: Solver, snapshots: Snapshots, count: int) -> None:
+    """Take a snapshot in vain (collective), so that memory for `count` and the kernels are there when one is due."""
+    snapshots.reserve(count)
+    solver.snapshot(snapshots).fields()
+
+
+def to_si(
+    lattice: Mapping[str, npt.NDArray[Any]], units: LatticeUnits, names: Sequence[str]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the fields `names` in SI units from those of the solver."""
     result = {}
     for name in names:
         source, kind, _, _ = FIELDS[name]

@@ -105,9 +105,16 @@ class Wall:
 
     def sample(self, world: World, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the mean of `values` (n_owned,) or (n_owned, c) near every triangle of this rank (collective)."""
+        return self.average(self.share(world, values[self.place]))
+
+    def share(self, world: World, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the values of all wall sites (w,) or (w, c) from those of this rank's, at `place` (collective)."""
         everywhere = np.zeros((len(self.wall), *values.shape[1:]))
-        everywhere[self.mine] = values[self.place]
-        everywhere = np.asarray(world.allreduce_sum(everywhere))
+        everywhere[self.mine] = values
+        return np.asarray(world.allreduce_sum(everywhere))
+
+    def average(self, everywhere: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the mean near every triangle of this rank of what `share` returned."""
         return np.asarray(np.einsum("fk,fk...->f...", self.weight, everywhere[self.near]), np.float64)
 
 

@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 TOUCHING = 1e-9
 #: Smallest fraction of a link that is stored (a node may lie on the wall within round-off).
 SMALLEST_FRACTION = 1e-6
+#: Nodes looked at together; the work arrays of one round then stay near the processor.
+CHUNK = 1 << 19
 #: A disc reaches this many spacings beyond its radius, so that no link slips past its rim along a faceted wall.
 RIM_SPACINGS = 1.0
 
@@ -62,6 +64,15 @@ class Lattice:
         """Return the positions (p, 3) in metres of the nodes `rows`."""
         positions: Floats = np.asarray(self.origin) + self.spacing * self.coords[rows]
         return positions
+
+    def keys(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the number (n,) of each node in the box with a layer around it, ascending, and the steps of the axes."""
+        _, ny, nz = (extent + 2 for extent in self.shape)
+        strides = np.array([ny * nz, nz, 1], np.int64)
+        keys = (self.coords[:, 0] + np.int64(1)) * strides[0]
+        keys += (self.coords[:, 1] + np.int64(1)) * strides[1]
+        keys += self.coords[:, 2] + np.int64(1)
+        return keys, strides
 
     def keep(self, flags: npt.NDArray[np.bool_]) -> Lattice:
         """Return the lattice with only the nodes flagged in `flags` (n,)."""
@@ -182,24 +193,11 @@ def _reachable(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    count = len(lattice.coords)
-    _, ny, nz = (extent + 2 for extent in lattice.shape)
-    strides = np.array([ny * nz, nz, 1], np.int64)
-    keys = (lattice.coords.astype(np.int64) + 1) @ strides
-    starts, ends = [], []
-    for k in range(13, 26):
-        if np.abs(LINK_VECTORS[k]).sum() == 3:
-            continue
-        wanted = keys + LINK_VECTORS[k].astype(np.int64) @ strides
-        place = np.minimum(np.searchsorted(keys, wanted), count - 1)
-        joined = keys[place] == wanted
-        joined[crossings.node[crossings.direction == k]] = False
-        start = np.flatnonzero(joined)
-        starts.append(start.astype(np.int32))
-        ends.append(place[start].astype(np.int32))
-    start, end = np.concatenate(starts), np.concatenate(ends)
-    graph = coo_array((np.ones(len(start), np.int8), (start, end)), shape=(count, count))
-    _, label = connected_components(graph, directed=False)
+    run, joined = _runs(lattice, crossings)
+    count = int(run[-1]) + 1
+    graph = coo_array((np.ones(len(joined), np.int8), (joined // count, joined % count)), shape=(count, count))
+    _, label_of_run = connected_components(graph, directed=False)
+    label = label_of_run[run]
     wanted_labels = np.unique(label[roots])
     keep = np.isin(label, wanted_labels)
     dropped: list[Dropped] = []
@@ -209,6 +207,35 @@ def _reachable(
             x, y, z = lattice.positions(rows).mean(axis=0)
             dropped.append(Dropped(len(rows), (float(x), float(y), float(z))))
     return keep, sorted(dropped, key=lambda part: -part.sites)
+
+
+def _runs(lattice: Lattice, crossings: Crossings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Return the run of every node, and which runs an uncut axis or edge link joins (lower * number of runs + higher).
+
+    A run is a row of nodes along z whose links are not cut: there are far fewer of them than nodes.
+    """
+    keys, strides = lattice.keys()
+    begins = np.ones(len(keys), bool)
+    begins[1:] = np.diff(keys) != 1
+    along = crossings.node[crossings.direction == 13] + 1  # the link to the next node along z
+    begins[along[along < len(keys)]] = True
+    run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
+    count = int(run[-1]) + 1
+    found = [np.zeros(0, np.int64)]
+    for k in range(14, 26):
+        if np.abs(LINK_VECTORS[k]).sum() == 3:
+            continue
+        cut = np.zeros(len(keys), bool)
+        cut[crossings.node[crossings.direction == k]] = True
+        step = int(LINK_VECTORS[k].astype(np.int64) @ strides)
+        for first in range(0, len(keys), CHUNK):
+            wanted = keys[first : first + CHUNK] + step
+            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            start = np.flatnonzero((keys[place] == wanted) & ~cut[first : first + CHUNK])
+            pairs = run[first + start].astype(np.int64) * count + run[place[start]]
+            # Neighbours along z mostly join the same two runs.
+            found.append(pairs[np.flatnonzero(np.diff(pairs, prepend=-1))])
+    return run, np.unique(np.concatenate(found))
 
 
 def _link(

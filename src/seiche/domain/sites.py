@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -76,6 +78,14 @@ class SiteSet:
     def __len__(self) -> int:
         """Return the number of fluid sites."""
         return int(self.coords.shape[0])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash of the sites and of what their links meet."""
+        digest = hashlib.sha256(repr((tuple(self.shape), tuple(self.periodic))).encode())
+        for array in (self.coords, self.boundary, self.link_kind, self.link_iolet):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
 
     def keys(self) -> npt.NDArray[np.int64]:
         """Return the linear index x*ny*nz + y*nz + z of every site: ascending, shape (n,)."""

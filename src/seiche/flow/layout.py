@@ -26,6 +26,36 @@ HaloMode = Literal["gather", "scatter"]
 HALF_SCALE = 32768.0
 
 
+class Leaving:
+    """Populations that leave the owned sites, shifted by their weight: rows (n_owned, Q) made when they are asked for.
+
+    An asker far from the solver, such as a thread that writes them, gives the device no work.
+    """
+
+    dtype = np.dtype(np.float64)
+    _ROWS = 4096
+
+    def __init__(self, columns: list[npt.NDArray[Any]]) -> None:
+        """Keep the stored numbers, (n_owned,) for each direction."""
+        self._columns = columns
+        self.shape = (len(columns[0]), len(columns))
+
+    def __len__(self) -> int:
+        """Return n_owned."""
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> npt.NDArray[np.float64]:
+        """Return the rows of a slice."""
+        columns = [column[rows] for column in self._columns]
+        state = np.empty((len(columns[0]), len(columns)))
+        # A few rows at a time stay in the cache while all their columns are filled.
+        for begin in range(0, len(state), self._ROWS):
+            block = state[begin : begin + self._ROWS]
+            for q, column in enumerate(columns):
+                block[:, q] = column[begin : begin + self._ROWS]
+        return state / HALF_SCALE if columns[0].dtype == np.float16 else state
+
+
 class Layout(ABC):
     """Populations of one rank in memory.
 
@@ -76,25 +106,36 @@ class Layout(ABC):
         """Return the bytes of the populations."""
         return sum(int(array.nbytes) for array in self.arrays)
 
-    def leaving(self, phase: int) -> npt.NDArray[np.float64]:
-        """Return the state (n_owned, Q) before a step of this phase."""
-        state = np.empty((len(self.item), self.velocity_set.Q))
+    def leaving_distance(self, phase: int, q: int) -> int | None:
+        """Return how far `leaving_slots` of q lie behind those of the rest population, None if not all equally far."""
+        return None
+
+    def leaving(self, phase: int) -> Leaving:
+        """Return the state (n_owned, Q) before a step of this phase, in memory of its own."""
         buffer = self.backend.zeros(len(self.item), self.store)
+        rest = self.backend.upload(self.leaving_slots(phase, 0))
+        columns = []
         for q in range(self.velocity_set.Q):
-            self._move("Pack", phase, q, buffer)
-            state[:, q] = self.backend.download(buffer)
-        return state / HALF_SCALE if self.store == "float16" else state
+            distance = self.leaving_distance(phase, q)
+            slots = rest if distance is not None else self.backend.upload(self.leaving_slots(phase, q))
+            self._move("Pack", phase, slots, buffer, distance or 0)
+            columns.append(self.backend.download(buffer))
+        return Leaving(columns)
 
     def set_leaving(self, q: int, values: npt.NDArray[Any], phase: int = 0) -> None:
         """Overwrite the populations (n_owned,) that leave along q, as the state before a step of this phase."""
         if self.store == "float16":
             values = values * HALF_SCALE
-        self._move("Unpack", phase, q, self.backend.upload(np.ascontiguousarray(values, self.store)))
-
-    def _move(self, action: Literal["Pack", "Unpack"], phase: int, q: int, buffer: Array) -> None:
-        kernel = self.backend.load(halo_move(action, self.store))  # type: ignore[arg-type]
         slots = self.backend.upload(self.leaving_slots(phase, q))
-        arguments = self.backend.pack(kernel, array=self.source(phase), slots=slots, buffer=buffer)
+        self._move("Unpack", phase, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
+
+    def _move(
+        self, action: Literal["Pack", "Unpack"], phase: int, slots: Array, buffer: Array, distance: int = 0
+    ) -> None:
+        """Move between `buffer` and the slots that lie `distance` behind `slots`."""
+        kernel = self.backend.load(halo_move(action, self.store))  # type: ignore[arg-type]
+        array = self.backend.pointer(self.source(phase)) + distance * np.dtype(self.store).itemsize
+        arguments = self.backend.pack(kernel, array=array, slots=slots, buffer=buffer)
         kernel.bind(arguments, 0, len(self.item))()
         self.backend.synchronize()
 

@@ -107,6 +107,12 @@ class ListLayout(Layout):
         assert self._adjacency_host is not None
         return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, self.item])
 
+    def leaving_distance(self, phase: int, q: int) -> int | None:
+        """Return whole columns, but for what the odd step in place left at other sites."""
+        if not self.in_place:
+            return q * self.stride
+        return int(self.velocity_set.opposite[q]) * self.stride if phase == 0 else None
+
     @property
     def addressing_bytes(self) -> int:
         """Return nothing: the kernels count the adjacency."""

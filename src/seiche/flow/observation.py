@@ -3,26 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array, Backend, Kernel
+from seiche.backend import Array, Backend
 from seiche.domain.links import outward_normals
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
 from seiche.flow.region import Region
-from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry.flow import observe, wall_shear_stress
+from seiche.kernels.registry.reduce import BLOCK, WORDS, Rule, fold, reduce
 
-#: Columns of the observation kernel by field.
-COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate": (10, 11)}
-#: Fields of wall sites, three components each.
-ON_WALL = ("wall_shear_stress", "traction")
-#: Sites observed at once: bounds the memory beside the populations.
+#: Columns that the observation kernel writes.
+COLUMNS = 11
+#: Sites observed at once, whole blocks of a sum: bounds the memory beside the populations.
 CHUNK = 1 << 21
 
 
@@ -56,163 +55,172 @@ class Observation:
             physics: relaxation and force of the kernels.
             precision: (compute, storage) of the kernels.
         """
-        self._backend, self._layout, self._region = backend, layout, region
-        self._physics, self._precision = physics, precision
-        count = len(layout.item)
-        self._stride = max(1, min(CHUNK, count))
-        self._out = backend.zeros(11 * self._stride, precision[0])
-        self._items = backend.upload(layout.item)
-        self._count = count
-        self._wall: tuple[Array, Any] | None = None
-        self._velocity_before: list[Array] | None = None
+        self.backend, self.layout, self.region, self.physics = backend, layout, region, physics
+        self.real = precision[0]
+        self._precision = precision
+        self.count = len(layout.item)
+        self.stride = max(1, min(CHUNK, self.count))
+        self._out = backend.zeros(COLUMNS * self.stride, self.real)
+        self.items = backend.upload(layout.item)
+        self._wall: WallStress | None = None
+        self._velocity_before: Array | None = None
+        #: Kernels with their arguments: packing them takes the host longer than a small vessel's step.
+        self._launches: dict[tuple[int, ...], Callable[[], None]] = {}
+        self._sums: dict[Rule, tuple[Array, Array, npt.NDArray[Any]]] = {}
+        self._folds: dict[Rule, Callable[[], None]] = {}
 
-    def _kernel(self, phase: int) -> Kernel:
-        name, physics = self._layout.kernel_name(phase), self._physics
-        return self._backend.load(
-            observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
-        )
-
-    def _chunks(self, phase: int) -> Iterator[tuple[int, int, Array]]:
-        """Yield (begin, end, columns) with columns[c * stride + k] for k < end - begin."""
-        kernel, physics = self._kernel(phase), self._physics
-        for begin in range(0, self._count, self._stride):
-            end = min(begin + self._stride, self._count)
-            arguments = self._backend.pack(
+    def launch(self, phase: int, items: int, count: int, out: Array, stride: int) -> None:
+        """Observe `count` items whose numbers lie at the address `items`; column c goes to out[c * stride + k]."""
+        key = (phase, items, count, self.backend.pointer(out), stride)
+        if key not in self._launches:
+            name, physics = self.layout.kernel_name(phase), self.physics
+            kernel = self.backend.load(
+                observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
+            )
+            arguments = self.backend.pack(
                 kernel,
-                layout=self._layout.members(phase),
-                sites=self._backend.pointer(self._items) + 8 * begin,
-                out=self._out,
-                stride=self._stride,
+                layout=self.layout.members(phase),
+                sites=items,
+                out=out,
+                stride=stride,
                 relaxation=physics.relaxation_members,
                 force=physics.other_force_members,
             )
-            kernel.bind(arguments, 0, end - begin)()
+            self._launches[key] = kernel.bind(arguments, 0, count)
+        self._launches[key]()
+
+    def forget_launches(self) -> None:
+        """Bind the kernels anew: the physics has changed."""
+        self._launches.clear()
+
+    def chunks(self, phase: int, items: Array, first: int, last: int) -> Iterator[tuple[int, int, Array]]:
+        """Yield (begin, end, columns) for entries first ... last - 1 of `items`; columns[c * self.stride + k]."""
+        for begin in range(first, last, self.stride):
+            end = min(begin + self.stride, last)
+            self.launch(phase, self.backend.pointer(items) + 8 * begin, end - begin, self._out, self.stride)
             yield begin, end, self._out
 
-    def fields(self, names: Sequence[str], phase: int) -> dict[str, npt.NDArray[Any]]:
-        """Return the named fields of the owned sites, rows in the order of `Region.owned`.
-
-        Names: density, velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate,
-        wall_shear_stress and traction (n, 3; zero off the wall).
-
-        Raises:
-            KeyError: an unknown name.
-        """
-        unknown = set(names) - set(COLUMNS) - set(ON_WALL)
-        if unknown:
-            raise KeyError(f"no field {sorted(unknown)}; there are {[*COLUMNS, *ON_WALL]}")
-        real = self._precision[0]
-        result = {name: np.zeros((self._count, _width(name)), real) for name in names}
-        for begin, end, out in self._chunks(phase):
-            for name in names:
-                if name in ON_WALL:
-                    on_wall = self._wall_shear_stress if name == "wall_shear_stress" else self._traction
-                    rows, stress = on_wall(begin, end)
-                    result[name][begin + rows] = stress
-                    continue
-                for place, column in enumerate(range(*COLUMNS[name])):
-                    values = self._backend.download(out[column * self._stride : column * self._stride + end - begin])
-                    result[name][begin:end, place] = values + (1.0 if name == "density" else 0.0)
-        return {name: values[:, 0] if values.shape[1] == 1 else values for name, values in result.items()}
-
-    def _wall_shear_stress(self, begin: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return rows relative to `begin` and the stress vectors of the wall sites among [begin, end)."""
-        rows, normals = self._walls(begin, end)
-        real = self._precision[0]
-        if not len(rows):
-            return rows, np.zeros((0, 3), real)
-        kernel, out = self._backend.load(wall_shear_stress(real)), self._backend.zeros(3 * len(rows), real)
-        walls, upright = self._backend.upload(rows), self._backend.upload(normals.astype(real))
-        arguments = self._backend.pack(
-            kernel, observed=self._out, stride=self._stride, walls=walls, normals=upright, out=out
-        )
-        kernel.bind(arguments, 0, len(rows))()
-        return rows, self._backend.download(out).reshape(-1, 3)
-
-    def _walls(self, begin: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return rows relative to `begin` and outward normals of the wall sites among [begin, end)."""
-        normals = outward_normals(self._region.sites)[self._region.boundary_rows]
-        rows = self._region.boundary_sites
-        mine = (rows >= begin) & (rows < end) & np.any(normals != 0, axis=1)
-        return rows[mine] - begin, normals[mine]
-
-    def _traction(self, begin: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return rows relative to `begin` and sigma n - cs^2 (rho - 1) n of the wall sites among [begin, end)."""
-        rows, normals = self._walls(begin, end)
-        wanted = (0, *range(*COLUMNS["stress"]))
-        excess, xx, yy, zz, xy, xz, yz = (
-            self._backend.download(self._out[c * self._stride : c * self._stride + end - begin])[rows] for c in wanted
-        )
-        x, y, z = normals.astype(self._precision[0]).T
-        pressure = CS2 * excess
-        pull = (xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z)
-        return rows, np.stack([t - pressure * n for t, n in zip(pull, (x, y, z), strict=True)], axis=1)
-
-    def wall_rows(self) -> npt.NDArray[np.int64]:
-        """Return the rows of the region that are wall sites, (w,)."""
-        return self._walls(0, self._count)[0]
+    @cached_property
+    def walls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """Return the rows of the region that are wall sites, (w,) ascending, and their outward normals (w, 3)."""
+        normals = outward_normals(self.region.sites)[self.region.boundary_rows]
+        at_wall = np.any(normals != 0, axis=1)
+        return self.region.boundary_sites[at_wall], normals[at_wall]
 
     def wall_shear_stress(self, phase: int) -> Array:
         """Return the wall shear stress of all wall sites on the device, (3 w,), site by site, until the next call."""
-        real, physics = self._precision[0], self._physics
         if self._wall is None:
-            rows, normals = self._walls(0, self._count)
-            upload, count = self._backend.upload, len(rows)
-            members = {
-                "observed": self._backend.zeros(11 * max(count, 1), real),
-                "stride": max(count, 1),
-                "walls": upload(np.arange(count, dtype=np.int64)),
-                "normals": upload(normals.astype(real)),
-                "out": self._backend.zeros(3 * count, real),
-            }
-            self._wall = upload(self._layout.item[rows]), members
-        sites, members = self._wall
-        count = members["out"].size // 3
-        if count:
-            kernel = self._kernel(phase)
-            arguments = self._backend.pack(
-                kernel,
-                layout=self._layout.members(phase),
-                sites=sites,
-                out=members["observed"],
-                stride=members["stride"],
-                relaxation=physics.relaxation_members,
-                force=physics.other_force_members,
-            )
-            kernel.bind(arguments, 0, count)()
-            stress = self._backend.load(wall_shear_stress(real))
-            stress.bind(self._backend.pack(stress, **members), 0, count)()
-        return members["out"]
+            rows, normals = self.walls
+            self._wall = WallStress(self, self.backend.upload(self.layout.item[rows]), normals)
+        self._wall.observe(phase)
+        return self._wall.shear_stress()
 
     def velocity_change(self, phase: int) -> tuple[float, float]:
         """Return the sums over sites of |u - u'|^2 and |u|^2, u' of the last call; infinity for the first one."""
-        change, square = 0.0, 0.0
+        known = self._velocity_before is not None
         if self._velocity_before is None:
-            self._velocity_before = [self._backend.zeros(self._count, self._precision[0]) for _ in range(3)]
-            change = float("inf")
-        for begin, end, out in self._chunks(phase):
-            for axis, before in enumerate(self._velocity_before):
-                now = out[(1 + axis) * self._stride : (1 + axis) * self._stride + end - begin]
-                difference = now - before[begin:end]
-                change += self._backend.sum(difference * difference)
-                square += self._backend.sum(now * now)
-                before[begin:end] = now
-        return change, square
+            self._velocity_before = self.backend.zeros(3 * self.count, self.real)
+        before = self.backend.pointer(self._velocity_before)
+        size = np.dtype(self.real).itemsize
+        change, square = self._reduce(
+            "VelocityChange", phase, lambda begin: {"before": before + size * begin, "before_stride": self.count}
+        )
+        return float(change) if known else float("inf"), float(square)
 
-    def totals(self, phase: int) -> tuple[float, float, int]:
-        """Return the sum of rho - 1, the greatest |u|^2, and a row of the region that is not finite (or -1)."""
-        excess, fastest, bad = 0.0, 0.0, -1
-        for begin, end, out in self._chunks(phase):
-            column = [out[c * self._stride : c * self._stride + end - begin] for c in range(4)]
-            excess += self._backend.sum(column[0])
-            square = column[1] * column[1] + column[2] * column[2] + column[3] * column[3]
-            fastest = float(np.fmax(fastest, self._backend.max(square)))
-            if bad < 0 and not (np.isfinite(self._backend.sum(column[0])) and np.isfinite(self._backend.max(square))):
-                whole = self._backend.download(column[0]) + self._backend.download(square)
-                wrong = np.flatnonzero(~np.isfinite(whole))
-                bad = begin + int(wrong[0]) if len(wrong) else -1
-        return excess, fastest, bad
+    @property
+    def reference_velocity(self) -> npt.NDArray[Any] | None:
+        """Return the velocity (n_owned, 3) of the last call of `velocity_change`, None before the first."""
+        if self._velocity_before is None:
+            return None
+        return self.backend.download(self._velocity_before).reshape(3, -1).T
+
+    @reference_velocity.setter
+    def reference_velocity(self, velocity: npt.NDArray[Any] | None) -> None:
+        known = None if velocity is None else np.ascontiguousarray(velocity.T, self.real).reshape(-1)
+        self._velocity_before = None if known is None else self.backend.upload(known)
+
+    def totals(self, phase: int) -> tuple[int, int, float, int]:
+        """Return the sum of rho - 1 in multiples of 2^-24 and of 2^-60, the greatest |u|^2, the sites not finite."""
+        coarse, fine, fastest, bad = (int(word) for word in self._reduce("Totals", phase, lambda begin: {}))
+        return coarse, fine, float(np.int64(fastest).view(np.float64)), bad
+
+    def _reduce(self, rule: Rule, phase: int, more: Callable[[int], dict[str, int]]) -> npt.NDArray[Any]:
+        """Return the words of a sum over all sites; `more` gives further members for the rows from `begin` on."""
+        backend, words = self.backend, WORDS[rule]
+        if rule not in self._sums:
+            kind = np.int64 if rule == "Totals" else np.float64
+            blocks = -(-self.count // BLOCK)
+            self._sums[rule] = (
+                backend.zeros(words * blocks, kind),
+                backend.zeros(words, kind),
+                backend.pinned(words, kind),
+            )
+            self._folds[rule] = self._fold(rule, *self._sums[rule][:2])
+        partial, total, host = self._sums[rule]
+        kernel = backend.load(reduce(rule, self.real))
+        for begin, end, out in self.chunks(phase, self.items, 0, self.count):
+            blocks = -(-(end - begin) // BLOCK)
+            to = backend.pointer(partial) + 8 * words * (begin // BLOCK)
+            rows = {
+                "observed": backend.pointer(out),
+                "stride": self.stride,
+                "count": end - begin,
+                "out": to,
+                **more(begin),
+            }
+            key = (-1, *rows.values())
+            if key not in self._launches:
+                self._launches[key] = kernel.bind(backend.pack(kernel, rule=rows), 0, blocks)
+            self._launches[key]()
+        self._folds[rule]()
+        backend.copy_to_host(total, host)
+        backend.current().synchronize()
+        return host
+
+    def _fold(self, rule: Rule, partial: Array, total: Array) -> Callable[[], None]:
+        kernel = self.backend.load(fold(rule, self.real))
+        rows = {"partial": partial, "count": len(partial) // WORDS[rule], "out": total}
+        return kernel.bind(self.backend.pack(kernel, rule=rows), 0, 1)
+
+    def first_not_finite(self, phase: int) -> int:
+        """Return the first row of the region whose density or velocity is not finite, -1 if all are."""
+        for begin, end, out in self.chunks(phase, self.items, 0, self.count):
+            columns = self.backend.download(out).reshape(COLUMNS, self.stride)[:4, : end - begin]
+            wrong = np.flatnonzero(~np.isfinite(columns).all(axis=0))
+            if len(wrong):
+                return begin + int(wrong[0])
+        return -1
 
 
-def _width(name: str) -> int:
-    return 3 if name in ON_WALL else COLUMNS[name][1] - COLUMNS[name][0]
+class WallStress:
+    """What acts on some wall sites of a rank, on its device."""
+
+    def __init__(self, observation: Observation, items: Array, normals: npt.NDArray[Any]) -> None:
+        """Prepare for wall sites of these layout items, on the device, with outward normals (w, 3)."""
+        backend, real, self.count = observation.backend, observation.real, len(normals)
+        self._observation, self._items = observation, items
+        self.normals = np.ascontiguousarray(normals.astype(real))
+        self.stride = max(self.count, 1)
+        #: Columns of the observation, `stride` long.
+        self.observed = backend.zeros(COLUMNS * self.stride, real)
+        self._members = {
+            "observed": self.observed,
+            "stride": self.stride,
+            "walls": backend.upload(np.arange(self.count, dtype=np.int64)),
+            "normals": backend.upload(self.normals),
+            "out": backend.zeros(3 * self.count, real),
+        }
+        kernel = backend.load(wall_shear_stress(real))
+        self._launch = kernel.bind(backend.pack(kernel, **self._members), 0, self.count)
+
+    def observe(self, phase: int) -> None:
+        """Fill `observed`."""
+        if self.count:
+            items = self._observation.backend.pointer(self._items)
+            self._observation.launch(phase, items, self.count, self.observed, self.stride)
+
+    def shear_stress(self) -> Array:
+        """Return the wall shear stress (3 w,) of what was observed, on the device, until the next call."""
+        if self.count:
+            self._launch()
+        return self._members["out"]

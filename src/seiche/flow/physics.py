@@ -117,13 +117,22 @@ class Physics:
         """Return whether every site has a relaxation rate of its own, which belongs to the state."""
         return self._omega is not None
 
+    @property
+    def rates(self) -> Array | None:
+        """Return the rates by item in the device's memory, None where all sites have the same."""
+        return self._omega
+
     def even_rates(self) -> npt.NDArray[Any]:
         """Return the rates of the shear stress in the last step, (n_owned,)."""
         if self._omega is not None:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
+        return self.constant_rate(len(self._layout.item))
+
+    def constant_rate(self, count: int) -> npt.NDArray[Any]:
+        """Return the rate of the shear stress of a Newtonian fluid, (count,)."""
         assert isinstance(self._model.rheology, Newtonian)
         rate = relaxation_rates(self._model.rheology.viscosity, self._model)[0]
-        return np.full(len(self._layout.item), rate, self._real)
+        return np.full(count, rate, self._real)
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
         """Overwrite those rates."""

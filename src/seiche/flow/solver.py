@@ -31,12 +31,13 @@ from seiche.errors import CaseError, UnstableError
 from seiche.flow.choice import choose_layout
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
-from seiche.flow.layout import Layout
+from seiche.flow.layout import Layout, Leaving
 from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import FlowModel, Precision
 from seiche.flow.observation import Monitor, Observation
 from seiche.flow.physics import Physics, check_physics
 from seiche.flow.region import Region
+from seiche.flow.snapshot import Snapshot, Snapshots, Staging
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
 from seiche.halo.exchange import HaloExchange
@@ -97,6 +98,7 @@ class Solver:
         precisions = (self.precision.compute, self.precision.storage)
         self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, self._named)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
+        self._staging = Staging(self._observation)
         self.timers = StageTimers(self.backend.clock())
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
         if self.layout.plan.peers or self.world.size > 1:
@@ -267,10 +269,20 @@ class Solver:
             KeyError: an unknown name.
         """
         self._refresh_halo()
-        result = self._observation.fields([name for name in names if name != "viscosity"], self._phase)
-        if "viscosity" in names:
-            result["viscosity"] = CS2 * (1.0 / self._physics.even_rates() - 0.5)
-        return {name: result[name] for name in names}
+        return Snapshots(self._staging, names, bounded=True).take(self._phase).fields()
+
+    def snapshots(self, names: Sequence[str], rows: npt.NDArray[np.int64] | None = None) -> Snapshots:
+        """Return what `snapshot` takes: the fields `names` of ascending rows of `owned`, None for all of them.
+
+        Raises:
+            KeyError: an unknown name.
+        """
+        return Snapshots(self._staging, names, rows)
+
+    def snapshot(self, wanted: Snapshots) -> Snapshot:
+        """Take fields of the present state (collective); they reach the host beside the steps that follow."""
+        self._refresh_halo()
+        return wanted.take(self._phase)
 
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step (positive: into the fluid), of all ranks."""
@@ -278,7 +290,7 @@ class Solver:
 
     def wall_rows(self) -> npt.NDArray[np.int64]:
         """Return the rows of `owned` that are wall sites, (w,)."""
-        return self._observation.wall_rows()
+        return self._observation.walls[0]
 
     def wall_shear_stress(self) -> Array:
         """Return the wall shear stress at `wall_rows()` in the device's memory, (3 w,) (collective).
@@ -291,25 +303,29 @@ class Solver:
     def velocity_change(self) -> float:
         """Return |u - u'|/|u|, norms over all sites and ranks, u' of the call before; infinity for the first one."""
         self._refresh_halo()
-        change, square = self.world.allreduce_sum(np.array(self._observation.velocity_change(self._phase)))
+        parts = self.world.allgather(self._observation.velocity_change(self._phase))
+        change, square = (sum(column) for column in zip(*parts, strict=True))
         return float(np.sqrt(change / square)) if square > 0 else float("inf" if change > 0 else 0.0)
 
     def monitor(self) -> Monitor:
-        """Return mass, Mach number and flow over all ranks.
+        """Return mass, Mach number and flow over all ranks; the mass is the same to the last bit on any number.
 
         Raises:
             UnstableError: a population is not finite; on every rank, with the place of the first such site.
         """
         self._refresh_halo()
-        excess, square, bad = self._observation.totals(self._phase)
-        finite = bad < 0 and np.isfinite(excess) and np.isfinite(square)
-        worst = self.world.allgather(None if finite else self._place(bad))
-        for rank, place in enumerate(worst):
-            if place is not None:
-                raise UnstableError(f"populations are not finite at site {place}, rank {rank}, step {self.time_step}")
-        total = self.world.allreduce_sum(np.array([excess + len(self.owned)]))
-        fastest = self.world.allreduce_max(np.array([square]))
-        return Monitor(self.time_step, float(total[0]), float(np.sqrt(fastest[0] / CS2)), self.iolet_flow())
+        coarse, fine, square, bad = self._observation.totals(self._phase)
+        place = self._place(self._observation.first_not_finite(self._phase)) if bad else None
+        inflow = self.iolets.inflow(len(self.sites.iolets))
+        parts = self.world.allgather((coarse, fine, square, place, inflow))
+        for rank, (*_, worst, _) in enumerate(parts):
+            if worst is not None:
+                raise UnstableError(f"populations are not finite at site {worst}, rank {rank}, step {self.time_step}")
+        # Whole numbers of 2^-60, exact until the end.
+        mass = sum((part[0] << 36) + part[1] for part in parts) + (len(self.sites) << 60)
+        fastest = max(part[2] for part in parts)
+        flow = np.sum([part[4] for part in parts], axis=0)
+        return Monitor(self.time_step, mass / (1 << 60), float(np.sqrt(fastest / CS2)), flow)
 
     def _place(self, row: int) -> list[int]:
         return [int(x) for x in self.region.coords[max(row, 0)]]
@@ -318,11 +334,19 @@ class Solver:
         """Return what a restart needs, the same for every layout, number of ranks and device.
 
         `populations` (n_owned, Q): those that leave, shifted by the weight; `relaxation` (n_owned,): omega+ of the
-        last step, for a rheology that needs it.
+        last step, for a rheology that needs it; `reference_velocity` (n_owned, 3): what `velocity_change` compares
+        with, once it was called.
         """
-        state: dict[str, npt.NDArray[Any]] = {"populations": self.layout.leaving(self._phase)}
+        return {name: rows[:] for name, rows in self.state_rows().items()}
+
+    def state_rows(self) -> dict[str, Leaving | npt.NDArray[np.float64]]:
+        """Return `state()` as of now whose rows are put together when they are asked for, in any thread."""
+        state: dict[str, Leaving | npt.NDArray[np.float64]] = {"populations": self.layout.leaving(self._phase)}
         if self._physics.has_rates:
             state["relaxation"] = self._physics.even_rates().astype(np.float64)
+        reference = self._observation.reference_velocity
+        if reference is not None:
+            state["reference_velocity"] = reference.astype(np.float64)
         return state
 
     def iolet_state(self) -> dict[str, float | int]:
@@ -342,6 +366,8 @@ class Solver:
         needed: dict[str, tuple[int, ...]] = {"populations": (len(self.owned), self.layout.velocity_set.Q)}
         if self._physics.has_rates:
             needed["relaxation"] = (len(self.owned),)
+        if "reference_velocity" in state:
+            needed["reference_velocity"] = (len(self.owned), 3)
         for name, shape in needed.items():
             if name not in state or state[name].shape != shape:
                 found = state[name].shape if name in state else "nothing"
@@ -353,6 +379,7 @@ class Solver:
             self.layout.set_leaving(q, state["populations"][:, q])
         if self._physics.has_rates:
             self._physics.set_even_rates(state["relaxation"])
+        self._observation.reference_velocity = state.get("reference_velocity")
 
     def set_force(self, field: npt.NDArray[Any]) -> None:
         """Give every site a body force density of its own, beside the model's, from the next step on.
@@ -365,6 +392,7 @@ class Solver:
         """
         if self._physics.set_force(np.asarray(field)):
             self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+            self._observation.forget_launches()
             self._graphs.clear()
 
     def close(self) -> None:

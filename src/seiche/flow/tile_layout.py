@@ -169,6 +169,10 @@ class TileLayout(Layout):
         """Return the sites' own slots."""
         return self._slot(q, self.item).astype(np.uint32)
 
+    def leaving_distance(self, phase: int, q: int) -> int | None:
+        """Return whole tiles of one direction."""
+        return q * self.volume
+
     @property
     def addressing_bytes(self) -> int:
         """Return the bytes of the table and of the wall masks: each is read once a step."""

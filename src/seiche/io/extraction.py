@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
+from seiche.io.background import Job, write_now
 from seiche.io.files import part_path, publish
 from seiche.io.formats.extraction import ExtractionField, ExtractionHeader, encode_offsets
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
@@ -29,7 +30,7 @@ class ExtractionSeries:
 
     Both carry their name + ".part" until the first record is complete and on the disk. The step number of a record is
     written last: a record that a killed run left unfinished says step 0 and is told from a complete one. Making the
-    series and `write` are collective over `world`, `close` is not.
+    series and `write` are collective over `world`, the rest is not.
 
     Args:
         path: name of the file; the offset file has the ending `.off` in place of its own.
@@ -54,6 +55,7 @@ class ExtractionSeries:
     ) -> None:
         """Make the files under their temporary names and write the headers."""
         self.path, self.records = Path(path), 0
+        self._planned = 0
         self._world = world
         counts = world.allgather(len(coords))
         self._first, total = rows_before(world, len(coords))
@@ -69,7 +71,7 @@ class ExtractionSeries:
             if world.rank == 0:
                 part_path(self.path).write_bytes(head)
                 part_path(offsets_path(self.path)).write_bytes(encode_offsets([self._start, *ends.tolist()]))
-        self._file = ParallelFile(part_path(self.path), world)
+        self._file = ParallelFile(part_path(self.path), world, self.path)
 
     def write(self, step: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Add the record of time step `step`; `values` holds this rank's rows (n,) or (n, components) of every field.
@@ -78,21 +80,39 @@ class ExtractionSeries:
             ValueError: a field is missing, unknown or of another shape.
             OSError: the disk refused; the records before stay valid.
         """
-        at = self._start + self.records * self._header.record_bytes
-        with all_or_none(self._world):
-            self._fill(values)
-            self._file.write(at + 8 + self._first * self._sites.itemsize, self._sites)
-        self._file.sync()
-        with all_or_none(self._world):
-            if self._world.rank == 0:
-                self._file.write(at, np.array([step], ">u8"))
-        self._file.sync()
-        if self.records == 0:
-            with all_or_none(self._world):
-                if self._world.rank == 0:
-                    publish(part_path(offsets_path(self.path)), offsets_path(self.path))
-                    publish(part_path(self.path), self.path)
-        self.records += 1
+        write_now(self.record(step, lambda: values), self._world)
+
+    def record(self, step: int, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> Job:
+        """Return the job that adds the record of time step `step`, for a `BackgroundWriter`.
+
+        Its thread asks for the `values`. Jobs must be done in the order in which they were made, and all of them.
+        """
+        self._planned += 1
+        return _Record(self, self._planned - 1, step, values)
+
+    def store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
+        """Write this rank's part of record `number` and force it to the disk; the record does not count yet."""
+        self._fill(values)
+        self._file.write(self._at(number) + 8 + self._first * self._sites.itemsize, self._sites)
+        self._file.force()
+
+    def commit(self, number: int, step: int) -> None:
+        """Make record `number` count (rank 0, after all ranks have stored it)."""
+        self._file.write(self._at(number), np.array([step], ">u8"))
+        self._file.force()
+        if number == 0:
+            publish(part_path(offsets_path(self.path)), offsets_path(self.path))
+            publish(part_path(self.path), self.path)
+
+    def settle(self, number: int, complete: bool) -> None:
+        """Note that record `number` counts, or that it and those after it never will: the next one takes its place."""
+        if complete:
+            self.records = number + 1
+        else:
+            self._planned = min(self._planned, number)
+
+    def _at(self, number: int) -> int:
+        return self._start + number * self._header.record_bytes
 
     def _fill(self, values: Mapping[str, npt.ArrayLike]) -> None:
         names = [field.name for field in self._header.fields]
@@ -124,3 +144,21 @@ class ExtractionSeries:
     ) -> None:
         """Close the series."""
         self.close()
+
+
+class _Record(Job):
+    """A record of a series on its way to the disk."""
+
+    def __init__(
+        self, series: ExtractionSeries, number: int, step: int, values: Callable[[], Mapping[str, npt.ArrayLike]]
+    ) -> None:
+        self._series, self._number, self._step, self._values = series, number, step, values
+
+    def store(self) -> None:
+        self._series.store(self._number, self._values())
+
+    def commit(self, stored: list[Any]) -> None:
+        self._series.commit(self._number, self._step)
+
+    def finish(self, complete: bool) -> None:
+        self._series.settle(self._number, complete)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import FormatError
+from seiche.io.background import Job, write_now
 from seiche.io.cells import Cells, Mesh, Triangles, VoxelCells
 from seiche.io.files import part_path, publish
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
@@ -28,7 +29,7 @@ class FieldSeries:
 
     The file carries the name `path` + ".part" until its first step is complete and on the disk; only then does it
     replace a file called `path`. Each later step counts only once it is on the disk, so that a run that is killed at
-    any moment leaves complete steps or nothing. Making it and `write` are collective over `world`, `close` is not.
+    any moment leaves complete steps or nothing. Making it and `write` are collective over `world`, the rest is not.
 
     ```python
     cells = VoxelCells(sites.shape, sites.coords, sites.spacing)
@@ -66,7 +67,7 @@ class FieldSeries:
         """Make the file under its temporary name and write the geometry."""
         _check(fields, capacity)
         self.path = Path(path)
-        self.steps = 0
+        self.steps = self._planned = 0
         self._world, self._fields, self._capacity = world, dict(fields), capacity
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._rows = cells.rows(on)
@@ -84,7 +85,7 @@ class FieldSeries:
                     part, extent, self._fields, on=on, capacity=capacity, dtype=self._dtype, units=units or {}
                 )
         self._layout: Layout = world.bcast(layout)
-        self._file = ParallelFile(part, world)
+        self._file = ParallelFile(part, world, self.path)
         self._write_mesh(mesh, first_cell, extent.corners)
 
     def _write_mesh(self, mesh: Mesh, first_cell: int, corners: int) -> None:
@@ -100,29 +101,48 @@ class FieldSeries:
             ValueError: a field is missing, unknown or of another shape.
             OSError: the disk refused; the steps before stay valid.
         """
-        with all_or_none(self._world):
-            if self.steps == self._capacity:
-                raise FormatError(
-                    self.path, f"step {self.steps + 1}", f"made for {self._capacity} steps; give a larger capacity"
-                )
-            for name, array in self._checked(values).items():
-                row_bytes = self._fields[name] * self._dtype.itemsize
-                at = self._layout.fields[name] + row_bytes * (self.steps * self._all_rows + self._first)
-                self._file.write(at, array)
-            self._times[self.steps] = time
-            if self._world.rank == 0:
-                self._file.write(self._layout.times[self.steps], self._times[: self.steps + 1])
-        self._file.sync()
+        write_now(self.step(time, lambda: values), self._world)
+
+    def step(self, time: float, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> Job:
+        """Return the job that adds one step at `time`, for a `BackgroundWriter`; its thread asks for the `values`.
+
+        Jobs count only in the order in which they were made, and all of them must be done.
+
+        Raises:
+            FormatError: the file is full.
+        """
+        if self._planned == self._capacity:
+            raise FormatError(
+                self.path, f"step {self._planned + 1}", f"made for {self._capacity} steps; give a larger capacity"
+            )
+        self._times[self._planned] = time
+        self._planned += 1
+        return _Step(self, self._planned - 1, values)
+
+    def store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
+        """Write this rank's rows of step `number` and force them to the disk; the step does not count yet."""
+        for name, array in self._checked(values).items():
+            row_bytes = self._fields[name] * self._dtype.itemsize
+            at = self._layout.fields[name] + row_bytes * (number * self._all_rows + self._first)
+            self._file.write(at, array)
+        self._file.force()
+
+    def commit(self, number: int) -> None:
+        """Make step `number` count (rank 0, after all ranks have stored it)."""
+        self._file.write(self._layout.times[number], self._times[: number + 1])
+        self._file.force()
         # Everything the step needs is on the disk; these six bytes make it count.
-        with all_or_none(self._world):
-            if self._world.rank == 0:
-                self._file.write(self._layout.link, Layout.digits(self.steps + 1))
-        self._file.sync()
-        if self.steps == 0:
-            with all_or_none(self._world):
-                if self._world.rank == 0:
-                    publish(part_path(self.path), self.path)
-        self.steps += 1
+        self._file.write(self._layout.link, Layout.digits(number + 1))
+        self._file.force()
+        if number == 0:
+            publish(part_path(self.path), self.path)
+
+    def settle(self, number: int, complete: bool) -> None:
+        """Note that step `number` counts, or that it and those after it never will: the next one takes its place."""
+        if complete:
+            self.steps = number + 1
+        else:
+            self._planned = min(self._planned, number)
 
     def _checked(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
         if set(values) != set(self._fields):
@@ -152,6 +172,22 @@ class FieldSeries:
     ) -> None:
         """Close the series."""
         self.close()
+
+
+class _Step(Job):
+    """A step of a series on its way to the disk."""
+
+    def __init__(self, series: FieldSeries, number: int, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> None:
+        self._series, self._number, self._values = series, number, values
+
+    def store(self) -> None:
+        self._series.store(self._number, self._values())
+
+    def commit(self, stored: list[Any]) -> None:
+        self._series.commit(self._number)
+
+    def finish(self, complete: bool) -> None:
+        self._series.settle(self._number, complete)
 
 
 def _check(fields: Mapping[str, int], capacity: int) -> None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One file written by all ranks at once: each rank puts its own rows at its own byte offset (MPI-IO)."""
+"""One file written by all ranks at once: each rank puts its own rows at its own byte offset."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,8 @@ import numpy.typing as npt
 from seiche.domain.world import World
 from seiche.errors import SeicheError
 
+#: What a file system without locks says; those with many hosts and no locks (Lustre without `flock`) need none.
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP)
 #: Most bytes handed to one write call; Linux moves at most 2**31 - 4096 at a time.
 _PIECE = 1 << 30
 
@@ -69,68 +73,77 @@ def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict
 class ParallelFile:
     """An existing file that all ranks of `world` write into; opening and `sync` are collective, the rest is not.
 
+    Nothing of it needs MPI but the agreement on errors, so that any thread may write. Ranks on several hosts lock the
+    bytes that they write: a host that holds a copy of a page of the file (NFS) else writes old bytes beside them too.
+    Messages call the file `name`, by default `path`.
+
     Raises:
         OSError: on every rank, if any cannot open or write the file.
     """
 
-    def __init__(self, path: Path, world: World) -> None:
+    def __init__(self, path: Path, world: World, name: Path | None = None) -> None:
         """Open `path` for writing without truncating it."""
-        self.path, self._world = path, world
+        self.name, self._world = name or path, world
         self._descriptor = -1
-        self._shared: Any = None
+        self._locked = world.local_size < world.size
         with all_or_none(world):
-            if world.comm is None:
+            try:
+                # Each rank opens for itself: one that fails can close without the others.
                 self._descriptor = os.open(path, os.O_WRONLY)
-            else:
-                self._shared = self._open_shared()
-
-    def _open_shared(self) -> Any:
-        from mpi4py import MPI
-
-        # Each rank opens for itself: writes are independent, and a rank that fails can close without the others.
-        try:
-            return MPI.File.Open(MPI.COMM_SELF, os.fspath(self.path), MPI.MODE_WRONLY)
-        except MPI.Exception as error:
-            raise OSError(f"{self.path}: cannot be opened for writing: {error}") from error
+            except OSError as error:
+                raise OSError(f"{self.name}: cannot be opened for writing: {error.strerror}") from error
 
     def write(self, offset: int, array: npt.NDArray[Any]) -> None:
-        """Write the bytes of `array` (C order) at byte `offset`."""
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        if self._shared is None:
-            done = 0
-            while done < len(data):
-                done += os.pwrite(self._descriptor, data[done : done + _PIECE], offset + done)
-            return
-        from mpi4py import MPI
+        """Write the bytes of `array` (C order) at byte `offset`.
 
+        Raises:
+            OSError: the disk refused.
+        """
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         try:
-            for begin in range(0, len(data), _PIECE):
-                self._shared.Write_at(offset + begin, [data[begin : begin + _PIECE], MPI.BYTE])
-        except MPI.Exception as error:
-            raise OSError(f"{self.path}: write of {len(data)} bytes at {offset} failed: {error}") from error
+            with self._lock(offset, len(data)):
+                done = 0
+                while done < len(data):
+                    done += os.pwrite(self._descriptor, data[done : done + _PIECE], offset + done)
+        except OSError as error:
+            raise OSError(f"{self.name}: write of {len(data)} bytes at {offset} failed: {error.strerror}") from error
+
+    @contextmanager
+    def _lock(self, offset: int, size: int) -> Iterator[None]:
+        if not self._locked or not size:
+            yield
+            return
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX, size, offset)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            self._locked = False
+        try:
+            yield
+        finally:
+            if self._locked:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_UN, size, offset)
+
+    def force(self) -> None:
+        """Return when what this rank wrote is on the disk.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise OSError(f"{self.name}: cannot be forced to the disk: {error.strerror}") from error
 
     def sync(self) -> None:
         """Return on every rank when what any rank wrote before is on the disk."""
         with all_or_none(self._world):
-            if self._shared is None:
-                os.fsync(self._descriptor)
-            else:
-                self._sync_shared()
-
-    def _sync_shared(self) -> None:
-        from mpi4py import MPI
-
-        try:
-            self._shared.Sync()
-        except MPI.Exception as error:
-            raise OSError(f"{self.path}: cannot be forced to the disk: {error}") from error
+            self.force()
 
     def close(self) -> None:
         """Close the file on this rank; a second call does nothing."""
-        if self._shared is not None:
-            self._shared.Close()
-            self._shared = None
-        elif self._descriptor >= 0:
+        if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 

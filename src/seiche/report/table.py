@@ -14,7 +14,7 @@ from seiche.observe.timers import StageTime
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Name of the row of the time that no stage accounts for (output, monitoring, the host between stages).
+#: Name of the row of the time that nothing else accounts for (making files, pictures, the host between stages).
 OTHER = "other"
 
 
@@ -46,6 +46,7 @@ def stage_rows(
     seconds: float,
     copy_bandwidth: float | None = None,
     bytes_a_step: Mapping[str, int] | None = None,
+    beside: Mapping[str, float] | None = None,
 ) -> list[StageRow]:
     """Return a row for each stage that was timed, in the order of the step, and one for the rest of the time.
 
@@ -56,6 +57,7 @@ def stage_rows(
         seconds: wall seconds they took.
         copy_bandwidth: bytes a second (read and write counted) that a plain copy reached on the same cores or device.
         bytes_a_step: bytes of each stage where they are not those of `stages` (the sum over ranks).
+        beside: seconds of what the host did between steps, by name; zero makes no row.
     """
     rows = []
     for stage in stages:
@@ -77,6 +79,8 @@ def stage_rows(
                 time.samples,
             )
         )
+    others = {name: time for name, time in (beside or {}).items() if time > 0.0}
+    rows += [StageRow(name, time, time / seconds if seconds > 0 else 0.0) for name, time in others.items()]
     # Stages that overlap may sum to more than the wall time; then nothing is left to explain.
     rest = max(0.0, seconds - sum(row.seconds for row in rows))
     rows.append(StageRow(OTHER, rest, rest / seconds if seconds > 0 else 0.0))

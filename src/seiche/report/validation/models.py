@@ -12,7 +12,7 @@ from seiche.flow.model import Casson, Collision, FlowModel, Mrt, Newtonian, Powe
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.report.validation.check import Check, Setting, leaving_state, positions, relative_error, velocity
-from seiche.report.validation.steady import plates_profile, settled
+from seiche.report.validation.steady import plates_profile, settled, shifted_pipe
 
 _TRT = "Ginzburg, Verhaeghe, d'Humieres 2008, Commun. Comput. Phys. 3 427"
 _MRT = "d'Humieres et al. 2002, doi:10.1098/rsta.2001.0955"
@@ -152,6 +152,35 @@ def power_law_channel(setting: Setting) -> list[Check]:
     profile = plates_profile(fluid, force, float(height), z)
     error = relative_error(profile / profile.max(), shape)
     return [*checks, Check("power law: quadrature and closed form", error, 1e-3, reference="closed form")]
+
+
+def power_law_pipe(setting: Setting) -> list[Check]:
+    """In a pipe u = n/(n + 1) (g/2K)^(1/n) (R^(1 + 1/n) - r^(1 + 1/n)); means over places of the axis, as for water."""
+    n, errors, random = 0.5, [], np.random.default_rng(1)
+    radii = (4.3, 6.2, 8.7, 12.4) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6, 24.8)
+    for radius in radii:
+        shear = 0.05 / radius**2  # at the wall
+        consistency = 0.1 * shear ** (1 - n)
+        force = 2 * consistency * shear**n / radius
+        fluid = PowerLaw(consistency, n, 1e-2 * shear, 1e2 * shear)
+        model, here = FlowModel(fluid, body_force=(force, 0.0, 0.0)), []
+        for y, z in random.uniform(0, 1, (4 if setting.quick else 8, 2)):
+            sites = shifted_pipe(radius, y, z)
+            solver = setting.solver(sites, model)
+            solver.run(int(40 * radius**2))
+            place = positions(sites)
+            r = np.hypot(place[:, 1] - y, place[:, 2] - z)
+            scale = n / (n + 1) * (0.5 * force / consistency) ** (1 / n)
+            exact = scale * (radius ** (1 + 1 / n) - np.minimum(r, radius) ** (1 + 1 / n))
+            here.append(relative_error(velocity(solver), exact))
+        errors.append(float(np.mean(here)))
+    plot = partial(convergence_figure, sizes=radii, errors={"velocity": errors}, order=1.0, x_label="radius (sites)")
+    order = observed_order(radii, errors)
+    bound, reference = (0.05 if setting.quick else 0.03), "closed form"
+    return [
+        Check("power-law pipe: order of the velocity", order, 0.9, "above", reference=reference, plot=plot),
+        Check(f"power-law pipe, radius {radii[-1]:g}: error of the velocity", errors[-1], bound, reference=reference),
+    ]
 
 
 def kolmogorov_flow(setting: Setting) -> list[Check]:

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What writing and watching cost a run: step times of a tube with and without them.
+
+    mpiexec -n 4 python benchmarks/flow_output.py --device cuda --sites 8e7 --steps 10000 --every 1000 --folder /scratch
+
+Three runs of a flow: `steps` alone, `monitored` every --monitor steps, and `written`, which is also monitored and
+writes pressure and velocity of all sites every --every steps (and a checkpoint every --checkpoint, if given). A window
+is --every/10 steps; its time a step is that of the slowest rank. Printed in microseconds: mean, median, 5th and 95th
+percentile and the greatest, and what the mean is more than that of the steps alone. Files are removed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import seiche
+from seiche.case.simulation import Simulation
+from seiche.domain.world import World
+
+CASE = """
+solver = "flow"
+[geometry]
+spacing = "1 mm"
+shape = {{ kind = "tube", radius = "{radius} mm", length = "{length} mm" }}
+[fluid]
+viscosity = "4 mPa s"
+[lattice]
+tau = 0.8
+[time]
+steps = {steps}
+[[iolet]]
+name = "inlet"
+kind = "velocity"
+velocity = "0.001 mm/s"
+[[iolet]]
+name = "outlet"
+kind = "pressure"
+pressure = "0 mmHg"
+[run]
+device = "{device}"
+partition = "slabs"
+monitor_every = {monitor}
+precision = {{ compute = "{precision}" }}
+[output]
+in_flight = {in_flight}
+record_every = {steps}
+{fields}
+"""
+
+
+def case_text(options: argparse.Namespace, *, monitored: bool, written: bool) -> str:
+    """Return a case file of a tube six times as long as it is wide."""
+    radius = (options.sites / (12 * math.pi)) ** (1 / 3)
+    fields = f'[[output.fields]]\nfile = "u.vtkhdf"\nevery = {options.every}\n' if written else ""
+    if written and options.checkpoint:
+        fields += f"[output.checkpoint]\nevery = {options.checkpoint}\n"
+    return CASE.format(
+        radius=round(radius, 1),
+        length=round(12 * radius),
+        steps=options.steps,
+        device=options.device,
+        precision=options.precision,
+        monitor=options.monitor if monitored else options.steps,
+        in_flight=options.in_flight,
+        fields=fields,
+    )
+
+
+def window_times(simulation: Simulation, window: int) -> npt.NDArray[np.float64]:
+    """Return the seconds a step of every window on the slowest rank, the events of the case included."""
+    solver, outputs, last = simulation.solver, simulation.outputs, simulation.setup.steps
+    outputs.begin()
+    solver.run(2 * 32)  # compile, capture
+    times, begin, first = [], time.perf_counter(), solver.time_step
+    while solver.time_step < last:
+        step = solver.time_step
+        solver.run(min(outputs.next_event(step), first + window, last) - step)
+        outputs.write_due()
+        outputs.look()
+        if solver.time_step == first + window:
+            now = time.perf_counter()
+            times.append((now - begin) / window)
+            begin, first = now, solver.time_step
+    outputs.drain()
+    return np.asarray(simulation.world.allreduce_max(np.array(times)))
+
+
+def measure(options: argparse.Namespace, world: World, name: str) -> dict[str, Any]:
+    """Return percentiles of one of the three runs."""
+    folder = Path(world.bcast(tempfile.mkdtemp(dir=options.folder) if world.rank == 0 else None))
+    if world.rank == 0:
+        (folder / "case.toml").write_text(case_text(options, monitored=name != "steps", written=name == "written"))
+    world.barrier()
+    try:
+        with seiche.load(folder / "case.toml", world=world) as simulation:
+            times = window_times(simulation, options.every // 10) * 1e6
+            seconds = {**simulation.outputs.seconds, "wait for output": simulation.outputs.writer.waited}
+            sites = len(simulation.setup.vessel.sites)
+            simulation.solver.close()
+    finally:
+        world.barrier()
+        if world.rank == 0:
+            shutil.rmtree(folder)
+    low, median, high = np.percentile(times, [5, 50, 95])
+    return {
+        "run": name,
+        "sites": sites,
+        "mean_us": float(times.mean()),
+        "median_us": float(median),
+        "p5_us": float(low),
+        "p95_us": float(high),
+        "max_us": float(times.max()),
+        **{f"{key} (s)": value for key, value in seconds.items()},
+    }
+
+
+def main() -> None:
+    """Measure, print, and store if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--sites", type=float, default=1e6)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--every", type=int, default=100)
+    parser.add_argument("--monitor", type=int, default=200)
+    parser.add_argument("--checkpoint", type=int)
+    parser.add_argument("--in-flight", type=int, default=2)
+    parser.add_argument("--folder", type=Path, help="where to write; the system's temporary folder by default")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    world, rows = World.from_mpi(), []
+    for name in ("steps", "monitored", "written"):
+        row = measure(options, world, name)
+        rows.append(row)
+        row["more_than_steps"] = row["mean_us"] / rows[0]["mean_us"] - 1
+        if world.rank == 0:
+            numbers = "  ".join(f"{key[:-3]} {row[key]:9.2f}" for key in row if key.endswith("_us"))
+            print(f"{name:10} {numbers}  us a step, {row['more_than_steps']:+.2%}", flush=True)
+            print(" " * 11 + ", ".join(f"{key} {value:.3f}" for key, value in row.items() if "(s)" in key), flush=True)
+            if options.json:
+                options.json.write_text(json.dumps({"ranks": world.size, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

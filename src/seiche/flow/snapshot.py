@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fields of the present state, taken on the device and brought to the host beside the steps that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.flow.observation import CHUNK, Observation, WallStress
+from seiche.flow.velocity_set import CS2
+
+#: Columns of the observation kernel by field.
+COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate": (10, 11)}
+#: Fields of wall sites, three components each.
+ON_WALL = ("wall_shear_stress", "traction")
+_TRACTION = (0, *range(*COLUMNS["stress"]))
+
+
+class Staging:
+    """Device memory between the populations and the host, shared by all snapshots of a solver.
+
+    Copies leave it beside the steps; whoever fills it next waits, on the device, until they have.
+    """
+
+    def __init__(self, observation: Observation) -> None:
+        """Begin without memory."""
+        self.observation = observation
+        self._side = observation.backend.stream()
+        self._copied: Any = None
+        self._memory: Array = observation.backend.zeros(0, observation.real)
+
+    def room(self, size: int) -> Array:
+        """Return memory for `size` numbers whose last use is over, in the order of the current stream."""
+        backend = self.observation.backend
+        if size > len(self._memory):
+            self._side.synchronize()
+            self._memory = backend.zeros(0, self.observation.real)
+            self._memory = backend.zeros(size, self.observation.real)
+        self.settle()
+        return self._memory
+
+    def settle(self) -> None:
+        """Let later work of the current stream start only after all copies so far."""
+        if self._copied is not None:
+            self.observation.backend.current().wait(self._copied)
+
+    def copy(self, pairs: Sequence[tuple[Array, npt.NDArray[Any]]]) -> Any:
+        """Start copies from device to pinned memory after the work so far; return the event of their end."""
+        backend = self.observation.backend
+        filled = backend.current().record()
+        with backend.use(self._side):
+            self._side.wait(filled)
+            for source, target in pairs:
+                backend.copy_to_host(source, target)
+            self._copied = self._side.record()
+        return self._copied
+
+
+class Snapshots:
+    """Takes the same fields of the same sites again and again.
+
+    Names: density, velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate, viscosity,
+    wall_shear_stress and traction (n, 3; zero off the wall).
+
+    Args:
+        staging: the solver's memory for this.
+        names: fields.
+        rows: ascending rows of the region, (n,); None: all.
+        bounded: keep the device memory small, at the price that the device waits for the host.
+
+    Raises:
+        KeyError: an unknown name.
+    """
+
+    def __init__(
+        self,
+        staging: Staging,
+        names: Sequence[str],
+        rows: npt.NDArray[np.int64] | None = None,
+        *,
+        bounded: bool = False,
+    ) -> None:
+        """Prepare addresses and memory."""
+        unknown = set(names) - set(COLUMNS) - set(ON_WALL) - {"viscosity"}
+        if unknown:
+            raise KeyError(f"no field {sorted(unknown)}; there are {[*COLUMNS, *ON_WALL, 'viscosity']}")
+        self.staging, self.names = staging, tuple(names)
+        observation = staging.observation
+        backend = observation.backend
+        item = observation.layout.item if rows is None else observation.layout.item[rows]
+        self.count = len(item)
+        self._items = observation.items if rows is None else backend.upload(item)
+        self.columns = sorted({c for name in names if name in COLUMNS for c in range(*COLUMNS[name])})
+        self.rate_items = item if "viscosity" in names and observation.physics.rates is not None else None
+        self.wall_rows = np.zeros(0, np.int64)
+        if any(name in ON_WALL for name in names):
+            self._choose_walls(rows)
+        needed = len(self.columns) * self.count * np.dtype(observation.real).itemsize
+        scarce = backend.asynchronous and needed > backend.free_memory() // 2
+        self._held = min(self.count, CHUNK) if bounded or scarce else self.count
+        #: Where the parts of a snapshot begin in its host memory: columns, observed and shear stress of walls, rates.
+        walls = len(self.wall_rows)
+        sizes = [len(self.columns) * self.count, len(_TRACTION) * walls, 3 * walls]
+        sizes += [self.count if self.rate_items is not None else 0]
+        self.parts = [int(end) for end in np.cumsum([0, *sizes])]
+        self.free: list[npt.NDArray[Any]] = []
+
+    def _choose_walls(self, rows: npt.NDArray[np.int64] | None) -> None:
+        observation = self.staging.observation
+        walls, normals = observation.walls
+        if rows is None:
+            self.wall_rows = walls
+        else:
+            chosen = np.isin(walls, rows, assume_unique=True)
+            walls, normals = walls[chosen], normals[chosen]
+            self.wall_rows = np.searchsorted(rows, walls)
+        self._wall = WallStress(observation, observation.backend.upload(observation.layout.item[walls]), normals)
+
+    def reserve(self, count: int) -> None:
+        """Get the host memory of `count` snapshots now: pinning it takes longer than many steps."""
+        observation = self.staging.observation
+        while len(self.free) < count:
+            self.free.append(observation.backend.pinned(self.parts[-1], observation.real))
+
+    @property
+    def wall_normals(self) -> npt.NDArray[Any]:
+        """Return the outward normals of the wall sites, (w, 3)."""
+        return self._wall.normals
+
+    def take(self, phase: int) -> Snapshot:
+        """Return the fields before a step of this phase; the halo must be current. Waits for nothing on a device."""
+        observation = self.staging.observation
+        host = self.free.pop() if self.free else observation.backend.pinned(self.parts[-1], observation.real)
+        event = None
+        for begin in range(0, self.count, max(self._held, 1)):
+            event = self._take_sites(phase, begin, min(begin + self._held, self.count), host)
+        pairs: list[tuple[Array, npt.NDArray[Any]]] = []
+        self.staging.settle()
+        if len(self.wall_rows):
+            self._wall.observe(phase)
+            count, stride = self._wall.count, self._wall.stride
+            for k, column in enumerate(_TRACTION):
+                at = self.parts[1] + k * count
+                source = self._wall.observed[column * stride : column * stride + count]
+                pairs.append((source, host[at : at + count]))
+            pairs.append((self._wall.shear_stress(), host[self.parts[2] : self.parts[3]]))
+        if self.rate_items is not None:
+            # Kept until the next time, when the copy that reads it is over.
+            every: Array = observation.physics.rates
+            self._rates = every[self.rate_items]
+            pairs.append((self._rates, host[self.parts[3] : self.parts[4]]))
+        if pairs:
+            event = self.staging.copy(pairs)
+        return Snapshot(self, host, event)
+
+    def _take_sites(self, phase: int, first: int, last: int, host: npt.NDArray[Any]) -> Any:
+        """Start to bring the columns of sites first ... last - 1 to the host; return the event of their arrival."""
+        if not self.columns:
+            return None
+        observation = self.staging.observation
+        direct = not observation.backend.asynchronous  # the host's memory is the device's
+        room = host if direct else self.staging.room(len(self.columns) * self._held)
+        at, stride = (0, self.count) if direct else (first, self._held)
+        for begin, end, out in observation.chunks(phase, self._items, first, last):
+            for k, column in enumerate(self.columns):
+                source = out[column * observation.stride : column * observation.stride + end - begin]
+                room[k * stride + begin - at : k * stride + end - at] = source
+        if direct:
+            return None
+        pieces = [
+            (room[k * stride : k * stride + last - first], host[k * self.count + first : k * self.count + last])
+            for k in range(len(self.columns))
+        ]
+        return self.staging.copy(pieces)
+
+
+class Snapshot:
+    """Fields on their way to the host."""
+
+    def __init__(self, plan: Snapshots, host: npt.NDArray[Any], event: Any) -> None:
+        """Remember where they go and the event after which they are there."""
+        self._plan, self._host, self._event = plan, host, event
+
+    def fields(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the fields, after waiting until they are on the host; once, in any thread."""
+        plan, observation = self._plan, self._plan.staging.observation
+        observation.backend.await_event(self._event)
+        result = {name: self._field(name) for name in plan.names}
+        plan.free.append(self._host)
+        return result
+
+    def _field(self, name: str) -> npt.NDArray[Any]:
+        plan, host = self._plan, self._host
+        if name == "viscosity":
+            physics = plan.staging.observation.physics
+            rates = (
+                host[plan.parts[3] : plan.parts[4]] if physics.rates is not None else physics.constant_rate(plan.count)
+            )
+            return np.asarray(CS2 * (1.0 / rates - 0.5))
+        if name in ON_WALL:
+            values = np.zeros((plan.count, 3), host.dtype)
+            if len(plan.wall_rows):
+                values[plan.wall_rows] = self._shear_stress() if name == "wall_shear_stress" else self._traction()
+            return values
+        columns = range(*COLUMNS[name])
+        values = np.empty((plan.count, len(columns)), host.dtype)
+        for place, column in enumerate(columns):
+            at = plan.columns.index(column) * plan.count
+            np.add(host[at : at + plan.count], 1.0 if name == "density" else 0.0, out=values[:, place])
+        return values[:, 0] if len(columns) == 1 else values
+
+    def _shear_stress(self) -> npt.NDArray[Any]:
+        return self._host[self._plan.parts[2] : self._plan.parts[3]].reshape(-1, 3)
+
+    def _traction(self) -> npt.NDArray[Any]:
+        """Return sigma n - cs^2 (rho - 1) n."""
+        observed = self._host[self._plan.parts[1] : self._plan.parts[2]].reshape(len(_TRACTION), -1)
+        excess, xx, yy, zz, xy, xz, yz = observed
+        x, y, z = self._plan.wall_normals.T
+        pressure = CS2 * excess
+        pull = (xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z)
+        return np.stack([t - pressure * n for t, n in zip(pull, (x, y, z), strict=True)], axis=1)
