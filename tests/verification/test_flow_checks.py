@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady
+from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, walls
 from seiche.report.validation.check import Check, Setting
 
 FAMILIES = [
@@ -37,6 +37,11 @@ FAMILIES = [
     iolets.duct_inlet,
     iolets.windkessel,
     iolets.mixed_balance,
+    walls.pipes,
+    walls.plane_couette,
+    walls.round_couette,
+    walls.driven_cavity,
+    walls.mass_drift,
 ]
 
 

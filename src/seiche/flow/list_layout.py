@@ -107,6 +107,12 @@ class ListLayout(Layout):
         assert self._adjacency_host is not None
         return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, self.item])
 
+    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Return the slots that the adjacency names, or the own ones before an even step."""
+        if q == 0 or (self.in_place and phase == 1):
+            return self._slot(q, self.item[rows]).astype(np.uint32)
+        return np.asarray(self.backend.download(self._adjacency[q - 1])[self.item[rows]], np.uint32)
+
     @property
     def addressing_bytes(self) -> int:
         """Return nothing: the kernels count the adjacency."""

@@ -4,8 +4,10 @@
 One step from t to t + 1 (theory/flow, section 4):
 
     send halo                 what left the sites beside another rank
+    walls interior            replace what left through walls that are not half way or that move
     stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
     receive halo
+    walls edge
     stream-collide edge       the same for the sites beside another rank
     pressure iolets           replace what left through an iolet by what comes back
     velocity iolets
@@ -39,6 +41,7 @@ from seiche.flow.physics import Physics, check_physics
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
+from seiche.flow.walls import WallStages
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import flow as registry
@@ -95,6 +98,9 @@ class Solver:
             transport=transport,  # type: ignore[arg-type]
         )
         precisions = (self.precision.compute, self.precision.storage)
+        self._walls = WallStages(
+            self.backend, self.layout, self.region, model.walls, precisions, self.world, self._named
+        )
         self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, self._named)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self.timers = StageTimers(self.backend.clock())
@@ -155,12 +161,12 @@ class Solver:
         exchange = bool(layout.plan.peers)
         if exchange:
             stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
-        stages += iolets.before_sweep(phase, edge=False)
+        stages += self._walls.before_sweep(phase, edge=False) + iolets.before_sweep(phase, edge=False)
         stages += sweep("stream-collide interior", 0, layout.interior, ())
         if exchange:
             receive = self._named("receive halo", lambda: halo.finish(source, mode))
             stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
-        stages += iolets.before_sweep(phase, edge=True)
+        stages += self._walls.before_sweep(phase, edge=True) + iolets.before_sweep(phase, edge=True)
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
         return stages + iolets.after_sweep(phase, swept)
@@ -206,6 +212,7 @@ class Solver:
 
     def step(self) -> None:
         """Advance the populations by one time step, hiding the halo behind the interior."""
+        self._walls.restore()
         self.iolets.prepare(self.time_step, 1)
         self.timers.step(self.stages)
         self._phase = (self._phase + 1) % self.layout.phases
@@ -240,6 +247,7 @@ class Solver:
         slots = self.halo.next_slots
         if slots not in self._graphs:
             self._graphs[slots] = self.backend.capture(self._graph_steps)
+        self._walls.restore()
         self.iolets.prepare(self.time_step, GRAPH_STEPS)
         self._graphs[slots].launch()
         self.timers.count(GRAPH_STEPS)
@@ -251,11 +259,12 @@ class Solver:
                 stage.action()
 
     def _refresh_halo(self) -> None:
-        """Bring the halo of the current state up to date (the next step does it again, with the same values)."""
+        """Bring the halo of the current state up to date (the next step does it again) and let walls send back."""
         if self.layout.plan.peers:
             source, mode = self.layout.source(self._phase), self.layout.halo_mode(self._phase)
             self.halo.start(source, mode)
             self.halo.finish(source, mode)
+        self._walls.replace(self._phase)
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields of the owned sites in lattice units; all ranks must call it together.
@@ -320,6 +329,7 @@ class Solver:
         `populations` (n_owned, Q): those that leave, shifted by the weight; `relaxation` (n_owned,): omega+ of the
         last step, for a rheology that needs it.
         """
+        self._walls.restore()
         state: dict[str, npt.NDArray[Any]] = {"populations": self.layout.leaving(self._phase)}
         if self._physics.has_rates:
             state["relaxation"] = self._physics.even_rates().astype(np.float64)
@@ -346,6 +356,7 @@ class Solver:
             if name not in state or state[name].shape != shape:
                 found = state[name].shape if name in state else "nothing"
                 raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")
+        self._walls.restore()
         self._phase, self.time_step = 0, time_step
         if self.iolets.windkessels is not None:
             self.iolets.windkessels.load_state(dict(iolet_state or {}))
