@@ -41,7 +41,8 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
         (
             "qqq",
             1,
-            "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, body_force, run, output",
+            "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, walls, body_force, run,"
+            " output",
         ),
         ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),

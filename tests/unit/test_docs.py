@@ -126,10 +126,10 @@ def test_cited_sections_exist() -> None:
 
 def test_the_stages_of_the_theory_are_those_of_the_solver() -> None:
     flow = ROOT / "src" / "seiche" / "flow"
-    solver = (flow / "solver.py").read_text() + (flow / "iolet_stages.py").read_text()
+    solver = "".join((flow / name).read_text() for name in ("solver.py", "iolet_stages.py", "walls.py"))
     section = THEORY.read_text().partition("## 4. One step")[2].partition("## 5.")[0]
     stages = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
-    assert len(stages) == 11
+    assert len(stages) == 13
     overview = (ROOT / "ARCHITECTURE.md").read_text()
     assert all(f'"{stage}"' in solver and stage in overview for stage in stages)
 

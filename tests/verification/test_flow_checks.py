@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, vessels
+from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, vessels, walls
 from seiche.report.validation.check import Check, Setting
 
 FAMILIES = [
@@ -40,6 +40,11 @@ FAMILIES = [
     iolets.windkessel,
     iolets.mixed_balance,
     vessels.flow_split,
+    walls.pipes,
+    walls.plane_couette,
+    walls.round_couette,
+    walls.driven_cavity,
+    walls.mass_drift,
 ]
 
 

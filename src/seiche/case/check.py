@@ -32,6 +32,10 @@ def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
 def _numbers(setup: Setup) -> Iterator[tuple[str, str]]:
     numbers, units = setup.invariants, setup.units
     yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in all"
+    walls = setup.case.walls
+    if walls.kind != "bounce-back" or walls.moving:
+        motions = [f"{name} moves at up to {speed:.4g} m/s" for name, speed in setup.wall_speeds.items()]
+        yield "walls", ", ".join([walls.kind, *motions])
     low, high = numbers.tau
     yield "tau", (f"{low:.4f}" if low == high else f"{low:.4f} to {high:.4f}") + f" (> {TAU_SMALLEST} needed)"
     if numbers.velocity_scale is None:

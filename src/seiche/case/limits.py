@@ -10,6 +10,7 @@ from seiche.case.extraction import chosen
 from seiche.case.openings import steps_of
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup, ramps_of
+from seiche.case.units import CS2
 from seiche.errors import CaseError
 
 #: Below this the collision hardly damps short waves: rounding errors grow faster than the viscosity removes them.
@@ -49,6 +50,13 @@ def _reasons(setup: Setup, ranks: int) -> Iterator[str]:
             f"lattice: {where} = {high:.4g} is out of the stable window (<= {largest:g} for "
             f"{case.lattice.collision}); use a smaller time step{other} (tau = 1/2 + 3 nu dt/dx^2)"
         )
+    for name, speed in setup.wall_speeds.items():
+        mach = setup.units.to_lattice("velocity", speed) / CS2**0.5
+        if mach > MACH_LARGEST:
+            yield (
+                f'walls.moving["{name}"]: its speed of {speed:.3g} m/s is Mach {mach:.3g}, out of range '
+                f"(<= {MACH_LARGEST}); use a time step below {setup.units.step * MACH_LARGEST / mach:.3g} s"
+            )
     if numbers.mach is not None and numbers.mach > MACH_LARGEST:
         yield (
             f"lattice: Mach number {numbers.mach:.3g} of the peak velocity {numbers.velocity_scale:.3g} m/s is out "
@@ -123,6 +131,8 @@ def advice(setup: Setup) -> tuple[str, ...]:
         lines.append("no velocity is known before the run: Mach and Reynolds numbers are not checked")
     if numbers.tau[0] < TAU_ADVISED:
         lines.append(f"tau {numbers.tau[0]:.4f} is below {TAU_ADVISED}: the run may become unstable")
+    if setup.case.walls.kind == "bouzidi" and not setup.case.iolet:
+        lines.append('walls.kind = "bouzidi" keeps the mass only nearly: in a closed vessel watch it in the summary')
     for table in setup.case.output.extraction:
         if not len(chosen(table, setup.vessel.sites)):
             lines.append(f'output.extraction["{table.file}"]: no site is there, so its records are empty')

@@ -21,6 +21,7 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "length": ("m", "a length", "0.1 mm"),
     "time": ("s", "a time", "0.5 ms"),
     "rate": ("1/s", "a rate", "72 bpm"),
+    "angular_velocity": ("rad/s", "an angular velocity", "60 rpm"),
     "velocity": ("m/s", "a velocity", "0.3 m/s"),
     "flow_rate": ("m^3/s", "a flow rate", "4 mL/s"),
     "pressure": ("Pa", "a pressure", "120 mmHg"),
@@ -171,6 +172,7 @@ Length = Annotated[float, _scalar("length")]
 PositiveLength = Annotated[float, _scalar("length"), Field(gt=0)]
 PositiveTime = Annotated[float, _scalar("time"), Field(gt=0)]
 PositiveRate = Annotated[float, _scalar("rate"), Field(gt=0)]
+AngularVelocity = Annotated[float, _scalar("angular_velocity")]
 Velocity = Annotated[float, _scalar("velocity")]
 PositiveVelocity = Annotated[float, _scalar("velocity"), Field(gt=0)]
 FlowRate = Annotated[float, _scalar("flow_rate")]

@@ -26,6 +26,7 @@ from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.schema_geometry import Geometry
 from seiche.case.schema_iolet import IoletTable
+from seiche.case.schema_walls import WallsTable
 
 FieldName = Literal[
     "pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "traction", "viscosity"
@@ -294,6 +295,7 @@ class Case(Table):
     lattice: Lattice = Field(description="the discretisation")
     time: Time = Field(description="how long")
     iolet: Annotated[tuple[IoletTable, ...], FromList] = Field(default=(), description="conditions at the openings")
+    walls: WallsTable = Field(default=WallsTable(), description="the walls of the vessel")
     body_force: BodyForce | None = Field(default=None, description="uniform force")
     run: Run = Field(default=Run(), description="how and where to compute")
     output: Output = Field(default=Output(), description="what is left behind")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from seiche.case.geometry import Vessel
 from seiche.case.iolet_files import Supply, notes_of, supplies
@@ -14,6 +14,7 @@ from seiche.case.schema import Case, Lattice
 from seiche.case.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
+from seiche.case.walls import wall_speeds, walls_of
 from seiche.errors import CaseError
 from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Trt
 
@@ -36,7 +37,10 @@ class Invariants:
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything a run needs but the solver. `source` is the name of the case file, for messages."""
+    """Everything a run needs but the solver. `source` is the name of the case file, for messages.
+
+    `wall_speeds` are the greatest speeds (m/s) of moving walls by name.
+    """
 
     case: Case
     source: str
@@ -47,6 +51,7 @@ class Setup:
     steps: int
     period: float | None
     invariants: Invariants
+    wall_speeds: dict[str, float] = field(default_factory=dict)
 
 
 def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
@@ -68,7 +73,8 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     for inflow in inflows:
         _refuse_pulsation(inflow, viscosity, source)
     pressures = pressure_range(case, given)
-    velocity = velocity_scale(case, vessel, inflows, law.eta_inf, pressures)
+    speeds = wall_speeds(case, vessel.sites, source)
+    velocity = velocity_scale(case, vessel, inflows, law.eta_inf, pressures, tuple(speeds.values()))
     step = _time_step(case, velocity, viscosity, source)
     units = LatticeUnits(case.geometry.spacing, step, case.fluid.density, case.fluid.reference_pressure)
     period = _period(case, given)
@@ -83,13 +89,14 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
         velocity_set=case.lattice.velocity_set,
         initial_density=units.density_of_pressure(initial_pressure(case)),
         initial_velocity=(u, v, w),
+        walls=walls_of(case, units),
     )
     table = case.run.precision
     precision = Precision(table.compute, table.storage or table.compute)
     invariants = _invariants(case, vessel, units, law, velocity, inflows, period, pressures)
     steps = _steps(case, units, period, source)
     vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
-    return Setup(case, source, vessel, units, model, precision, steps, period, invariants)
+    return Setup(case, source, vessel, units, model, precision, steps, period, invariants, speeds)
 
 
 def _collision(table: Lattice) -> Collision:
@@ -110,17 +117,23 @@ def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
 
 
 def velocity_scale(
-    case: Case, vessel: Vessel, inflows: list[Inflow], eta: float, pressures: tuple[float, float]
+    case: Case,
+    vessel: Vessel,
+    inflows: list[Inflow],
+    eta: float,
+    pressures: tuple[float, float],
+    walls: tuple[float, ...] = (),
 ) -> float | None:
     """Return the largest velocity (m/s) to expect, or None when nothing says it.
 
-    It is the key velocity_scale where given, else the peak of the velocity iolets, else the peak of developed flow
-    driven by the body force or by the pressures of the iolets, but not more than a free jet sqrt(2 dp/rho).
+    It is the key velocity_scale where given, else the greatest of: the peak of the velocity iolets, the speeds of
+    moving `walls`, the peak of developed flow driven by the body force or by the pressures of the iolets, but not
+    more than a free jet sqrt(2 dp/rho).
     """
     if case.lattice.velocity_scale is not None:
         return case.lattice.velocity_scale
     density = case.fluid.density
-    peaks = [inflow.peak(eta / density) for inflow in inflows]
+    peaks = [*walls, *(inflow.peak(eta / density) for inflow in inflows)]
     peaks.append(math.dist(case.fluid.initial_velocity, (0.0, 0.0, 0.0)))
     force = math.dist(case.body_force.force, (0.0, 0.0, 0.0)) if case.body_force else 0.0
     if force:

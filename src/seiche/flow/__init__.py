@@ -8,6 +8,7 @@ from seiche.flow.model import (
     CarreauYasuda,
     Casson,
     FlowModel,
+    MovingWall,
     Mrt,
     Newtonian,
     PowerLaw,
@@ -17,6 +18,7 @@ from seiche.flow.model import (
     TimeTable,
     Trt,
     VelocityIolet,
+    Walls,
     WindkesselIolet,
 )
 from seiche.flow.observation import Monitor
@@ -28,6 +30,7 @@ __all__ = [
     "Casson",
     "FlowModel",
     "Monitor",
+    "MovingWall",
     "Mrt",
     "Newtonian",
     "PowerLaw",
@@ -38,5 +41,6 @@ __all__ = [
     "TimeTable",
     "Trt",
     "VelocityIolet",
+    "Walls",
     "WindkesselIolet",
 ]

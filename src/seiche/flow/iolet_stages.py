@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from seiche.flow.iolets import IoletGroup, Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
 from seiche.kernels.registry import flow as registry
-from seiche.observe.stage import Stage
+from seiche.observe.stage import Stage, in_order
 
 Action = Callable[[], None]
 
@@ -41,7 +41,7 @@ class IoletStages:
         if not actions:
             return []
         name = "iolet stress edge" if edge else "iolet stress interior"
-        return [Stage(name, self._named(name, _in_order(actions)), 0, ("receive halo",) if edge else ())]
+        return [Stage(name, self._named(name, in_order(actions)), 0, ("receive halo",) if edge else ())]
 
     def after_sweep(self, phase: int, after: tuple[str, ...]) -> list[Stage]:
         """Return what replaces populations that leave through iolets, once the stages `after` are done."""
@@ -55,12 +55,12 @@ class IoletStages:
                 size = 2 * self._layout.velocity_set.Q * np.dtype(self._precision[1]).itemsize
                 traffic = sum(map(len, chosen)) * size
                 needs = (*after, "windkessel circuits") if circuits is not None else after
-                action = _in_order([self._replacement(group, phase) for group in chosen])
+                action = in_order([self._replacement(group, phase) for group in chosen])
                 stages.append(Stage(name, self._named(name, action), traffic, needs))
         if circuits is not None:
             driven = [group for group in groups if group.values is None]
             sums = [circuits.summation(g.inflow, g.members["at"]["iolet"], len(g)) for g in driven]
-            action = _in_order([*sums, circuits.collect])
+            action = in_order([*sums, circuits.collect])
             stages.append(Stage("sum outflow", self._named("sum outflow", action), 0, ("pressure iolets",)))
         if stages:
             tick = self._backend.load(registry.tick())
@@ -98,15 +98,3 @@ class IoletStages:
         )
         begin, end = (group.interior, len(group)) if edge else (0, group.interior)
         return kernel.bind(arguments, begin, end)
-
-
-def _in_order(actions: Sequence[Action]) -> Action:
-    """Return one call for several."""
-    if len(actions) == 1:
-        return actions[0]
-
-    def run() -> None:
-        for action in actions:
-            action()
-
-    return run

@@ -97,6 +97,13 @@ class Layout(ABC):
     def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
         """Return the slots of the populations that left along q in the step before one of this phase, (n_owned,)."""
 
+    @abstractmethod
+    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Return where a step of this phase reads what arrives along q at the sites `rows` of the region, (m,).
+
+        Only sites with fluid upwind may be asked for.
+        """
+
     @property
     @abstractmethod
     def addressing_bytes(self) -> int:

@@ -113,6 +113,12 @@ class ListLayout(Layout):
             return q * self.stride
         return int(self.velocity_set.opposite[q]) * self.stride if phase == 0 else None
 
+    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Return the slots that the adjacency names, or the own ones before an even step."""
+        if q == 0 or (self.in_place and phase == 1):
+            return self._slot(q, self.item[rows]).astype(np.uint32)
+        return np.asarray(self.backend.download(self._adjacency[q - 1])[self.item[rows]], np.uint32)
+
     @property
     def addressing_bytes(self) -> int:
         """Return nothing: the kernels count the adjacency."""

@@ -7,7 +7,7 @@ Nothing here knows SI units (that is `case/`) or devices (that is `backend/`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 #: How a pressure iolet makes what comes back: by the rule of Nash et al. 2014, or of second order.
 PressureScheme = Literal["nash", "anti-bounce-back"]
+
+#: How a wall sends populations back: half way along each link, or at the link's own fraction.
+WallKind = Literal["bounce-back", "bouzidi"]
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,33 @@ class WindkesselIolet:
     scheme: PressureScheme = "nash"
 
 
+#: Which places (p, 3) on the wall, in spacings from the geometry's origin of coordinates, belong to a patch: (p,).
+Patch = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class MovingWall:
+    """A part of the wall that moves along itself: velocity + rotation x (place - center) at each place of `patch`.
+
+    `velocity` in sites/step, `rotation` in radians/step about `center` (in spacings). Without a patch the whole wall
+    moves. Runs on several ranks need a patch that can be pickled: a function of a module, or a partial of one.
+    """
+
+    name: str
+    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    center: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    patch: Patch | None = None
+
+
+@dataclass(frozen=True)
+class Walls:
+    """Where walls lie on their links, half way or at the geometry's fractions, and which of them move."""
+
+    kind: WallKind = "bounce-back"
+    moving: Sequence[MovingWall] = ()
+
+
 Iolet = PressureIolet | VelocityIolet | WindkesselIolet
 
 
@@ -221,6 +251,7 @@ class FlowModel:
     velocity_set: Literal["D3Q15", "D3Q19", "D3Q27"] = "D3Q19"
     initial_density: float = 1.0
     initial_velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    walls: Walls = Walls()
 
 
 @dataclass(frozen=True)

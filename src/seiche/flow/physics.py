@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout
-from seiche.flow.model import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, ShearThinning
+from seiche.flow.model import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, Precision, ShearThinning
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
+from seiche.kernels.registry.flow import PRECISIONS
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
@@ -21,6 +23,22 @@ def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
     if isinstance(model.collision, Bgk):
         return even, even
     return even, 1.0 / (0.5 + model.collision.magic / (1.0 / even - 0.5))
+
+
+def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: int) -> None:
+    """Refuse what cannot be computed.
+
+    Raises:
+        CaseError: what is wrong, in one line.
+    """
+    if not len(sites):
+        raise CaseError("the geometry has no fluid site")
+    if ranks > len(sites):
+        raise CaseError(f"{ranks} ranks are more than the {len(sites)} fluid sites")
+    if (precision.compute, precision.storage) not in PRECISIONS:
+        pairs = ", ".join("/".join(pair) for pair in PRECISIONS)
+        raise CaseError(f"precision {precision.compute}/{precision.storage} (compute/storage) is not one of {pairs}")
+    check_physics(model)
 
 
 def check_physics(model: FlowModel) -> None:

@@ -4,8 +4,10 @@
 One step from t to t + 1 (theory/flow, section 4):
 
     send halo                 what left the sites beside another rank
+    walls interior            replace what left through walls that are not half way or that move
     stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
     receive halo
+    walls edge
     stream-collide edge       the same for the sites beside another rank
     pressure iolets           replace what left through an iolet by what comes back
     velocity iolets
@@ -23,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel, open_backend
-from seiche.backend.base import Graph
 from seiche.domain.partition import partition as partition_sites
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -35,19 +36,18 @@ from seiche.flow.layout import Layout, Leaving
 from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import FlowModel, Precision
 from seiche.flow.observation import Monitor, Observation
-from seiche.flow.physics import Physics, check_physics
+from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
+from seiche.flow.replay import GRAPH_STEPS, Replay
 from seiche.flow.snapshot import Snapshot, Snapshots, Staging
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
+from seiche.flow.walls import WallStages
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import flow as registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
-
-#: Steps that one CUDA graph replays: a multiple of the phases and of a transport's slots, which then are as before.
-GRAPH_STEPS = 32
 
 
 class Solver:
@@ -75,7 +75,7 @@ class Solver:
         """
         self.sites, self.model, self.precision = sites, model, precision or Precision()
         self.world = world or World.serial()
-        self._check()
+        check_model(sites, model, self.precision, self.world.size)
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
         self.layout_name = choose_layout(
             sites, layout, self.precision.storage, device, VELOCITY_SETS[model.velocity_set]
@@ -96,6 +96,9 @@ class Solver:
             transport=transport,  # type: ignore[arg-type]
         )
         precisions = (self.precision.compute, self.precision.storage)
+        self._walls = WallStages(
+            self.backend, self.layout, self.region, model.walls, precisions, self.world, self._named
+        )
         self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, self._named)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
@@ -104,23 +107,8 @@ class Solver:
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
                 self.halo.prepare(self.layout.source(phase), self.layout.halo_mode(phase))
-        #: A captured graph for each state of the transport's slots.
-        self._graphs: dict[tuple[int, ...], Graph] = {}
+        self._replay = Replay(self.backend, self.halo)
         self._set_initial_state()
-
-    def _check(self) -> None:
-        """Refuse what cannot be computed, with one line."""
-        model, precision = self.model, self.precision
-        if not len(self.sites):
-            raise CaseError("the geometry has no fluid site")
-        if self.world.size > len(self.sites):
-            raise CaseError(f"{self.world.size} ranks are more than the {len(self.sites)} fluid sites")
-        if (precision.compute, precision.storage) not in registry.PRECISIONS:
-            pairs = ", ".join("/".join(pair) for pair in registry.PRECISIONS)
-            raise CaseError(
-                f"precision {precision.compute}/{precision.storage} (compute/storage) is not one of {pairs}"
-            )
-        check_physics(model)
 
     def _make_layout(self, edge: int) -> Layout:
         arguments = (self.backend, self.world, self.region, self.precision.storage)
@@ -157,12 +145,12 @@ class Solver:
         exchange = bool(layout.plan.peers)
         if exchange:
             stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
-        stages += iolets.before_sweep(phase, edge=False)
+        stages += self._walls.before_sweep(phase, edge=False) + iolets.before_sweep(phase, edge=False)
         stages += sweep("stream-collide interior", 0, layout.interior, ())
         if exchange:
             receive = self._named("receive halo", lambda: halo.finish(source, mode))
             stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
-        stages += iolets.before_sweep(phase, edge=True)
+        stages += self._walls.before_sweep(phase, edge=True) + iolets.before_sweep(phase, edge=True)
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
         return stages + iolets.after_sweep(phase, swept)
@@ -208,6 +196,7 @@ class Solver:
 
     def step(self) -> None:
         """Advance the populations by one time step, hiding the halo behind the interior."""
+        self._walls.restore()
         self.iolets.prepare(self.time_step, 1)
         self.timers.step(self.stages)
         self._phase = (self._phase + 1) % self.layout.phases
@@ -223,7 +212,11 @@ class Solver:
             end = self.time_step + steps
             while self.time_step < end:
                 if self._can_replay(end - self.time_step):
-                    self._replay()
+                    self._walls.restore()
+                    self.iolets.prepare(self.time_step, GRAPH_STEPS)
+                    self._replay.launch(self._phases)
+                    self.timers.count(GRAPH_STEPS)
+                    self.time_step += GRAPH_STEPS
                 else:
                     self.step()
             self.backend.synchronize()
@@ -237,27 +230,13 @@ class Solver:
             on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
         )
 
-    def _replay(self) -> None:
-        """Run GRAPH_STEPS steps as one graph, captured on first use."""
-        slots = self.halo.next_slots
-        if slots not in self._graphs:
-            self._graphs[slots] = self.backend.capture(self._graph_steps)
-        self.iolets.prepare(self.time_step, GRAPH_STEPS)
-        self._graphs[slots].launch()
-        self.timers.count(GRAPH_STEPS)
-        self.time_step += GRAPH_STEPS
-
-    def _graph_steps(self) -> None:
-        for k in range(GRAPH_STEPS):
-            for stage in self._phases[k % self.layout.phases]:
-                stage.action()
-
     def _refresh_halo(self) -> None:
-        """Bring the halo of the current state up to date (the next step does it again, with the same values)."""
+        """Bring the halo of the current state up to date (the next step does it again) and let walls send back."""
         if self.layout.plan.peers:
             source, mode = self.layout.source(self._phase), self.layout.halo_mode(self._phase)
             self.halo.start(source, mode)
             self.halo.finish(source, mode)
+        self._walls.replace(self._phase)
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields of the owned sites in lattice units; all ranks must call it together.
@@ -341,6 +320,7 @@ class Solver:
 
     def state_rows(self) -> dict[str, Leaving | npt.NDArray[np.float64]]:
         """Return `state()` as of now whose rows are put together when they are asked for, in any thread."""
+        self._walls.restore()
         state: dict[str, Leaving | npt.NDArray[np.float64]] = {"populations": self.layout.leaving(self._phase)}
         if self._physics.has_rates:
             state["relaxation"] = self._physics.even_rates().astype(np.float64)
@@ -372,6 +352,7 @@ class Solver:
             if name not in state or state[name].shape != shape:
                 found = state[name].shape if name in state else "nothing"
                 raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")
+        self._walls.restore()
         self._phase, self.time_step = 0, time_step
         if self.iolets.windkessels is not None:
             self.iolets.windkessels.load_state(dict(iolet_state or {}))
@@ -393,9 +374,9 @@ class Solver:
         if self._physics.set_force(np.asarray(field)):
             self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
             self._observation.forget_launches()
-            self._graphs.clear()
+            self._replay.clear()
 
     def close(self) -> None:
         """Give back what other ranks or the device hold for this solver."""
-        self._graphs.clear()  # first: a communicator waits for the graphs that use it
+        self._replay.clear()  # first: a communicator waits for the graphs that use it
         self.halo.close()

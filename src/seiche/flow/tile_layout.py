@@ -45,6 +45,7 @@ class TileLayout(Layout):
                     f" multiple of {edge}; choose another layout or size"
                 )
         self._number_tiles(region)
+        self._coords = region.coords
         rows = self._tile_rows(region.coords)
         self.item = rows * self.volume + self._lane(region.coords)
         walls, wall_rows = self._walls(region)
@@ -172,6 +173,13 @@ class TileLayout(Layout):
     def leaving_distance(self, phase: int, q: int) -> int | None:
         """Return whole tiles of one direction."""
         return q * self.volume
+
+    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Return the upwind sites' slots, in the own tile or in one around it."""
+        place = self._coords[rows] % self.edge - self.velocity_set.vectors[q]
+        around = 13 + place // self.edge @ np.array([1, 3, 9])
+        tile = self._neighbours[self.item[rows] // self.volume, around]
+        return self._slot(q, tile * self.volume + self._lane(place)).astype(np.uint32)
 
     @property
     def addressing_bytes(self) -> int:

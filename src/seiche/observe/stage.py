@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -19,3 +19,15 @@ class Stage:
     action: Callable[[], None]
     bytes: int = 0
     after: tuple[str, ...] = ()
+
+
+def in_order(actions: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Return one call for several."""
+    if len(actions) == 1:
+        return actions[0]
+
+    def run() -> None:
+        for action in actions:
+            action()
+
+    return run

@@ -25,7 +25,8 @@ from seiche.domain.world import World
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.layout import HALF_SCALE
 from seiche.flow.model import CarreauYasuda, Casson, FlowModel, Newtonian, PowerLaw, Precision, PressureIolet, Rheology
-from seiche.flow.solver import GRAPH_STEPS, Solver
+from seiche.flow.replay import GRAPH_STEPS
+from seiche.flow.solver import Solver
 from seiche.observe.bandwidth import copy_bandwidth
 
 #: (compute, storage) pairs measured by default on each kind of device.

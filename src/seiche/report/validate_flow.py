@@ -18,7 +18,7 @@ from rich.table import Table
 import seiche
 from seiche.backend import open_backend
 from seiche.io.files import replacing
-from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, vessels
+from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, vessels, walls
 from seiche.report.validation.check import Check, Setting
 
 #: Every family of checks, in the order in which they run.
@@ -54,6 +54,11 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     iolets.windkessel,
     iolets.mixed_balance,
     vessels.flow_split,
+    walls.pipes,
+    walls.plane_couette,
+    walls.round_couette,
+    walls.driven_cavity,
+    walls.mass_drift,
 )
 
 

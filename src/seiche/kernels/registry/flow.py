@@ -212,6 +212,27 @@ def wall_shear_stress(real: Real) -> KernelSpec:
     return KernelSpec(f"WallShearStress<{CPP_TYPE[real]}>", "flow/observe.hpp", members)
 
 
+def wall_return(real: Real, store: Store) -> KernelSpec:
+    """What comes back along the links of walls at rest that do not lie half way."""
+    return KernelSpec(f"WallReturn<{CPP_TYPE[real]},{CPP_TYPE[store]}>", "flow/walls.hpp", _WALL_RETURN)
+
+
+def moving_wall_return(real: Real, store: Store) -> KernelSpec:
+    """What comes back along the links of moving walls."""
+    members: Members = (("wall", _WALL_RETURN), ("push", "ptr"), ("row", "ptr"), ("excess", "ptr"))
+    return KernelSpec(f"MovingWallReturn<{CPP_TYPE[real]},{CPP_TYPE[store]}>", "flow/walls.hpp", members)
+
+
+def leaving_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+    """Density of chosen sites from what left them."""
+    members: Members = (("f", "ptr"), ("slots", "ptr"), ("excess", "ptr"), ("stride", "int64"))
+    name = f"LeavingDensity<{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}>"
+    return KernelSpec(name, "flow/walls.hpp", members)
+
+
+_WALL_RETURN: Members = (("f", "ptr"), ("own", "ptr"), ("other", "ptr"), ("share", "ptr"))
+
+
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
     for real, store in PRECISIONS:
@@ -248,3 +269,5 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield observe(layout, real, store, "carreau-yasuda", "site", **largest)
         yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
+    yield moving_wall_return(real, store)
+    yield leaving_density(real, store, velocity_set="D3Q27")

@@ -20,13 +20,7 @@ def symmetric_bifurcation(radius: float) -> SiteSet:
     spacing = parent / radius
     daughter = parent / 2 ** (1 / 3)  # Murray's law
     surface, planes = bifurcation_surface(
-        parent,
-        (daughter, daughter),
-        (0.9, 0.9),
-        0.0,
-        parent_length=5e-3,
-        daughter_length=5e-3,
-        resolution=0.25 * parent,
+        parent, (daughter, daughter), (0.9, 0.9), 0.0, parent_length=5e-3, daughter_length=5e-3
     )
     low = surface.vertices.min(axis=0) / spacing
     x, y, z = ((np.floor(low) - 1.5) * spacing).tolist()

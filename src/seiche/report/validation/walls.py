@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Walls off the middle of their links, and moving ones: pipes, plane and round Couette flow, a driven cavity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.flow.model import Bgk, FlowModel, MovingWall, Newtonian, Trt, WallKind, Walls
+from seiche.report.figures import convergence_figure, observed_order, profile_figure
+from seiche.report.validation.check import Check, Floats, Setting, positions, relative_error
+from seiche.report.validation.steady import shifted_pipe
+
+_BOUZIDI = "Bouzidi, Firdaouss and Lallemand 2001, doi:10.1063/1.1399290"
+_GHIA = "Ghia, Ghia and Shin 1982, doi:10.1016/0021-9991(82)90058-4"
+_LADD = "Ladd 1994, doi:10.1017/S0022112094001771"
+_FORCE = 1e-7
+_TILT = np.array([2.0, 1.0, 0.0]) / 5**0.5
+
+#: Velocity over the lid's at Re = 100, Ghia et al. 1982, tables I and II: along the lid on the vertical centre line at
+#: heights y, and across it on the horizontal one at x.
+GHIA_Y = (0.9766, 0.9688, 0.9609, 0.9531, 0.8516, 0.7344, 0.6172, 0.5, 0.4531, 0.2813, 0.1719, 0.1016, 0.0703, 0.0625)
+GHIA_U = np.array((
+    0.84123, 0.78871, 0.73722, 0.68717, 0.23151, 0.00332, -0.13641,
+    -0.20581, -0.21090, -0.15662, -0.10150, -0.06434, -0.04775, -0.04192,
+))  # fmt: skip
+GHIA_X = (0.9688, 0.9609, 0.9531, 0.9453, 0.9063, 0.8594, 0.8047, 0.5, 0.2344, 0.2266, 0.1563, 0.0938, 0.0781, 0.0703)
+GHIA_V = np.array((
+    -0.05906, -0.07391, -0.08864, -0.10313, -0.16914, -0.22445, -0.24533,
+    0.05454, 0.17527, 0.17507, 0.16077, 0.12317, 0.10890, 0.10091,
+))  # fmt: skip
+
+
+def tilted_pipe(radius: float, y: float, z: float) -> tuple[SiteSet, Floats]:
+    """Return a periodic pipe along (2, 1, 0) whose axis runs through (0, y, z), and each site's distance from it."""
+    edge = int(np.ceil(0.5 * 5**0.5 * (2 * radius + 3)))
+    apart = 2 * edge / 5**0.5  # of the axis and its images
+
+    def from_axis(points: Floats) -> Floats:
+        across = (points[:, 0] - 2 * (points[:, 1] - y)) / 5**0.5
+        return np.asarray(np.hypot(across - apart * np.round(across / apart), points[:, 2] - z))
+
+    def distance(points: Floats) -> Floats:
+        return from_axis(points) - radius
+
+    low, high = (0.0, 0.0, z - radius), (2.0 * edge, float(edge), z + radius)
+    sites = shapes.sites_from_distance(distance, low, high, 1.0, periodic=(True, True, False))
+    return sites, from_axis(positions(sites))
+
+
+def _pipe_errors(
+    setting: Setting, sites: SiteSet, r: Floats, axis: Floats, radius: float, kind: WallKind
+) -> tuple[float, float, float]:
+    """Return errors of the velocity, of the mean wall shear stress and of that of each wall site (L2)."""
+    viscosity = 1 / 6
+    force = _FORCE * axis
+    model = FlowModel(Newtonian(viscosity), body_force=(force[0], force[1], force[2]), walls=Walls(kind))
+    solver = setting.solver(sites, model)
+    solver.run(int(np.log(1e8) * radius**2 / (5.783 * viscosity)) + 20)
+    fields, rows = solver.fields(["velocity", "wall_shear_stress"]), solver.wall_rows()
+    exact = 0.25 * _FORCE / viscosity * (radius**2 - r**2)
+    stress = -fields["wall_shear_stress"][rows] @ axis
+    at_site = 0.5 * _FORCE * r[rows]
+    mean = abs(float(stress.mean() / at_site.mean()) - 1)
+    return relative_error(fields["velocity"] @ axis, exact), mean, relative_error(stress, at_site)
+
+
+def pipes(setting: Setting) -> list[Check]:
+    """Force-driven pipes along and across the lattice: second order. Errors are means over places of the axis.
+
+    The wall shear stress is that at the wall sites, against the exact one at their place.
+    """
+    random, axial = np.random.default_rng(2), np.array([1.0, 0.0, 0.0])
+    checks = []
+    for name, tilted in (("along the lattice", False), ("tilted", True)):
+        radii = (4.3, 6.2, 8.7, 12.4, 17.6)[: 3 + (not tilted) if setting.quick else 5]
+        errors = []
+        for radius in radii:
+            found = []
+            for y, z in random.uniform(0, 1, (1 if tilted else 4, 2)):
+                if tilted:
+                    sites, r = tilted_pipe(radius, y, z)
+                else:
+                    sites = shifted_pipe(radius, y, z)
+                    r = np.hypot(positions(sites)[:, 1] - y, positions(sites)[:, 2] - z)
+                found.append(_pipe_errors(setting, sites, r, _TILT if tilted else axial, radius, "bouzidi"))
+            errors.append(np.mean(found, axis=0))
+        profile, mean, single = (list(map(float, column)) for column in np.transpose(errors))
+        plot = partial(
+            convergence_figure,
+            sizes=radii,
+            errors={"velocity": profile, "wall shear stress": single},
+            order=2.0,
+            x_label="radius (sites)",
+        )
+        checks += [
+            Check(
+                f"Bouzidi pipe, {name}: order of the velocity",
+                observed_order(radii, profile),
+                1.8,
+                "above",
+                reference=_BOUZIDI,
+                plot=plot,
+            ),
+            Check(f"Bouzidi pipe, {name}: mean wall shear stress", mean[-1], 0.01, reference=_BOUZIDI),
+            Check(f"Bouzidi pipe, {name}: wall shear stress, each site", single[-1], 0.02, reference=_BOUZIDI),
+            Check(
+                f"Bouzidi pipe, {name}: order of the wall shear stress",
+                observed_order(radii, single),
+                0.9,
+                "above",
+                reference=_BOUZIDI,
+            ),
+        ]
+    return checks
+
+
+def _lid(height: float, places: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray(places[:, 2] > height - 0.25)
+
+
+def plane_couette(setting: Setting) -> list[Check]:
+    """Half-way plates, one of which moves: a straight line to rounding, whatever tau and collision."""
+    height = 8.0
+    sites = shapes.channel(height, 1.0, 1.0, 1.0)
+    z, worst = positions(sites)[:, 2], 0.0
+    lid = MovingWall("lid", (0.02, 0.01, 0.0), patch=partial(_lid, height))
+    for walls in (Walls("bounce-back", (lid,)), Walls("bouzidi", (lid,))):
+        for viscosity, collision in ((0.05, Trt()), (0.5, Bgk())):
+            solver = setting.solver(sites, FlowModel(Newtonian(viscosity), collision, walls=walls))
+            solver.run(int(np.log(1e17) * height**2 / (np.pi**2 * viscosity)))
+            exact = np.outer(z / height, lid.velocity)
+            worst = max(worst, relative_error(solver.fields(["velocity"])["velocity"], exact))
+    return [Check("plane Couette flow: straight line", worst, 1e-12, reference=_LADD)]
+
+
+def _within(radius: float, places: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.hypot(places[:, 0], places[:, 1]) < radius)
+
+
+def ring(inner: float, outer: float) -> SiteSet:
+    """Return the gap between two cylinders along z around the point (0, 0), one site long."""
+
+    def distance(points: Floats) -> Floats:
+        r = np.hypot(points[:, 0] - 0.3, points[:, 1] - 0.1)
+        return np.asarray(np.maximum(inner - r, r - outer))
+
+    low, high = (0.3 - outer, 0.1 - outer, 0.0), (0.3 + outer, 0.1 + outer, 1.0)
+    return shapes.sites_from_distance(distance, low, high, 1.0, periodic=(False, False, True))
+
+
+def round_couette(setting: Setting) -> list[Check]:
+    """The inner of two cylinders turns, the outer one is twice as wide: u = a r + b/r, second order."""
+    radii = (4.2, 6.1, 8.6, 12.3) if setting.quick else (4.2, 6.1, 8.6, 12.3, 17.4, 24.6)
+    errors: dict[WallKind, list[float]] = {"bounce-back": [], "bouzidi": []}
+    for inner in radii:
+        outer, speed, viscosity = 2 * inner, 0.01, 1 / 6
+        sites = ring(inner, outer)
+        x, y = positions(sites)[:, 0] - 0.3, positions(sites)[:, 1] - 0.1
+        r = np.hypot(x, y)
+        exact = speed * inner / (outer**2 - inner**2) * (outer**2 / r - r)
+        turning = MovingWall(
+            "inner", rotation=(0.0, 0.0, speed / inner), center=(0.3, 0.1, 0.0), patch=partial(_within, 1.5 * inner)
+        )
+        for kind, list_ in errors.items():
+            solver = setting.solver(sites, FlowModel(Newtonian(viscosity), walls=Walls(kind, (turning,))))
+            solver.run(int(np.log(1e8) * inner**2 / (9.0 * viscosity)) + 20)
+            u = solver.fields(["velocity"])["velocity"]
+            list_.append(relative_error((x * u[:, 1] - y * u[:, 0]) / r, exact))
+    curves = {str(kind): list_ for kind, list_ in errors.items()}
+    plot = partial(convergence_figure, sizes=radii, errors=curves, order=2.0, x_label="inner radius (sites)")
+    half, bouzidi = (observed_order(radii, list_) for list_ in errors.values())
+    return [
+        Check("round Couette flow, Bouzidi: order", bouzidi, 1.8, "above", reference=_BOUZIDI, plot=plot),
+        Check("round Couette flow, Bouzidi: error", errors["bouzidi"][-1], 5e-3, reference=_BOUZIDI),
+        Check("round Couette flow, bounce-back: order", half, sense="recorded", reference=_LADD),
+    ]
+
+
+def _centre_line(values: Floats, edge: int, at: Sequence[float]) -> Floats:
+    return np.asarray(np.interp(np.array(at) * edge - 0.5, np.arange(edge), values))
+
+
+def driven_cavity(setting: Setting) -> list[Check]:
+    """A square cavity under a moving lid at Re = 100, against the published velocities on its centre lines."""
+    edge, speed = (33 if setting.quick else 65), 0.1
+    sites = shapes.duct(float(edge), float(edge), 1.0, 1.0)
+    lid = MovingWall("lid", (0.0, speed, 0.0), patch=partial(_lid, float(edge)))
+    viscosity = speed * edge / 100
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), walls=Walls(moving=(lid,))))
+    solver.run(int(30 * edge / speed))
+    u = solver.fields(["velocity"])["velocity"].reshape(edge, edge, 3) / speed
+    vertical = _centre_line(u[edge // 2, :, 1], edge, GHIA_Y)
+    horizontal = _centre_line(u[:, edge // 2, 2], edge, GHIA_X)
+    error = max(float(np.abs(vertical - GHIA_U).max()), float(np.abs(horizontal - GHIA_V).max()))
+    plot = partial(
+        profile_figure,
+        exact=(np.array(GHIA_Y), GHIA_U),
+        measured={f"{edge} sites": ((np.arange(edge) + 0.5) / edge, u[edge // 2, :, 1])},
+        x_label="height over the edge",
+        y_label="velocity over the lid's",
+        exact_label="Ghia et al. 1982",
+    )
+    bound = 0.015 if setting.quick else 0.006
+    return [Check("driven cavity, Re = 100: centre lines", error, bound, unit="lid", reference=_GHIA, plot=plot)]
+
+
+def mass_drift(setting: Setting) -> list[Check]:
+    """Interpolated walls do not keep mass exactly: what a stirred pipe loses, for who reads the monitors."""
+    sites = shifted_pipe(6.3, 0.3, 0.1)
+    solver = setting.solver(sites, FlowModel(Newtonian(0.05), body_force=(1e-5, 0.0, 0.0), walls=Walls("bouzidi")))
+    before = solver.monitor().mass
+    solver.run(2000)
+    drift = solver.monitor().mass / before - 1
+    return [Check("Bouzidi pipe: mass drift in 2000 steps", drift, sense="recorded", reference=_BOUZIDI)]

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Interpolated and moving walls of every layout, velocity set, collision, fluid and precision against the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from flow_cases import BLOOD, FIELDS, WATER, iolet_model
+from oracle import LATTICES, Oracle
+
+from seiche.domain import shapes
+from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
+from seiche.flow import Bgk, Casson, FlowModel, MovingWall, Mrt, Newtonian, Precision, Solver, Trt, Walls
+from seiche.flow.choice import LAYOUT_NAMES
+
+Floats = npt.NDArray[np.float64]
+
+TUBE = shapes.tube(3.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
+#: Closed, with sites that are wedged between two walls.
+PIPE = shapes.tube(1.8, 4.0, 1.0, periodic=True)
+
+
+def lower_half(places: Floats) -> npt.NDArray[np.bool_]:
+    return places[:, 2] < 0.0
+
+
+MOVING = MovingWall("low", (0.02, -0.01, 0.005), (0.001, 0.002, -0.003), (1.0, 2.0, 3.0), lower_half)
+WALLS = {
+    "bouzidi": Walls("bouzidi"),
+    "bouzidi, moving": Walls("bouzidi", (MOVING,)),
+    "bounce-back, moving": Walls("bounce-back", (MOVING,)),
+}
+
+
+class WallOracle(Oracle):
+    """The oracle with what Bouzidi et al. 2001 and Ladd 1994 say that walls send back."""
+
+    def arriving(self, leaving: Floats) -> Floats:
+        streamed = super().arriving(leaving)
+        result, lattice, walls = streamed.copy(), self.lattice, self.model.walls
+        for row, site in enumerate(self.sites.boundary):
+            for link in np.flatnonzero(self.sites.link_kind[row] == LinkKind.WALL):
+                found = np.flatnonzero((lattice.vectors == LINK_VECTORS[link]).all(axis=1))
+                if not len(found):
+                    continue
+                q, c = int(found[0]), LINK_VECTORS[link]
+                back, fraction = int(lattice.opposite[q]), float(self.sites.link_fraction[row, link])
+                place = np.array(self.sites.origin) + self.sites.coords[site] + fraction * c
+                if walls.kind == "bounce-back" or self.upwind[site, q] < 0:
+                    value, lever = leaving[site, q], 1.0
+                elif fraction < 0.5:
+                    value, lever = 2 * fraction * leaving[site, q] + (1 - 2 * fraction) * streamed[site, q], 1.0
+                else:
+                    lever = 1 / (2 * fraction)
+                    value = lever * leaving[site, q] + (1 - lever) * leaving[site, back]
+                for wall in walls.moving:
+                    if wall.patch(place[None])[0]:
+                        u = np.array(wall.velocity) + np.cross(wall.rotation, place - np.array(wall.center))
+                        value -= lever * 6 * lattice.weights[q] * leaving[site].sum() * (u @ c)
+                result[site, back] = value
+        return result
+
+
+def random_state(sites: SiteSet, name: str) -> Floats:
+    lattice, random = LATTICES[name], np.random.default_rng(1)
+    rho, u = 1 + random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
+    return lattice.to_solver(lattice.equilibrium(rho, u)) + random.uniform(
+        -2e-3, 2e-3, (len(sites), len(lattice.weights))
+    )
+
+
+def compare(
+    sites: SiteSet, model: FlowModel, steps: int, bound: float, device: str, **options: object
+) -> tuple[Solver, WallOracle]:
+    oracle, state = WallOracle(sites, model), random_state(sites, model.velocity_set)
+    solver = Solver(sites, model, device=device, threads=1, **options)
+    solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
+    populations = oracle.lattice.from_solver(state)
+    for step in range(steps):
+        solver.step()
+        populations = oracle.step(populations, step)
+        error = np.abs(solver.state()["populations"] - oracle.lattice.to_solver(populations)).max()
+        assert error < bound * (step + 1)
+    return solver, oracle
+
+
+@pytest.mark.parametrize("walls", WALLS.values(), ids=WALLS)
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+def test_steps_with_these_walls_are_those_of_the_equations(device: str, layout: str, walls: Walls):
+    model = replace(iolet_model(BLOOD), walls=walls)
+    compare(TUBE, model, 3, 8e-15, device, layout=layout)
+    compare(PIPE, replace(model, iolets=()), 3, 8e-15, device, layout="list-aa" if "tiles" in layout else layout)
+
+
+@pytest.mark.parametrize("collision", [Bgk(), Trt(0.25), Mrt()], ids=["bgk", "trt", "mrt"])
+@pytest.mark.parametrize("name", ["D3Q15", "D3Q27"])
+def test_other_velocity_sets_and_collisions_have_the_same_walls(device: str, name: str, collision: Bgk | Trt | Mrt):
+    walls = WALLS["bouzidi, moving"]
+    model = FlowModel(Casson(1e-5, 0.02, 0.3), collision, velocity_set=name, body_force=(1e-4, 0.0, -2e-4), walls=walls)
+    compare(PIPE, model, 3, 8e-15, device, layout="list-aa")
+
+
+@pytest.mark.parametrize(
+    ("compute", "storage"), [("float64", "float32"), ("float32", "float32"), ("float32", "float16")]
+)
+def test_narrow_precisions_have_the_same_walls(device: str, compute: str, storage: str):
+    model = FlowModel(WATER, body_force=(1e-4, 0.0, 0.0), walls=WALLS["bouzidi, moving"])
+    bound = {"float32": 2e-6, "float16": 2e-3}[storage]
+    compare(PIPE, model, 2, bound, device, precision=Precision(compute, storage), layout="list-ab")
+
+
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+def test_looking_does_not_change_the_flow(device: str, layout: str):
+    model = replace(iolet_model(WATER), walls=WALLS["bouzidi, moving"])
+    solvers = [Solver(TUBE, model, device=device, layout=layout, threads=1) for _ in range(2)]
+    for step in range(4):
+        for solver in solvers:
+            solver.step()
+        for _ in range(step):
+            solvers[1].fields(["velocity"])
+            solvers[1].monitor()
+    np.testing.assert_array_equal(*(solver.state()["populations"] for solver in solvers))
+
+
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+def test_fields_are_those_of_what_the_walls_send_back(device: str, layout: str):
+    model = replace(iolet_model(WATER), walls=WALLS["bouzidi, moving"])
+    solver, oracle = compare(TUBE, model, 2, 8e-15, device, layout=layout)
+    populations = oracle.lattice.from_solver(solver.state()["populations"])
+    rho, u = oracle.moments(oracle.arriving(populations))
+    fields = solver.fields(FIELDS)
+    np.testing.assert_allclose(fields["density"], rho, rtol=1e-13)
+    np.testing.assert_allclose(fields["velocity"], u, atol=1e-14)
+
+
+def test_wall_half_way_along_every_link_is_bounce_back(device: str):
+    sites = shapes.duct(5.0, 5.0, 4.0, 1.0)
+    model = FlowModel(Newtonian(0.05), body_force=(1e-4, 2e-5, 0.0))
+    solvers = [Solver(sites, replace(model, walls=Walls(kind)), device=device) for kind in ("bounce-back", "bouzidi")]
+    for solver in solvers:
+        solver.run(20)
+    np.testing.assert_array_equal(*(solver.state()["populations"] for solver in solvers))
+    assert [stage.name for stage in solvers[1].stages] == ["stream-collide interior"]
