@@ -25,6 +25,7 @@ from seiche.case.values import si_fields
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
+    from seiche.domain.sites import SiteSet
     from seiche.domain.world import World
     from seiche.flow import Solver
 
@@ -43,18 +44,28 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
 
     Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
     """
+    from seiche.domain.sharing import shared_sites, without_arrays
     from seiche.domain.world import World
 
     world = world or World.serial()
+    made: list[SiteSet] = []
 
     def make() -> Setup:
         case, notes = read_case_and_notes(path, overrides)
         vessel = build(case, Path(path).parent, str(path))
         setup = build_setup(case, replace(vessel, notes=(*notes, *vessel.notes)), str(path))
         refuse_impossible(setup, world.size)
-        return setup
+        made.append(setup.vessel.sites)
+        return with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
 
-    return on_rank_zero(world, make)
+    setup = on_rank_zero(world, make)
+    # A message could not hold the sites of a large vessel, and the ranks of a host need them only once.
+    return with_sites(setup, shared_sites(world, made[0] if made else None))
+
+
+def with_sites(setup: Setup, sites: SiteSet) -> Setup:
+    """Return `setup` with other sites."""
+    return replace(setup, vessel=replace(setup.vessel, sites=sites))
 
 
 def load(

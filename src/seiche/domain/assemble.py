@@ -66,7 +66,7 @@ class Lattice:
         return positions
 
     def keys(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the number (n,) of each node in the box and a layer around it, ascending, and the axes' steps."""
+        """Return the number (n,) of each node in the box with a layer around it, ascending, and that of a step (3,)."""
         _, ny, nz = (extent + 2 for extent in self.shape)
         strides = np.array([ny * nz, nz, 1], np.int64)
         keys = (self.coords[:, 0] + np.int64(1)) * strides[0]

@@ -84,7 +84,7 @@ class SiteSet:
         """Return a hash of the sites and of what their links meet."""
         digest = hashlib.sha256(repr((tuple(self.shape), tuple(self.periodic))).encode())
         for array in (self.coords, self.boundary, self.link_kind, self.link_iolet):
-            digest.update(array.tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def keys(self) -> npt.NDArray[np.int64]:

@@ -47,15 +47,13 @@ class ListLayout(Layout):
         self.items, self.interior = count, int(count - np.count_nonzero(remote))
         self.stride = padded_stride(count, np.dtype(store).itemsize)
         check_slots(Q * self.stride + Q * int(np.count_nonzero(remote)))
-        item_of_site = np.full(len(region.sites), -1, np.int64)
-        item_of_site[region.owned] = self.item
 
         adjacency = np.zeros((Q - 1, self.stride), np.uint32)
         wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         copies = Q * self.stride
         for q, upwind in upwind_of.items():
             kept = int(opposite[q]) if in_place else q  # where the upwind site left what arrives along q
-            slots = item_of_site[upwind] + kept * self.stride
+            slots = self.item[region.rows_of(upwind)] + kept * self.stride  # of others' and walls' nothing yet
             wall = np.flatnonzero(upwind < 0)
             slots[wall] = self._slot(q if in_place else int(opposite[q]), self.item[wall])
             if remote.any():
@@ -76,7 +74,7 @@ class ListLayout(Layout):
         return q * self.stride + rows
 
     def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        rows = region.local[keys // self.velocity_set.Q]
+        rows = region.rows_of(keys // self.velocity_set.Q)
         return np.where(rows >= 0, (keys % self.velocity_set.Q) * self.stride + self.item[rows], 0).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:

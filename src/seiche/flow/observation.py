@@ -61,7 +61,9 @@ class Observation:
         self.count = len(layout.item)
         self.stride = max(1, min(CHUNK, self.count))
         self._out = backend.zeros(COLUMNS * self.stride, self.real)
-        self.items = backend.upload(layout.item)
+        #: Rows of the region in the order of the memory: neighbouring threads then read neighbouring populations.
+        self.order, items = in_memory_order(layout.item)
+        self.items = backend.upload(items)
         self._wall: WallStress | None = None
         self._velocity_before: Array | None = None
         #: Kernels with their arguments: packing them takes the host longer than a small vessel's step.
@@ -132,11 +134,13 @@ class Observation:
         """Return the velocity (n_owned, 3) of the last call of `velocity_change`, None before the first."""
         if self._velocity_before is None:
             return None
-        return self.backend.download(self._velocity_before).reshape(3, -1).T
+        velocity = np.empty((self.count, 3), self.real)
+        velocity[self.order] = self.backend.download(self._velocity_before).reshape(3, -1).T
+        return velocity
 
     @reference_velocity.setter
     def reference_velocity(self, velocity: npt.NDArray[Any] | None) -> None:
-        known = None if velocity is None else np.ascontiguousarray(velocity.T, self.real).reshape(-1)
+        known = None if velocity is None else np.ascontiguousarray(velocity[self.order].T, self.real).reshape(-1)
         self._velocity_before = None if known is None else self.backend.upload(known)
 
     def totals(self, phase: int) -> tuple[int, int, float, int]:
@@ -184,12 +188,21 @@ class Observation:
 
     def first_not_finite(self, phase: int) -> int:
         """Return the first row of the region whose density or velocity is not finite, -1 if all are."""
+        first = self.count
         for begin, end, out in self.chunks(phase, self.items, 0, self.count):
             columns = self.backend.download(out).reshape(COLUMNS, self.stride)[:4, : end - begin]
             wrong = np.flatnonzero(~np.isfinite(columns).all(axis=0))
             if len(wrong):
-                return begin + int(wrong[0])
-        return -1
+                first = min(first, int(self.order[begin:end][wrong].min()))
+        return first if first < self.count else -1
+
+
+def in_memory_order(item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the order (n,) in which the items (n,) ascend, and the items in it."""
+    if np.all(item[1:] > item[:-1]):
+        return np.arange(len(item)), item
+    order = np.argsort(item, kind="stable")
+    return order, item[order]
 
 
 class WallStress:

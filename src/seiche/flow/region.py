@@ -6,12 +6,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.sites import SiteSet
 from seiche.flow.velocity_set import D3Q19, VelocitySet
+
+#: Sites looked at together.
+_CHUNK = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -29,11 +34,21 @@ class Region:
         return np.flatnonzero(self.owner == self.rank)
 
     @cached_property
-    def local(self) -> npt.NDArray[np.int64]:
-        """Return for every global site its row in `owned`, -1 for sites of other ranks."""
-        table: npt.NDArray[np.int64] = np.full(len(self.sites), -1, np.int64)
-        table[self.owned] = np.arange(len(self.owned))
-        return table
+    def _row_table(self) -> tuple[int, npt.NDArray[np.int32]]:
+        """Return the first owned site and, from it to the last, the row in `owned`, -1 for sites of other ranks."""
+        if not len(self.owned):
+            return 0, np.full(1, -1, np.int32)
+        first = int(self.owned[0])
+        table = np.full(int(self.owned[-1]) - first + 1, -1, np.int32)
+        table[self.owned - first] = np.arange(len(self.owned), dtype=np.int32)
+        return first, table
+
+    def rows_of(self, sites: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
+        """Return the rows in `owned` of global sites, -1 for those of other ranks and for -1."""
+        first, table = self._row_table
+        place = sites.astype(np.int64) - first
+        inside = (place >= 0) & (place < len(table))
+        return np.where(inside, table[np.where(inside, place, 0)], np.int32(-1))
 
     @cached_property
     def coords(self) -> npt.NDArray[np.int64]:
@@ -48,7 +63,7 @@ class Region:
     @cached_property
     def boundary_sites(self) -> npt.NDArray[np.int64]:
         """Return the rows in `owned` of those boundary sites."""
-        return np.asarray(self.local[self.sites.boundary[self.boundary_rows]])
+        return self.rows_of(self.sites.boundary[self.boundary_rows]).astype(np.int64)
 
     def cut_sites(self, q: int) -> npt.NDArray[np.int64]:
         """Return the rows in `owned` of the sites whose link along c_q (q = 1 ... Q - 1) is cut by a wall or iolet."""
@@ -73,28 +88,41 @@ class Region:
         return self.sites.keys()
 
     @cached_property
+    def _box(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the lowest corner and the extent of the box around the owned sites and their neighbours."""
+        if not len(self.owned):
+            return np.zeros(3, np.int64), np.ones(3, np.int64)
+        low = self.coords.min(axis=0) - 1
+        return low, self.coords.max(axis=0) + 2 - low
+
+    @cached_property
     def _padded_strides(self) -> npt.NDArray[np.int64]:
-        _, ny, nz = self.sites.shape
-        return np.array([(ny + 2) * (nz + 2), nz + 2, 1])
+        _, ny, nz = self._box[1]
+        return np.array([ny * nz, nz, 1])
 
     @cached_property
     def _padded_keys(self) -> npt.NDArray[np.int64]:
-        return np.asarray((self.coords + 1) @ self._padded_strides)
+        return np.asarray((self.coords - self._box[0]) @ self._padded_strides)
 
     @cached_property
     def _padded(self) -> npt.NDArray[np.int32] | None:
-        """Return the site index of every cell of the box and of a layer around it, if that is small enough.
+        """Return the site index of every cell of the rank's box, if that is small enough.
 
-        The layer holds the far side of periodic directions, so that a neighbour is one look-up away.
+        What lies beyond a periodic side is the far side, so that a neighbour is one look-up away.
         """
-        padded = tuple(extent + 2 for extent in self.sites.shape)
-        if math.prod(padded) > max(32 * len(self.sites), 1 << 22):
+        low, extent = self._box
+        if math.prod(int(n) for n in extent) > max(32 * len(self.owned), 1 << 22):
             return None
-        table = np.full(padded, -1, np.int32)
-        x, y, z = (self.sites.coords[:, axis] + 1 for axis in range(3))
-        table[x, y, z] = np.arange(len(self.sites), dtype=np.int32)
-        for axis in range(3):
-            if self.sites.periodic[axis]:
-                layers = np.moveaxis(table, axis, 0)
-                layers[0], layers[-1] = layers[-2], layers[1]
-        return table.reshape(-1)
+        table = np.full(math.prod(int(n) for n in extent), -1, np.int32)
+        shape = np.array(self.sites.shape)
+        wraps = [(0, -1, 1) if periodic else (0,) for periodic in self.sites.periodic]
+        shifts = [np.array(wrap) * shape for wrap in product(*wraps)]
+        # Only images of the whole box that reach into the rank's box matter.
+        shifts = [s for s in shifts if np.all(s < low + extent) and np.all(s + shape > low)]
+        for begin in range(0, len(self.sites), _CHUNK):
+            coords = self.sites.coords[begin : begin + _CHUNK]
+            for shift in shifts:
+                place = coords + (shift - low)
+                inside = np.flatnonzero(np.all((place >= 0) & (place < extent), axis=1))
+                table[place[inside] @ self._padded_strides] = begin + inside
+        return table

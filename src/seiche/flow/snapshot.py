@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.flow.observation import CHUNK, Observation, WallStress
+from seiche.flow.observation import CHUNK, Observation, WallStress, in_memory_order
 from seiche.flow.velocity_set import CS2
 
 #: Columns of the observation kernel by field.
@@ -91,11 +91,14 @@ class Snapshots:
         self.staging, self.names = staging, tuple(names)
         observation = staging.observation
         backend = observation.backend
-        item = observation.layout.item if rows is None else observation.layout.item[rows]
-        self.count = len(item)
-        self._items = observation.items if rows is None else backend.upload(item)
+        if rows is None:
+            self.order, self._items = observation.order, observation.items
+        else:
+            self.order, items = in_memory_order(observation.layout.item[rows])
+            self._items = backend.upload(items)
+        self.count = len(self.order)
         self.columns = sorted({c for name in names if name in COLUMNS for c in range(*COLUMNS[name])})
-        self.rate_items = item if "viscosity" in names and observation.physics.rates is not None else None
+        self.has_rates = "viscosity" in names and observation.physics.rates is not None
         self.wall_rows = np.zeros(0, np.int64)
         if any(name in ON_WALL for name in names):
             self._choose_walls(rows)
@@ -105,7 +108,7 @@ class Snapshots:
         #: Where the parts of a snapshot begin in its host memory: columns, observed and shear stress of walls, rates.
         walls = len(self.wall_rows)
         sizes = [len(self.columns) * self.count, len(_TRACTION) * walls, 3 * walls]
-        sizes += [self.count if self.rate_items is not None else 0]
+        sizes += [self.count if self.has_rates else 0]
         self.parts = [int(end) for end in np.cumsum([0, *sizes])]
         self.free: list[npt.NDArray[Any]] = []
 
@@ -148,10 +151,10 @@ class Snapshots:
                 source = self._wall.observed[column * stride : column * stride + count]
                 pairs.append((source, host[at : at + count]))
             pairs.append((self._wall.shear_stress(), host[self.parts[2] : self.parts[3]]))
-        if self.rate_items is not None:
+        if self.has_rates:
             # Kept until the next time, when the copy that reads it is over.
             every: Array = observation.physics.rates
-            self._rates = every[self.rate_items]
+            self._rates = every[self._items]
             pairs.append((self._rates, host[self.parts[3] : self.parts[4]]))
         if pairs:
             event = self.staging.copy(pairs)
@@ -200,7 +203,9 @@ class Snapshot:
             rates = (
                 host[plan.parts[3] : plan.parts[4]] if physics.rates is not None else physics.constant_rate(plan.count)
             )
-            return np.asarray(CS2 * (1.0 / rates - 0.5))
+            viscosity = np.empty(plan.count, host.dtype)
+            viscosity[plan.order] = CS2 * (1.0 / rates - 0.5)
+            return viscosity
         if name in ON_WALL:
             values = np.zeros((plan.count, 3), host.dtype)
             if len(plan.wall_rows):
@@ -210,7 +215,7 @@ class Snapshot:
         values = np.empty((plan.count, len(columns)), host.dtype)
         for place, column in enumerate(columns):
             at = plan.columns.index(column) * plan.count
-            np.add(host[at : at + plan.count], 1.0 if name == "density" else 0.0, out=values[:, place])
+            values[plan.order, place] = host[at : at + plan.count] + (1.0 if name == "density" else 0.0)
         return values[:, 0] if len(columns) == 1 else values
 
     def _shear_stress(self) -> npt.NDArray[Any]:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel, open_backend
-from seiche.domain.partition import partition as partition_sites
+from seiche.domain.sharing import by_rank_zero, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
@@ -77,12 +77,11 @@ class Solver:
         self.world = world or World.serial()
         check_model(sites, model, self.precision, self.world.size)
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
-        self.layout_name = choose_layout(
-            sites, layout, self.precision.storage, device, VELOCITY_SETS[model.velocity_set]
-        )
+        lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
+        self.layout_name = by_rank_zero(self.world, lambda: choose_layout(sites, layout, store, device, lattice))
         edge = int(self.layout_name[-1]) if self.layout_name.startswith("tiles") else 1
-        owner = partition_sites(sites, self.world.size, method=partition, weights=weights, block=edge)
-        self.region = Region(sites, owner, self.world.rank, VELOCITY_SETS[model.velocity_set])
+        owner = owners(sites, self.world, method=partition, weights=weights, block=edge)
+        self.region = Region(sites, owner, self.world.rank, lattice)
         self.layout = self._make_layout(edge)
         self.time_step = 0
         self._phase = 0

@@ -25,6 +25,10 @@ _AROUND = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1,
 _NO_WALLS = (1 << 32) - 1
 
 
+#: Sites looked at together.
+_CHUNK = 1 << 20
+
+
 class TileLayout(Layout):
     """Sites in tiles of `edge`^3 (4 or 8)."""
 
@@ -76,21 +80,21 @@ class TileLayout(Layout):
         edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
         self._extent = [-(-extent // edge) for extent in shape]
         owned = np.unique(self._key(region.coords))
-        every, first = np.unique(self._key(region.sites.coords.astype(np.int64)), return_index=True)
-        tile_owner = region.owner[first]
         place = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
-        found = np.empty((len(owned), 27), np.int64)
+        around = np.empty((len(owned), 27), np.int64)
         for column, step in enumerate(_AROUND):
-            around = place + step
+            there = place + step
             inside = np.ones(len(owned), bool)
             for axis in range(3):
                 if periodic[axis]:
-                    around[:, axis] %= self._extent[axis]
-                inside &= (around[:, axis] >= 0) & (around[:, axis] < self._extent[axis])
-            around[~inside] = 0
-            key = np.ravel_multi_index(tuple(around.T[::-1]), self._extent[::-1])
-            index = np.minimum(np.searchsorted(every, key), len(every) - 1)
-            found[:, column] = np.where(inside & (every[index] == key), index, -1)
+                    there[:, axis] %= self._extent[axis]
+                inside &= (there[:, axis] >= 0) & (there[:, axis] < self._extent[axis])
+            there[~inside] = 0
+            around[:, column] = np.where(inside, np.ravel_multi_index(tuple(there.T[::-1]), self._extent[::-1]), -1)
+        every, first = self._tiles_among(np.unique(around[around >= 0]), region)
+        tile_owner = region.owner[first]
+        index = np.minimum(np.searchsorted(every, around), len(every) - 1)
+        found = np.where(every[index] == around, index, -1)
         foreign = (found >= 0) & (tile_owner[found] != region.rank)
         beside = foreign.any(axis=1)
         order = np.argsort(beside, kind="stable")
@@ -104,6 +108,18 @@ class TileLayout(Layout):
         self._neighbours = np.where(neighbours >= 0, neighbours, own)
         self.items = len(owned) * self.volume
         self.interior = int(np.count_nonzero(~beside)) * self.volume
+
+    def _tiles_among(self, wanted: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
+        """Return those of the ascending tile keys `wanted` that hold sites, and the first site of each."""
+        first = np.full(len(wanted), -1, np.int64)
+        for begin in range(0, len(region.sites), _CHUNK):
+            keys, sites = np.unique(
+                self._key(region.sites.coords[begin : begin + _CHUNK].astype(np.int64)), return_index=True
+            )
+            at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
+            new = (wanted[at] == keys) & (first[at] < 0)
+            first[at[new]] = begin + sites[new]
+        return wanted[first >= 0], first[first >= 0]
 
     def _tile_rows(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the local tile of each site (owned or copied)."""
@@ -147,7 +163,7 @@ class TileLayout(Layout):
 
     def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         site, q = np.divmod(keys, self.velocity_set.Q)
-        return self._slot(q, self.item[region.local[site]]).astype(np.uint32)
+        return self._slot(q, self.item[region.rows_of(site)]).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:
         """Return the registry's name."""

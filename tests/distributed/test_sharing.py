@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What rank 0 makes is the same on every rank, with and without memory that ranks of a host share."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flow_cases import tilted_tube
+
+from seiche.domain import sharing
+from seiche.domain.partition import partition
+from seiche.domain.sharing import by_rank_zero, owners, shared_array, shared_sites
+from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
+from seiche.errors import CaseError
+
+NO_MEMORY = Path("/no such folder")
+
+
+@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.parametrize("memory", [sharing.MEMORY, NO_MEMORY])
+def test_sites_of_rank_zero_are_those_of_every_rank(memory: Path, monkeypatch: pytest.MonkeyPatch):
+    world = World.from_mpi()
+    monkeypatch.setattr(sharing, "MEMORY", memory)
+    monkeypatch.setattr(sharing, "LEAST_BYTES", 1)
+    expected = tilted_tube()
+    sites = shared_sites(world, tilted_tube() if world.rank == 0 else None)
+    for item in fields(SiteSet):
+        np.testing.assert_array_equal(getattr(sites, item.name), getattr(expected, item.name), err_msg=item.name)
+    assert sites.fingerprint == expected.fingerprint
+    assert world.size == 1 or not sites.coords.flags.writeable
+    np.testing.assert_array_equal(owners(sites, world), partition(expected, world.size))
+
+
+@pytest.mark.ranks(2)
+def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
+    world = World.from_mpi()
+    monkeypatch.setattr(sharing, "LEAST_BYTES", 1)
+    before = set(sharing.MEMORY.glob("seiche-*"))
+    array = shared_array(world, np.arange(10.0).reshape(2, 5) if world.rank == 0 else None)
+    np.testing.assert_array_equal(array, np.arange(10.0).reshape(2, 5))
+    world.barrier()
+    if world.rank == 0:
+        array.flags.writeable = True
+        array[1, 4] = -1.0
+    world.barrier()
+    assert array[1, 4] == -1.0
+    assert set(sharing.MEMORY.glob("seiche-*")) <= before  # it has no name any more
+    empty = shared_array(world, np.zeros((0, 3), np.int32) if world.rank == 0 else None)
+    assert empty.shape == (0, 3)
+
+
+@pytest.mark.ranks(1, 3)
+def test_what_rank_zero_refuses_is_refused_by_all():
+    world = World.from_mpi()
+
+    def refuse() -> None:
+        raise CaseError("too many ranks")
+
+    with pytest.raises(CaseError, match=r"^too many ranks$"):
+        by_rank_zero(world, refuse)
+    assert by_rank_zero(world, lambda: world.rank) == 0
