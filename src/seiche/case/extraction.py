@@ -16,6 +16,7 @@ from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.setup import Setup
 from seiche.case.values import lattice_names, rehearse, to_si
 from seiche.domain.links import outward_normals
+from seiche.domain.sharing import shared_by_rank_zero
 from seiche.domain.sites import LinkKind, SiteSet
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Extraction:
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites
         # What the solver owns ascends, and so do the rows of its fields.
-        self._rows = np.flatnonzero(np.isin(solver.owned, chosen(table, sites), assume_unique=True))
+        taken = shared_by_rank_zero(world, lambda: chosen(table, sites))
+        self._rows = np.flatnonzero(np.isin(solver.owned, taken, assume_unique=True))
         site = solver.owned[self._rows]
         self._coords = sites.coords[site]
         self._normals = np.zeros((len(site), 3))

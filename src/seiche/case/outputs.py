@@ -26,6 +26,7 @@ from seiche.case.series import AveragesFile, ExtractionFile, Series, SiteFile, W
 from seiche.case.setup import Setup
 from seiche.case.wall import Wall, make_wall, wall_surface
 from seiche.case.where import select
+from seiche.domain.sharing import shared_by_rank_zero
 from seiche.errors import CaseError, UnstableError
 from seiche.io.background import BackgroundWriter
 
@@ -236,7 +237,9 @@ class Outputs:
         if table.where is None:
             return None
         key = f'{self.setup.source}: output.fields["{table.file}"].where'
-        return np.flatnonzero(np.isin(self.solver.owned, select(table.where, self.setup.vessel.sites, key)))
+        where, sites = table.where, self.setup.vessel.sites
+        taken = shared_by_rank_zero(self.world, lambda: select(where, sites, key))
+        return np.flatnonzero(np.isin(self.solver.owned, taken))
 
     def _compare(self) -> None:
         """Note when the velocity no longer changes."""

@@ -121,9 +121,10 @@ class Simulation:
         if case.run.balance == "measured" and world.size > 1:
             from seiche.flow.balance import measure_costs
 
-            weights = measure_costs(self.solver).weights(setup.vessel.sites)
+            costs = measure_costs(self.solver)
             self.solver.close()
-            self.solver = self._make_solver(world.bcast(weights))
+            # Rank 0 shares the sites out.
+            self.solver = self._make_solver(costs.weights(setup.vessel.sites) if world.rank == 0 else None)
         checkpoint = None
         if restart is not None:
             checkpoint = resume(restart, setup, self.solver, world)

@@ -119,12 +119,17 @@ def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32
     Raises:
         CaseError: as `partition` does, on every rank.
     """
-    made: list[npt.NDArray[np.int32]] = []
+    return shared_by_rank_zero(world, lambda: partition(sites, world.size, **options))
 
-    def make() -> None:
-        made.append(partition(sites, world.size, **options))
 
-    by_rank_zero(world, make)
+def shared_by_rank_zero(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the array that `work` returns on rank 0, on every rank, once a host (collective).
+
+    Raises:
+        CaseError: on every rank, as raised by `work`.
+    """
+    made: list[npt.NDArray[Any]] = []
+    by_rank_zero(world, lambda: made.append(work()))
     return shared_array(world, made[0] if made else None)
 
 
