@@ -11,6 +11,7 @@ import pytest
 from flow_cases import BLOOD, FIELDS, WATER, blood_in_a_tilted_tube, iolet_model, tilted_tube
 from launch import run_ranks
 
+from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow import FlowModel, Solver
@@ -50,6 +51,20 @@ def test_ranks_equal_one_rank_in_every_layout():
             assert_same(solver, reference)
             assert solver.monitor().mach == reference.monitor().mach
             np.testing.assert_allclose(solver.iolet_flow(), reference.iolet_flow(), rtol=1e-12)
+            assert solver.monitor().mass == reference.monitor().mass
+            solver.close()
+
+
+@pytest.mark.ranks(3)
+def test_ranks_equal_one_rank_where_the_vessel_is_periodic():
+    world = World.from_mpi()
+    sites, model = shapes.duct(7.0, 6.0, 24.0, 1.0), FlowModel(WATER, body_force=(1e-5, 2e-6, 0.0))
+    reference = alone(sites, model, STEPS)
+    for partition in ("metis", "slabs"):
+        for layout in LAYOUT_NAMES:
+            solver = Solver(sites, model, layout=layout, world=world, threads=1, partition=partition)
+            solver.run(STEPS)
+            assert_same(solver, reference)
             assert solver.monitor().mass == reference.monitor().mass
             solver.close()
 

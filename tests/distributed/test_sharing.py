@@ -16,6 +16,7 @@ from seiche.domain.sharing import by_rank_zero, owners, shared_array, shared_sit
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.flow.region import Region
 
 NO_MEMORY = Path("/no such folder")
 
@@ -63,3 +64,20 @@ def test_what_rank_zero_refuses_is_refused_by_all():
     with pytest.raises(CaseError, match=r"^too many ranks$"):
         by_rank_zero(world, refuse)
     assert by_rank_zero(world, lambda: world.rank) == 0
+
+
+@pytest.mark.parametrize("wraps", [(True, True, True), (False, True, False), (False, False, False)])
+def test_neighbours_of_a_part_are_those_of_the_whole(wraps: tuple[bool, bool, bool]):
+    random = np.random.default_rng(3)
+    coords = np.argwhere(random.random((7, 9, 8)) < 0.6).astype(np.int32)
+    sites = SiteSet((7, 9, 8), coords, 1.0, periodic=wraps)
+    owner = random.integers(0, 3, len(sites)).astype(np.int32)
+    owner[coords[:, 0] < 4] = 0  # rank 1 and 2 have boxes of their own
+    for rank in range(4):  # rank 3 has nothing
+        region = Region(sites, owner, rank)
+        np.testing.assert_array_equal(region.rows_of(region.owned), np.arange(len(region.owned)))
+        others = np.append(np.flatnonzero(owner != rank), -1)
+        assert np.all(region.rows_of(others) == -1)
+        for q in range(1, 19):
+            expected = sites.find(region.coords + region.velocity_set.vectors[q])
+            np.testing.assert_array_equal(region.neighbour(q), expected)

@@ -138,6 +138,9 @@ def test_a_snapshot_keeps_its_moment_while_the_flow_goes_on(device: str):
         for name, values in some.fields().items():
             np.testing.assert_array_equal(values, fields[name][3::5], err_msg=name)
     assert len(plans[0].free) == 3  # memory that the next snapshots use again
+    nothing = solver.snapshot(solver.snapshots(("velocity", "traction"), np.zeros(0, np.int64))).fields()
+    assert [nothing[name].shape for name in nothing] == [(0, 3), (0, 3)]
+    assert solver.snapshot(solver.snapshots(())).fields() == {}
 
 
 def test_fields_and_sums_do_not_depend_on_how_many_sites_are_observed_at_once(

@@ -191,7 +191,8 @@ class Snapshot:
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """Return the fields, after waiting until they are on the host; once, in any thread."""
         plan, observation = self._plan, self._plan.staging.observation
-        observation.backend.await_event(self._event)
+        if self._event is not None:  # there may be nothing to wait for
+            observation.backend.await_event(self._event)
         result = {name: self._field(name) for name in plan.names}
         plan.free.append(self._host)
         return result
