@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interpolated and moving walls: the same bits on any number of ranks, in any layout, and across a restart."""
+"""Interpolated and moving walls, pressures in planes: the same bits on all ranks and layouts, and across a restart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flow_cases import BLOOD, FIELDS, iolet_model, tilted_tube
 
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
-from seiche.flow import FlowModel, MovingWall, Solver, Walls
+from seiche.flow import FlowModel, MovingWall, PressureIolet, Solver, Walls, WindkesselIolet
 from seiche.flow.choice import LAYOUT_NAMES
 
 
@@ -34,10 +34,21 @@ def assert_same(solver: Solver, reference: Solver) -> None:
         np.testing.assert_array_equal(fields[name], expected[name][mine], err_msg=name)
 
 
+def planes_tube() -> tuple[SiteSet, FlowModel]:
+    """Return pressures that hold in their planes, one of them of a circuit, and interpolated walls."""
+    ends = (PressureIolet(1.002, 0.001, 50.0, scheme="plane"), WindkesselIolet(0.01, 1e3, 0.01, scheme="plane"))
+    model = FlowModel(BLOOD, iolets=ends, body_force=(1e-6, 0.0, 2e-6), walls=Walls("bouzidi"))
+    return tilted_tube(), model
+
+
+CASES = {"moving": moving_tube, "planes": planes_tube}
+
+
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.ranks(1, 2, 3, 4)
-def test_ranks_equal_one_rank_in_every_layout():
+def test_ranks_equal_one_rank_in_every_layout(name: str):
     world = World.from_mpi()
-    sites, model = moving_tube()
+    sites, model = CASES[name]()
     for steps in (20, 21):
         reference = Solver(sites, model, threads=1)
         reference.run(steps)
@@ -50,9 +61,10 @@ def test_ranks_equal_one_rank_in_every_layout():
             solver.close()
 
 
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("layout", LAYOUT_NAMES)
-def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(device: str, layout: str):
-    sites, model = moving_tube()
+def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(device: str, layout: str, name: str):
+    sites, model = CASES[name]()
     whole = Solver(sites, model, threads=1)
     whole.run(20)
     for steps in (10, 11):
@@ -61,15 +73,16 @@ def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(device: str, la
         stopped.fields(["velocity"])
         resumed = Solver(sites, model, layout=layout, device=device, threads=1)
         resumed.fields(["velocity"])
-        resumed.load_state(stopped.state(), stopped.time_step)
+        resumed.load_state(stopped.state(), stopped.time_step, stopped.iolet_state())
         resumed.run(20 - steps)
         assert_same(resumed, whole)
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("layout", LAYOUT_NAMES)
-def test_gpu_equals_cpu(device: str, layout: str):
-    sites, model = moving_tube()
+def test_gpu_equals_cpu(device: str, layout: str, name: str):
+    sites, model = CASES[name]()
     for steps in (21, 100):  # the second is replayed as a graph for the most part
         reference, solver = Solver(sites, model, threads=1), Solver(sites, model, layout=layout, device=device)
         reference.run(steps)

@@ -128,7 +128,7 @@ FILES = {
         (
             1,
             OUTLET | {"pressure": "1 Pa", "scheme": "nach"},
-            '{case}: iolet["outlet"].scheme: "nach" is not known; expected "nash" or "anti-bounce-back"; '
+            '{case}: iolet["outlet"].scheme: "nach" is not known; expected "nash", "anti-bounce-back" or "plane"; '
             'did you mean "nash"?',
         ),
         (

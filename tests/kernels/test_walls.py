@@ -41,6 +41,7 @@ class WallOracle(Oracle):
     def arriving(self, leaving: Floats) -> Floats:
         streamed = super().arriving(leaving)
         result, lattice, walls = streamed.copy(), self.lattice, self.model.walls
+        self.beside: list[tuple[int, int, int, float]] = []
         for row, site in enumerate(self.sites.boundary):
             for link in np.flatnonzero(self.sites.link_kind[row] == LinkKind.WALL):
                 found = np.flatnonzero((lattice.vectors == LINK_VECTORS[link]).all(axis=1))
@@ -49,8 +50,13 @@ class WallOracle(Oracle):
                 q, c = int(found[0]), LINK_VECTORS[link]
                 back, fraction = int(lattice.opposite[q]), float(self.sites.link_fraction[row, link])
                 place = np.array(self.sites.origin) + self.sites.coords[site] + fraction * c
-                if walls.kind == "bounce-back" or self.upwind[site, q] < 0:
+                iolet = self.sites.link_kind[row, 25 - link] > LinkKind.WALL
+                wedged = self.upwind[site, q] < 0 and not (iolet and fraction < 0.5)
+                if walls.kind == "bounce-back" or wedged:
                     value, lever = leaving[site, q], 1.0
+                    moving = any(wall.patch(place[None])[0] for wall in walls.moving)
+                    if walls.kind == "bouzidi" and iolet and not moving:
+                        self.beside.append((int(site), q, back, 1 / (2 * fraction)))
                 elif fraction < 0.5:
                     value, lever = 2 * fraction * leaving[site, q] + (1 - 2 * fraction) * streamed[site, q], 1.0
                 else:
@@ -61,6 +67,13 @@ class WallOracle(Oracle):
                         u = np.array(wall.velocity) + np.cross(wall.rotation, place - np.array(wall.center))
                         value -= lever * 6 * lattice.weights[q] * leaving[site].sum() * (u @ c)
                 result[site, back] = value
+        return result
+
+    def apply_iolets(self, f: Floats, time: float) -> Floats:
+        """Walls beside an iolet interpolate what left, before the iolet replaced it."""
+        result = super().apply_iolets(f, time)
+        for site, q, back, share in self.beside:
+            result[site, q] = share * f[site, q] + (1 - share) * f[site, back]
         return result
 
 

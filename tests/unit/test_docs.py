@@ -129,7 +129,7 @@ def test_the_stages_of_the_theory_are_those_of_the_solver() -> None:
     solver = "".join((flow / name).read_text() for name in ("solver.py", "iolet_stages.py", "walls.py"))
     section = THEORY.read_text().partition("## 4. One step")[2].partition("## 5.")[0]
     stages = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
-    assert len(stages) == 13
+    assert len(stages) == 19
     overview = (ROOT / "ARCHITECTURE.md").read_text()
     assert all(f'"{stage}"' in solver and stage in overview for stage in stages)
 

@@ -44,6 +44,7 @@ FAMILIES = [
     walls.plane_couette,
     walls.round_couette,
     walls.driven_cavity,
+    walls.pressure_tubes,
     walls.mass_drift,
 ]
 

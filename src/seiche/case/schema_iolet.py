@@ -50,8 +50,11 @@ class Opening(Table):
         return self
 
 
-Scheme = Literal["nash", "anti-bounce-back"]
-_SCHEME = "rule by which pressure is imposed; anti-bounce-back is the more accurate one"
+Scheme = Literal["nash", "anti-bounce-back", "plane"]
+_SCHEME = (
+    "rule by which pressure is imposed: of HemeLB; with the stress, at the sites beside the opening; the same in its "
+    "plane, of second order together with walls of kind bouzidi"
+)
 _REPEAT = "with table: its span of time is a period; otherwise its last value holds after its end"
 
 

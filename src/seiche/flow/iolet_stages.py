@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seiche.backend import Backend
+from seiche.backend import Array, Backend
 from seiche.flow.iolets import IoletGroup, Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
@@ -34,10 +34,47 @@ class IoletStages:
         self._backend, self._layout, self._iolets, self._named = backend, layout, iolets, named
         self._physics, self._precision = physics, precision
 
+    def depths_left(self, phase: int) -> list[Stage]:
+        """Return the stage that looks at what left sites behind openings, before all sweeps, if there are any."""
+        depths = self._iolets.depths
+        action = depths.left(phase) if depths is not None else None
+        return [Stage("depths left", self._named("depths left", action))] if action is not None else []
+
+    def depths_arrived(self, phase: int, *, edge: bool) -> list[Stage]:
+        """Return the stage that looks at what arrives there, after the walls; the last one sends it to other ranks."""
+        depths = self._iolets.depths
+        if depths is None:
+            return []
+        arrived, (begin, end) = depths.arrived(phase, edge=edge), depths.span(edge=edge)
+        actions: list[Action] = []
+        if arrived is not None:
+            observe = self._observation(depths.items, depths.observed, depths.observed.size // 11, phase)
+            actions += [observe(begin, end), arrived]
+        exchange = depths.exchange if edge else None
+        if exchange is not None:
+            actions.append(lambda: exchange.start(depths.values))
+        if not actions:
+            return []
+        name, after = ("depths edge", ("receive halo",)) if edge else ("depths interior", ())
+        return [Stage(name, self._named(name, in_order(actions)), 0, after)]
+
+    def _receive_depths(self) -> list[Stage]:
+        depths = self._iolets.depths
+        exchange = depths.exchange if depths is not None else None
+        if depths is None or exchange is None:
+            return []
+        receive = self._named("receive depths", lambda: exchange.finish(depths.values))
+        return [Stage("receive depths", receive, 0, ("depths edge",))]
+
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that keeps the stress of iolet sites, beside another rank (`edge`) or not, if any."""
         groups = [group for group in self._iolets.groups if group.observed is not None]
-        actions = [self._observation(group, phase, edge) for group in groups if group.count(edge)]
+        actions = []
+        for group in groups:
+            begin, end = (group.interior, len(group)) if edge else (0, group.interior)
+            if begin < end:
+                observe = self._observation(group.members["at"]["sites"], group.observed, len(group), phase)
+                actions.append(observe(begin, end))
         if not actions:
             return []
         name = "iolet stress edge" if edge else "iolet stress interior"
@@ -46,10 +83,10 @@ class IoletStages:
     def after_sweep(self, phase: int, after: tuple[str, ...]) -> list[Stage]:
         """Return what replaces populations that leave through iolets, once the stages `after` are done."""
         circuits, groups = self._iolets.windkessels, self._iolets.groups
-        stages: list[Stage] = []
+        stages = self._receive_depths()
         if circuits is not None:
             stages.append(Stage("windkessel circuits", self._named("windkessel circuits", circuits.advance)))
-        for name, rules in (("pressure iolets", ("nash", "anti-bounce-back")), ("velocity iolets", ("ladd",))):
+        for name, rules in (("pressure iolets", ("nash", "anti-bounce-back", "plane")), ("velocity iolets", ("ladd",))):
             chosen = [group for group in groups if group.rule in rules]
             if chosen:
                 size = 2 * self._layout.velocity_set.Q * np.dtype(self._precision[1]).itemsize
@@ -73,16 +110,18 @@ class IoletStages:
         rules = {
             "nash": registry.nash_pressure,
             "anti-bounce-back": registry.anti_bounce_back_pressure,
+            "plane": registry.plane_pressure,
             "ladd": registry.ladd_velocity,
         }
         name = self._layout.kernel_name(phase)
         spec = rules[group.rule](name, *precision, physics.other_force, velocity_set=physics.options["velocity_set"])
         kernel = self._backend.load(spec)
-        force = {} if group.rule == "anti-bounce-back" else {"force": physics.other_force_members}
+        force = {} if group.rule in ("anti-bounce-back", "plane") else {"force": physics.other_force_members}
         arguments = self._backend.pack(kernel, layout=self._layout.members(phase), **force, **group.members)
         return kernel.bind(arguments, 0, len(group))
 
-    def _observation(self, group: IoletGroup, phase: int, edge: bool) -> Action:
+    def _observation(self, sites: Array, out: Array, count: int, phase: int) -> Callable[[int, int], Action]:
+        """Return what makes the call that observes a range of the items `sites` (count,)."""
         physics, name = self._physics, self._layout.kernel_name(phase)
         kernel = self._backend.load(
             registry.observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
@@ -90,11 +129,10 @@ class IoletStages:
         arguments = self._backend.pack(
             kernel,
             layout=self._layout.members(phase),
-            sites=group.members["at"]["sites"],
-            out=group.observed,
-            stride=len(group),
+            sites=sites,
+            out=out,
+            stride=count,
             relaxation=physics.relaxation_members,
             force=physics.other_force_members,
         )
-        begin, end = (group.interior, len(group)) if edge else (0, group.interior)
-        return kernel.bind(arguments, begin, end)
+        return lambda begin, end: kernel.bind(arguments, begin, end)

@@ -19,6 +19,7 @@ from seiche.backend import Array, Backend
 from seiche.domain.sites import IoletPlane, LinkKind
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.flow.depths import Depths
 from seiche.flow.layout import Layout
 from seiche.flow.model import Iolet, PressureIolet, VelocityIolet, WindkesselIolet
 from seiche.flow.profiles import parabola, womersley
@@ -31,8 +32,10 @@ from seiche.flow.windkessel import Windkessels, ramp_factor
 BLOCK = 1024
 
 Floats = npt.NDArray[np.float64]
-Rule = Literal["nash", "anti-bounce-back", "ladd"]
+Rule = Literal["nash", "anti-bounce-back", "plane", "ladd"]
 
+#: How fast a pressure that holds in its plane stops what moves along the plane, a part a step; above 1/2 it may grow.
+DAMPING = 0.2
 #: Whole multiples of this are the weights of every velocity set.
 _WEIGHT_UNIT = 1.0 / 216.0
 
@@ -105,6 +108,7 @@ class Iolets:
         model: Sequence[Iolet],
         real: str,
         world: World | None = None,
+        transport: str = "auto",
     ) -> None:
         """Find the sites and links of every iolet.
 
@@ -120,9 +124,18 @@ class Iolets:
         self._block_start, self._row = 0, BLOCK
         links = _IoletLinks(region)
         self.windkessels = self._windkessels(world or World.serial(), planes, links, region.velocity_set)
+        self.depths: Depths | None = None
+        self._depth_rows = np.zeros(0, np.int64)
+        chosen = [k for k, c in enumerate(self._model) if not isinstance(c, VelocityIolet) and c.scheme == "plane"]
+        if chosen:
+            mine = np.flatnonzero(np.isin(links.iolet, chosen))
+            openings = (links.row[mine], links.iolet[mine], links.mask[mine])
+            precision = (real, layout.store)
+            self.depths = Depths(backend, layout, region, openings, precision, world or World.serial(), transport)
+            self._depth_rows = mine
         self.groups: list[IoletGroup] = []
         for kind in (PressureIolet, WindkesselIolet):
-            for scheme in ("nash", "anti-bounce-back"):
+            for scheme in ("nash", "anti-bounce-back", "plane"):
                 chosen = [k for k, c in enumerate(self._model) if isinstance(c, kind) and c.scheme == scheme]
                 self._add_group(scheme, chosen, kind is PressureIolet, layout, region, planes, links)
         chosen = [k for k, condition in enumerate(self._model) if isinstance(condition, VelocityIolet)]
@@ -189,6 +202,20 @@ class Iolets:
         elif rule == "anti-bounce-back":
             observed = self._backend.zeros(11 * len(rows), real)
             members |= {"observed": observed, "stride": len(rows)}
+        elif rule == "plane" and self.depths is not None:
+            place = np.searchsorted(self._depth_rows, rows)
+            observed = self._backend.zeros(11 * len(rows), real)
+            members |= {
+                "observed": observed,
+                "stride": len(rows),
+                "normals": upload(np.array([planes[k].normal for k in chosen]).astype(real)),
+                "damping": DAMPING,
+                "depths": self.depths.values,
+                "density": upload(self.depths.density[place]),
+                "pairs": upload(self.depths.pairs),
+                "first_link": upload(self.depths.first_link[place]),
+                "share": upload(self.depths.share[place].astype(real)),
+            }
         else:
             weights, first_link = self._weights(region, planes, links, rows)
             first_value = np.cumsum([0] + [self._modes(k) for k in chosen[:-1]])

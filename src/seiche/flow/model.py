@@ -14,8 +14,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-#: How a pressure iolet makes what comes back: by the rule of Nash et al. 2014, or of second order.
-PressureScheme = Literal["nash", "anti-bounce-back"]
+#: How a pressure iolet makes what comes back: by the rule of Nash et al. 2014, by anti-bounce-back with the stress for
+#: the pressure at the sites beside the opening, or the same for the pressure in its plane.
+PressureScheme = Literal["nash", "anti-bounce-back", "plane"]
 
 #: How a wall sends populations back: half way along each link, or at the link's own fraction.
 WallKind = Literal["bounce-back", "bouzidi"]

@@ -86,7 +86,9 @@ class Solver:
         self.time_step = 0
         self._phase = 0
         self._physics = Physics(self.backend, self.layout, model, self.precision.compute)
-        self.iolets = Iolets(self.backend, self.layout, self.region, model.iolets, self.precision.compute, self.world)
+        self.iolets = Iolets(
+            self.backend, self.layout, self.region, model.iolets, self.precision.compute, self.world, transport
+        )
         self.halo = HaloExchange(
             self.backend,
             self.world,
@@ -144,15 +146,19 @@ class Solver:
         exchange = bool(layout.plan.peers)
         if exchange:
             stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
-        stages += self._walls.before_sweep(phase, edge=False) + iolets.before_sweep(phase, edge=False)
+        stages += iolets.depths_left(phase)
+        stages += self._walls.before_sweep(phase, edge=False) + iolets.depths_arrived(phase, edge=False)
+        stages += iolets.before_sweep(phase, edge=False)
         stages += sweep("stream-collide interior", 0, layout.interior, ())
         if exchange:
             receive = self._named("receive halo", lambda: halo.finish(source, mode))
             stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
-        stages += self._walls.before_sweep(phase, edge=True) + iolets.before_sweep(phase, edge=True)
+        stages += self._walls.before_sweep(phase, edge=True) + iolets.depths_arrived(phase, edge=True)
+        stages += iolets.before_sweep(phase, edge=True)
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
-        return stages + iolets.after_sweep(phase, swept)
+        before, after = self._walls.around_iolets(phase, swept)
+        return stages + before + iolets.after_sweep(phase, swept) + after
 
     def _kernel(self, family: Callable[..., KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
         name = self.layout.kernel_name(phase)
@@ -220,10 +226,14 @@ class Solver:
                     self.step()
             self.backend.synchronize()
             self.halo.check()
+            if self._deep is not None:
+                self._deep.check()
 
     def _can_replay(self, remaining: int) -> bool:
         circuits = self.iolets.windkessels
-        on_device = self.backend.asynchronous and (not self.layout.plan.peers or self.halo.capturable)
+        exchanges = [self.halo] if self.layout.plan.peers else []
+        exchanges += [self._deep] if self._deep is not None else []
+        on_device = self.backend.asynchronous and all(exchange.capturable for exchange in exchanges)
         on_device = on_device and not (circuits and circuits.needs_host)
         return (
             on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
@@ -379,3 +389,5 @@ class Solver:
         """Give back what other ranks or the device hold for this solver."""
         self._replay.clear()  # first: a communicator waits for the graphs that use it
         self.halo.close()
+        if self._deep is not None:
+            self._deep.close()

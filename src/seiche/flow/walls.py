@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array, Backend
+from seiche.backend import Array, Backend, Kernel
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -88,8 +88,9 @@ class _Links:
     """Wall links of a rank: site `row` in the region, direction `q`, `share` of eqs. 36 and 37, and `push` of eq. 38.
 
     All (p,). `arrives` marks those whose other population arrives along the link (the wall lies before its middle),
-    `alone` those that have no other population. Of the links that a kernel handles the first `interior` need nothing
-    from another rank; they come before any sweep, since an odd step in place overwrites what left its neighbours.
+    `alone` those that have no other population, `late` those whose other one an iolet replaces after the collision.
+    Of the links that a kernel handles the first `interior` need nothing from another rank; they come before any sweep,
+    since an odd step in place overwrites what left its neighbours.
     """
 
     row: npt.NDArray[np.int64]
@@ -98,6 +99,7 @@ class _Links:
     push: Floats
     arrives: npt.NDArray[np.bool_]
     alone: npt.NDArray[np.bool_]
+    late: npt.NDArray[np.bool_]
     interior: int
 
     def chosen(self, which: npt.NDArray[np.bool_], item: npt.NDArray[np.int64], interior: int) -> _Links:
@@ -113,6 +115,7 @@ class _Links:
             self.push[order],
             self.arrives[order],
             self.alone[order],
+            self.late[order],
             int(np.count_nonzero(~late)),
         )
 
@@ -123,15 +126,19 @@ def _links_of(region: Region, walls: Walls, world: World) -> tuple[_Links, npt.N
     columns = lattice.link_rows
     place, direction = np.nonzero(sites.link_kind[region.boundary_rows][:, columns] == LinkKind.WALL)
     row, q, link = region.boundary_sites[place], direction + 1, columns[direction]
-    half = np.ones(len(row), bool)
+    half, rim = np.ones(len(row), bool), np.zeros(len(row), bool)
     fraction = np.full(len(row), 0.5)
     if walls.kind == "bouzidi":
         fraction = sites.link_fraction[region.boundary_rows[place], link].astype(np.float64)
         for k in range(1, lattice.Q):
             mine = np.flatnonzero(q == k)
-            half[mine] = region.neighbour(int(lattice.opposite[k]))[row[mine]] < 0
+            behind = int(lattice.opposite[k])
+            rim[mine] = sites.link_kind[region.boundary_rows[place[mine]], columns[behind - 1]] > LinkKind.WALL
+            half[mine] = (region.neighbour(behind)[row[mine]] < 0) & ~rim[mine]
         half |= fraction == 0.5
+        rim &= ~half
     double = np.where(half, 1.0, 2.0 * fraction)
+    late = rim & (double > 1.0)
     push, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
     problem, speed = None, np.zeros(len(walls.moving))
     if walls.moving:
@@ -140,6 +147,9 @@ def _links_of(region: Region, walls: Walls, world: World) -> tuple[_Links, npt.N
             number = patches_of(walls.moving, places)
         except CaseError as error:
             problem = str(error)
+        half |= late & (number >= 0)
+        late &= ~half
+        double[half] = 1.0
         for k, wall in enumerate(walls.moving):
             mine = np.flatnonzero(number == k)
             velocity = velocity_at(wall, places[mine])
@@ -152,7 +162,7 @@ def _links_of(region: Region, walls: Walls, world: World) -> tuple[_Links, npt.N
         found = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))
         check_moving(walls.moving, found, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
     share = np.where(double < 1.0, double, 1.0 / double)
-    return _Links(row, q, share, push, ~half & (double < 1.0), half, 0), number >= 0
+    return _Links(row, q, share, push, ~half & ~rim & (double < 1.0), half, late, 0), number >= 0
 
 
 @dataclass
@@ -162,6 +172,8 @@ class _Phase:
     actions: dict[bool, list[Action]] = field(default_factory=lambda: {False: [], True: []})
     traffic: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     saving: list[tuple[Action, ...]] = field(default_factory=list)
+    rim: tuple[Action, Action] | None = None
+    rim_traffic: int = 0
 
     def add(self, edge: bool, action: Action, traffic: int) -> None:
         """Append an action."""
@@ -194,15 +206,16 @@ class WallStages:
         if walls.kind == "bounce-back" and not walls.moving:
             return
         links, moving = _links_of(region, walls, world)
-        at_rest = links.chosen(~moving & ~links.alone, layout.item, layout.interior)
+        at_rest = links.chosen(~moving & ~links.alone & ~links.late, layout.item, layout.interior)
+        rim = links.chosen(links.late, layout.item, layout.interior)
         pushed = links.chosen(moving, layout.item, layout.interior)
-        if not len(at_rest.row) + len(pushed.row):
+        if not len(at_rest.row) + len(pushed.row) + len(rim.row):
             return
         sites, site_of = np.unique(pushed.row, return_inverse=True)
         excess = backend.zeros(len(sites), precision[0])
         real = np.dtype(precision[0])
         share, push, row = (
-            [backend.upload(part.share.astype(real)) for part in (at_rest, pushed)],
+            [backend.upload(part.share.astype(real)) for part in (at_rest, pushed, rim)],
             backend.upload(pushed.push.astype(real)),
             backend.upload(site_of.astype(np.uint32)),
         )
@@ -217,6 +230,9 @@ class WallStages:
             self._add(plan, registry.wall_return(*precision), rest_members, at_rest)
             members = {"wall": push_members, "push": push, "row": row, "excess": excess}
             self._add(plan, registry.moving_wall_return(*precision), members, pushed)
+            # after the sweep the populations lie where the next kind of step looks for them
+            rim_members, _ = self._wall_members(rim, share[2], (phase + 1) % layout.phases)
+            self._add_after(plan, rim_members, len(rim.row))
             self._phases.append(plan)
 
     def _wall_members(self, links: _Links, share: Array, phase: int) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
@@ -237,7 +253,7 @@ class WallStages:
         self._kept += [members, buffer]
         if not count:
             return members, []
-        kernels = [self._backend.load(halo_move(name, self._precision[1])) for name in ("Pack", "Unpack")]
+        kernels = [self._backend.load(halo_move("Pack", self._precision[1])), self._unpack()]
         moves = [k.bind(self._backend.pack(k, array=source, slots=slots, buffer=buffer), 0, count) for k in kernels]
         return members, [tuple(moves)]
 
@@ -261,6 +277,36 @@ class WallStages:
         for edge, begin, end in ((False, 0, links.interior), (True, links.interior, count)):
             if begin < end:
                 plan.add(edge, kernel.bind(arguments, begin, end), kernel.bytes_per_item * (end - begin))
+
+    def _add_after(self, plan: _Phase, members: dict[str, Any], count: int) -> None:
+        """Add what comes back along `late` links: found before the iolets replace anything, put in place after."""
+        if not count:
+            return
+        kept = self._backend.zeros(count, self._precision[1])
+        self._kept.append(kept)
+        find, put = self._backend.load(registry.wall_kept(*self._precision)), self._unpack()
+        arguments = self._backend.pack(put, array=members["f"], slots=members["own"], buffer=kept)
+        plan.rim = (
+            find.bind(self._backend.pack(find, wall=members, kept=kept), 0, count),
+            put.bind(arguments, 0, count),
+        )
+        plan.rim_traffic = find.bytes_per_item * count
+
+    def _unpack(self) -> Kernel:
+        return self._backend.load(halo_move("Unpack", self._precision[1]))
+
+    def around_iolets(self, phase: int, after: tuple[str, ...]) -> tuple[list[Stage], list[Stage]]:
+        """Return the stages before and after those of the iolets, for wall links beside them, if there are any."""
+        plan = self._phases[phase] if self._phases else _Phase()
+        if plan.rim is None:
+            return [], []
+        find, put = (
+            self._named(name, action) for name, action in zip(("walls at iolets", "walls kept"), plan.rim, strict=True)
+        )
+        return (
+            [Stage("walls at iolets", find, plan.rim_traffic, after)],
+            [Stage("walls kept", put, 0, ("walls at iolets",))],
+        )
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that replaces what left along wall links, beside another rank (`edge`) or not, if any."""

@@ -58,6 +58,7 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     walls.plane_couette,
     walls.round_couette,
     walls.driven_cavity,
+    walls.pressure_tubes,
     walls.mass_drift,
 )
 

@@ -71,6 +71,51 @@ struct NashPressure {
   }
 };
 
+/// What was observed of a site before the collision, as `Observe` writes it.
+template <class Real>
+struct Seen {
+  Real excess, ux, uy, uz, xx, yy, zz, xy, xz, yz, third;
+  SEICHE_FN Seen(const Real* column, Index stride)
+      : excess(column[0]),
+        ux(column[stride]),
+        uy(column[2 * stride]),
+        uz(column[3 * stride]),
+        xx(column[4 * stride]),
+        yy(column[5 * stride]),
+        zz(column[6 * stride]),
+        xy(column[7 * stride]),
+        xz(column[8 * stride]),
+        yz(column[9 * stride]),
+        third((xx + yy + zz) * Real(1.0 / 3)) {}
+  /// Adds a stress that slows what moves along the plane of normal n.
+  SEICHE_FN void hold(const Real* n, Real damping) {
+    const Real un = ux * n[0] + uy * n[1] + uz * n[2];
+    const Real tx = damping * (ux - un * n[0]), ty = damping * (uy - un * n[1]), tz = damping * (uz - un * n[2]);
+    xx += Real(2) * tx * n[0];
+    yy += Real(2) * ty * n[1];
+    zz += Real(2) * tz * n[2];
+    xy += tx * n[1] + ty * n[0];
+    xz += tx * n[2] + tz * n[0];
+    yz += ty * n[2] + tz * n[1];
+  }
+  /// Twice the even part of the equilibrium at density excess `e`, and of the stress, along c_q (eq. 21).
+  template <class L, int q>
+  SEICHE_FN Real even(Real e) const {
+    constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
+    const Real cu = along<L, q>(ux, uy, uz);
+    Real pull = -third;
+    add<X * X>(pull, xx);
+    add<Y * Y>(pull, yy);
+    add<Z * Z>(pull, zz);
+    add<X * Y>(pull, xy + xy);
+    add<X * Z>(pull, xz + xz);
+    add<Y * Z>(pull, yz + yz);
+    const Real square = Real(1.5) * (ux * ux + uy * uy + uz * uz);
+    return static_cast<Real>(2 * L::weight(q)) *
+           (e + (Real(1) + e) * (Real(4.5) * cu * cu - square) - Real(4.5) * pull);
+  }
+};
+
 /// Pressure by anti-bounce-back with the stress of the site (Ginzburg et al. 2008): the even part of what left and of
 /// what comes back is the equilibrium of the iolet's density and the site's velocity, and the share of the viscous
 /// stress. values: the density excess rho - 1 of each iolet.
@@ -85,28 +130,14 @@ struct AntiBounceBackPressure {
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
-    const Real* o = observed + k;
-    const Real ux = o[stride], uy = o[2 * stride], uz = o[3 * stride];
-    const Real xx = o[4 * stride], yy = o[5 * stride], zz = o[6 * stride];
-    const Real xy = o[7 * stride], xz = o[8 * stride], yz = o[9 * stride];
-    const Real excess = at.values[at.clock[0] * at.value_count + at.iolet[k]], rho = Real(1) + excess;
-    const Real square = Real(1.5) * (ux * ux + uy * uy + uz * uz), third = (xx + yy + zz) * Real(1.0 / 3);
+    const Seen<Real> seen(observed + k, stride);
+    const Real excess = at.values[at.clock[0] * at.value_count + at.iolet[k]];
     Real inflow = Real(0);
     const u32 links = at.links[k];
     each<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if (links >> q & 1u) {
-        constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
-        const Real cu = along<L, q>(ux, uy, uz);
-        Real pull = -third;
-        add<X * X>(pull, xx);
-        add<Y * Y>(pull, yy);
-        add<Z * Z>(pull, zz);
-        add<X * Y>(pull, xy + xy);
-        add<X * Z>(pull, xz + xz);
-        add<Y * Z>(pull, yz + yz);
-        const Real even = excess + rho * (Real(4.5) * cu * cu - square) - Real(4.5) * pull;
         const Real left = decode<Real>(layout.template leaving<q>(site));
-        const Real back = static_cast<Real>(2 * L::weight(q)) * even - left;
+        const Real back = seen.template even<L, q>(excess) - left;
         inflow += back - left;
         encode(layout.template leaving<q>(site), back);
       }

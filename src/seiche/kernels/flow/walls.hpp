@@ -24,7 +24,18 @@ struct WallReturn {
   SEICHE_FN void operator()(Index k) const { encode(f[own[k]], back(k)); }
 };
 
-/// The same for a wall that moves: the momentum that it gives, times the density of the site, comes on top.
+/// The same into a buffer, to be put in place when the iolets have seen what left.
+template <class R, class S>
+struct WallKept {
+  using Real = R;
+  WallReturn<R, S> wall;
+  S* kept;
+  static constexpr int bytes = WallReturn<R, S>::bytes;
+  SEICHE_FN void operator()(Index k) const { encode(kept[k], wall.back(k)); }
+};
+
+/// The same as the first for a wall that moves: the momentum that it gives, times the density of the site, comes on
+/// top.
 template <class R, class S>
 struct MovingWallReturn {
   using Real = R;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .spec import CPP_TYPE, KernelSpec, Members, Real, Store
 
@@ -169,6 +170,45 @@ def anti_bounce_back_pressure(
     return _iolet_kernel(f"AntiBounceBackPressure<{layout_cpp}>", members, real, velocity_set)
 
 
+def plane_pressure(
+    layout: str, real: Real, store: Store, force: str = "uniform", *, velocity_set: str = "D3Q19"
+) -> KernelSpec:
+    """Pressure iolets whose pressure holds in their plane, whatever the force."""
+    del force
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    members: Members = (
+        ("layout", layout_members),
+        ("at", _IOLET_SITES),
+        ("observed", "ptr"),
+        ("stride", "int64"),
+        ("normals", "ptr"),
+        ("damping", real),
+        ("depths", "ptr"),
+        ("density", "ptr"),
+        ("pairs", "ptr"),
+        ("first_link", "ptr"),
+        ("share", "ptr"),
+    )
+    spec = _iolet_kernel(f"PlanePressure<{layout_cpp}>", members, real, velocity_set)
+    return replace(spec, header="flow/plane_pressure.hpp")
+
+
+def depth_left(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+    """What left sites further inside, and their density."""
+    return _depth("DepthLeft", real, store, velocity_set, ())
+
+
+def depth_arrived(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+    """What arrives at sites further inside, on top."""
+    return _depth("DepthArrived", real, store, velocity_set, (("observed", "ptr"),))
+
+
+def _depth(name: str, real: Real, store: Store, velocity_set: str, more: Members) -> KernelSpec:
+    members: Members = (("f", "ptr"), ("slots", "ptr"), ("row", "ptr"), ("values", "ptr"), ("stride", "int64"), *more)
+    types = f"{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}"
+    return KernelSpec(f"{name}<{types}>", "flow/plane_pressure.hpp", members)
+
+
 def ladd_velocity(
     layout: str, real: Real, store: Store, force: str = "uniform", *, velocity_set: str = "D3Q19"
 ) -> KernelSpec:
@@ -217,6 +257,12 @@ def wall_return(real: Real, store: Store) -> KernelSpec:
     return KernelSpec(f"WallReturn<{CPP_TYPE[real]},{CPP_TYPE[store]}>", "flow/walls.hpp", _WALL_RETURN)
 
 
+def wall_kept(real: Real, store: Store) -> KernelSpec:
+    """The same into a buffer."""
+    members: Members = (("wall", _WALL_RETURN), ("kept", "ptr"))
+    return KernelSpec(f"WallKept<{CPP_TYPE[real]},{CPP_TYPE[store]}>", "flow/walls.hpp", members)
+
+
 def moving_wall_return(real: Real, store: Store) -> KernelSpec:
     """What comes back along the links of moving walls."""
     members: Members = (("wall", _WALL_RETURN), ("push", "ptr"), ("row", "ptr"), ("excess", "ptr"))
@@ -244,6 +290,13 @@ def built_kernels() -> Iterator[KernelSpec]:
             yield nash_pressure(layout, real, store)
             yield anti_bounce_back_pressure(layout, real, store)
             yield ladd_velocity(layout, real, store)
+            yield plane_pressure(layout, real, store)
+        yield wall_return(real, store)
+        yield wall_kept(real, store)
+        yield moving_wall_return(real, store)
+        yield leaving_density(real, store)
+        yield depth_left(real, store)
+        yield depth_arrived(real, store)
     yield tick()
     reals: tuple[Real, ...] = ("float64", "float32")
     for real in reals:
@@ -269,5 +322,6 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield observe(layout, real, store, "carreau-yasuda", "site", **largest)
         yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
-    yield moving_wall_return(real, store)
+        yield plane_pressure(layout, real, store, velocity_set="D3Q27")
     yield leaving_density(real, store, velocity_set="D3Q27")
+    yield depth_arrived(real, store, velocity_set="D3Q27")

@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain import shapes
-from seiche.domain.sites import SiteSet
-from seiche.flow.model import Bgk, FlowModel, MovingWall, Newtonian, Trt, WallKind, Walls
+from seiche.domain.sites import LinkKind, SiteSet
+from seiche.flow.model import Bgk, FlowModel, MovingWall, Newtonian, PressureIolet, Trt, WallKind, Walls
+from seiche.flow.velocity_set import CS2
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.report.validation.check import Check, Floats, Setting, positions, relative_error
 from seiche.report.validation.steady import shifted_pipe
 
 _BOUZIDI = "Bouzidi, Firdaouss and Lallemand 2001, doi:10.1063/1.1399290"
+_GINZBURG = "after Ginzburg, Verhaeghe and d'Humieres 2008, Commun. Comput. Phys. 3, 427"
 _GHIA = "Ghia, Ghia and Shin 1982, doi:10.1016/0021-9991(82)90058-4"
 _LADD = "Ladd 1994, doi:10.1017/S0022112094001771"
 _FORCE = 1e-7
@@ -208,6 +210,67 @@ def driven_cavity(setting: Setting) -> list[Check]:
     )
     bound = 0.015 if setting.quick else 0.006
     return [Check("driven cavity, Re = 100: centre lines", error, bound, unit="lid", reference=_GHIA, plot=plot)]
+
+
+def _pressure_errors(setting: Setting, axis: tuple[float, float, float], radius: float) -> tuple[float, float, float]:
+    """Return errors (L2) of the velocity, of the pressure off the wall, and of the gradient of the middle half."""
+    viscosity, length, excess = 1 / 6, 4 * radius, 4e-3 / radius**2
+    sites = shapes.tube(radius, length, 1.0, axis=axis)
+    ends = (PressureIolet(1 + excess, scheme="plane"), PressureIolet(scheme="plane"))
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi")))
+    solver.run(int(12 * radius**2 / (5.783 * viscosity)) + 30 * round(length))
+    along = np.array(axis) / np.linalg.norm(axis)
+    place = positions(sites)
+    z = place @ along
+    r = np.linalg.norm(place - z[:, None] * along, axis=1)
+    fields = solver.fields(["velocity", "density"])
+    speed = CS2 * excess / length / (4 * viscosity) * (radius**2 - r**2)
+    exact = excess * (1 - z / length)
+    off_wall = np.ones(len(sites), bool)
+    off_wall[sites.boundary[(sites.link_kind == LinkKind.WALL).any(axis=1)]] = False
+    middle = (z > length / 4) & (z < 3 * length / 4)
+    slope = np.polyfit(z[middle], fields["density"][middle], 1)[0]
+    return (
+        relative_error(fields["velocity"], speed[:, None] * along),
+        relative_error(fields["density"][off_wall] - 1, exact[off_wall]),
+        abs(float(slope) * length / excess + 1),
+    )
+
+
+def pressure_tubes(setting: Setting) -> list[Check]:
+    """Tubes between pressures that hold in their planes, with interpolated walls: second order in every direction.
+
+    Errors are those of whole tubes, ends included.
+    """
+    radii = (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6)
+    checks = []
+    for name, axis in (("along the lattice", (1.0, 0.0, 0.0)), ("tilted", (1.0, 0.3, 0.2))):
+        errors = [_pressure_errors(setting, axis, radius) for radius in radii]
+        velocity, pressure, gradient = (list(map(float, column)) for column in zip(*errors, strict=True))
+        plot = partial(
+            convergence_figure,
+            sizes=radii,
+            errors={"velocity": velocity, "pressure": pressure},
+            order=2.0,
+            x_label="radius (sites)",
+        )
+        checks.append(
+            Check(
+                f"pressure in the plane, {name}: order of the velocity",
+                observed_order(radii, velocity),
+                1.8,
+                "above",
+                reference=_GINZBURG,
+                plot=plot,
+            )
+        )
+        if name == "tilted":
+            order = observed_order(radii, pressure)
+            checks.append(Check(f"pressure in the plane, {name}: order of the pressure", order, 1.8, "above"))
+        else:
+            checks.append(Check(f"pressure in the plane, {name}: pressure", max(pressure), 1e-4))
+        checks.append(Check(f"pressure in the plane, {name}: gradient", gradient[-1], 1e-3))
+    return checks
 
 
 def mass_drift(setting: Setting) -> list[Check]:

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Populations behind sites of an opening, for pressures that hold in its plane (theory/flow, eq. 40)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow.layout import Layout
+from seiche.flow.region import Region
+from seiche.halo.exchange import HaloExchange
+from seiche.halo.plan import build_plan
+from seiche.kernels.registry import flow as registry
+
+#: A site inside is at most so many lattice vectors away.
+FARTHEST = 4
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+Action = Callable[[], None]
+
+
+def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPlane]) -> Floats:
+    """Return the mean distance (m,) of the sites `rows` (m,) of the region from the plane of their `iolet`."""
+    sites, lattice = region.sites, region.velocity_set
+    boundary = region.boundary_rows[np.searchsorted(region.boundary_sites, rows)]
+    columns = lattice.link_rows
+    through = sites.link_kind[boundary][:, columns] > LinkKind.WALL
+    normals = np.array([plane.normal for plane in planes])[iolet]
+    along = -normals @ lattice.vectors[1:].T * sites.link_fraction[boundary][:, columns]
+    mean = np.where(through, along, 0.0).sum(axis=1) / np.maximum(through.sum(axis=1), 1)
+    return np.asarray(np.maximum(mean, 0.0), np.float64)
+
+
+def inner_sites(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPlane]) -> tuple[Rows, Floats]:
+    """Return for each site the global number (m,) of a site behind it, and how much farther from the plane that is.
+
+    It lies along the lattice vector closest to the normal and beside no opening; where there is none the number is -1.
+    """
+    sites = region.sites
+    found, farther = np.full(len(rows), -1, np.int64), np.ones(len(rows))
+    at_opening = np.zeros(len(sites), bool)
+    at_opening[sites.boundary] = (sites.link_iolet >= 0).any(axis=1)
+    for number in np.unique(iolet):
+        rise = LINK_VECTORS @ np.array(planes[number].normal)
+        straight = rise / np.linalg.norm(LINK_VECTORS, axis=1)
+        for vector in np.argsort(-straight, kind="stable")[: np.count_nonzero(straight > 0.5)]:
+            for times in range(1, FARTHEST + 1):
+                open_ = np.flatnonzero((iolet == number) & (found < 0))
+                inside = sites.find(region.coords[rows[open_]] + times * LINK_VECTORS[vector].astype(np.int64))
+                good = (inside >= 0) & ~at_opening[inside]
+                found[open_[good]] = inside[good]
+                farther[open_[good]] = times * rise[vector]
+    return found, farther
+
+
+class Depths:
+    """What left sites further inside and then arrived there, of this rank and of others, before each step.
+
+    Opening site k takes the density excess at `values[density[k]]` and, for link j, the pair at `values[pairs[j]]`; its
+    own is nearer to the plane's by the part `share[k]` of their difference. Links are those of the sites in order, by
+    direction; those of site k begin at `first_link[k]`.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        layout: Layout,
+        region: Region,
+        openings: tuple[Rows, Rows, npt.NDArray[np.uint32]],
+        precision: tuple[Any, Any],
+        world: World,
+        transport: str,
+    ) -> None:
+        """Find the sites behind `openings`: rows of the region, iolet and link mask of each, (m,); collective.
+
+        Raises:
+            CaseError: behind a site there is none.
+        """
+        self._backend, self._layout, self._region, self._precision = backend, layout, region, precision
+        rows, iolet, masks = openings
+        planes, Q = region.sites.iolets, region.velocity_set.Q
+        site, farther = inner_sites(region, rows, iolet, planes)
+        lost = np.flatnonzero(site < 0)
+        problem = None
+        if len(lost):
+            place = region.coords[rows[lost[0]]].tolist()
+            problem = (
+                f"iolet {planes[iolet[lost[0]]].name!r}: behind its site at {place} there is no other within {FARTHEST}"
+                ' spacings to find its pressure from; use the scheme "anti-bounce-back"'
+            )
+        first = next((text for text in world.allgather(problem) if text is not None), None)
+        if first is not None:
+            raise CaseError(first)
+        depth = depths_of(region, rows, iolet, planes)
+        self.share: Floats = farther / (depth + farther)
+        flags = (masks[:, None] >> np.arange(1, Q, dtype=np.uint32)) & 1
+        at, direction = np.nonzero(flags)
+        self.first_link = np.searchsorted(at, np.arange(len(rows))).astype(np.int32)
+        keys = np.concatenate([site * Q, site[at] * Q + direction + 1])
+        places = self._connect(np.unique(keys), world, transport)
+        self.density = places[np.searchsorted(np.unique(keys), keys[: len(rows)])]
+        self.pairs = places[np.searchsorted(np.unique(keys), keys[len(rows) :])]
+        self._kept: list[Any] = []
+
+    def _connect(self, keys: Rows, world: World, transport: str) -> npt.NDArray[np.uint32]:
+        """Return where values are found, of `keys` (site Q + direction, 0 for the density); plan their exchange."""
+        region, Q = self._region, self._region.velocity_set.Q
+        owner = region.owner[keys // Q]
+        remote = owner != region.rank
+        copies = int(np.count_nonzero(remote))
+        records: dict[int, int] = {}
+
+        def locate(wanted: Rows) -> Rows:
+            record = [records.setdefault(int(row), len(records)) for row in region.local[wanted // Q]]
+            return np.asarray(copies + np.array(record, np.int64) * Q + wanted % Q)
+
+        places = np.cumsum(remote) - 1
+        places[~remote] = locate(keys[~remote])
+        peers = np.unique(owner[remote])
+        asked = {int(peer): (keys[owner == peer], places[owner == peer].astype(np.uint32)) for peer in peers}
+        plan = build_plan(world, asked, locate)
+        rows, record = (np.array(list(part), np.int64) for part in (records, records.values()))
+        late = self._layout.item[rows] >= self._layout.interior
+        order = np.argsort(late, kind="stable")
+        self._rows, self._first, self._interior = rows[order], copies, int(np.count_nonzero(~late))
+        self._record = self._backend.upload(record[order].astype(np.uint32))
+        self.items = self._backend.upload(self._layout.item[self._rows])
+        self.observed: Array = self._backend.zeros(11 * len(rows), self._precision[0])
+        self.values: Array = self._backend.zeros(copies + len(records) * Q, self._precision[0])
+        self.exchange: HaloExchange | None = None
+        if world.allreduce_sum(np.array([len(plan.peers)]))[0]:
+            real = self._precision[0]
+            self.exchange = HaloExchange(self._backend, world, plan, real, transport=transport)  # type: ignore[arg-type]
+            self.exchange.prepare(self.values)
+        return places.astype(np.uint32)
+
+    def left(self, phase: int) -> Action | None:
+        """Return the call that takes what left this rank's sites, before all sweeps of a step of this phase, if any."""
+        columns = [self._layout.leaving_slots(phase, q) for q in range(self._layout.velocity_set.Q)]
+        return self._look(phase, registry.depth_left, columns, self.span(edge=None))
+
+    def arrived(self, phase: int, *, edge: bool) -> Action | None:
+        """Return the call that adds what arrives at them, after the walls, beside another rank (`edge`) or not."""
+        layout, lattice = self._layout, self._layout.velocity_set
+        columns = [np.zeros(len(layout.item), np.uint32)]
+        for q in range(1, lattice.Q):
+            slots = layout.leaving_slots(phase, q).copy()  # at a wall, what it sends back
+            fluid = self._rows[self._region.neighbour(q)[self._rows] >= 0]
+            slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), fluid)
+            columns.append(slots)
+        return self._look(phase, registry.depth_arrived, columns, self.span(edge=edge), observed=self.observed)
+
+    def span(self, *, edge: bool | None) -> tuple[int, int]:
+        """Return which of the sites are beside another rank (True), which are not (False), or all (None)."""
+        return (self._interior if edge else 0, self._interior if edge is False else len(self._rows))
+
+    def _look(
+        self,
+        phase: int,
+        family: Callable[..., Any],
+        columns: Sequence[npt.NDArray[Any]],
+        span: tuple[int, int],
+        **more: Any,
+    ) -> Action | None:
+        begin, end = span
+        if begin == end:
+            return None
+        kernel = self._backend.load(family(*self._precision, velocity_set=self._layout.velocity_set.name))
+        self._kept.append(self._backend.upload(np.stack([column[self._rows] for column in columns])))
+        arguments = self._backend.pack(
+            kernel,
+            f=self._layout.source(phase),
+            slots=self._kept[-1],
+            row=self._record,
+            values=self._backend.pointer(self.values) + self._first * np.dtype(self._precision[0]).itemsize,
+            stride=len(self._rows),
+            **more,
+        )
+        return kernel.bind(arguments, begin, end)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Pressure that holds in the plane of an iolet (theory/flow, eqs. 39 and 40): along a link, the sum of what left and
+/// of what comes back is that of a site further inside, for the density on a straight line between that site and the
+/// plane.
+#pragma once
+#include "iolet.hpp"
+
+namespace seiche {
+
+/// Item: a site further inside. values[row[item]][q]: what left along q.
+template <class Lattice, class R, class S>
+struct DepthLeft {
+  using Real = R;
+  const S* f;
+  const u32* slots;  ///< [q][item]
+  const u32* row;
+  Real* values;
+  Index stride;
+  static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + sizeof(Real)) + 4;
+  SEICHE_FN void operator()(Index k) const {
+    Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = decode<Real>(f[slots[q * stride + k]]); });
+  }
+};
+
+/// values[row[item]][q] += what then arrives from where q leads, less the even part; [0] is the density excess.
+template <class Lattice, class R, class S>
+struct DepthArrived {
+  using Real = R;
+  const S* f;
+  const u32* slots;  ///< [q][item]
+  const u32* row;
+  Real* values;
+  Index stride;
+  const Real* observed;  ///< columns of Observe of these sites
+  static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + 2 * sizeof(Real)) + 11 * sizeof(Real) + 4;
+  SEICHE_FN void operator()(Index k) const {
+    Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
+    const Seen<Real> seen(observed + k, stride);
+    to[0] = seen.excess;
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+      to[q] += decode<Real>(f[slots[q * stride + k]]) - seen.template even<Lattice, q>(seen.excess);
+    });
+  }
+};
+
+/// values of `at`: the density excess rho - 1 of each iolet in its plane.
+template <class Layout>
+struct PlanePressure {
+  using Real = typename Layout::Real;
+  Layout layout;
+  IoletSites<Real> at;
+  const Real* observed;  ///< columns of Observe of these sites before the collision
+  Index stride;
+  const Real* normals;  ///< [iolet][3]
+  Real damping;
+  const Real* depths;     ///< values of sites further inside
+  const u32* density;     ///< [site] place of its density excess in `depths`
+  const u32* pairs;       ///< [link] place of its pair of populations
+  const i32* first_link;  ///< where the links of this site begin in `pairs`
+  const Real* share;      ///< [site] of the plane in the density that holds, less that further inside
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index k) const {
+    using L = typename Layout::Lattice;
+    const auto site = layout.site(at.sites[k]);
+    const Real plane = at.values[at.clock[0] * at.value_count + at.iolet[k]];
+    const Real deep = depths[density[k]], excess = deep + share[k] * (plane - deep);
+    Seen<Real> seen(observed + k, stride);
+    seen.hold(normals + 3 * at.iolet[k], damping);
+    const u32* pair = pairs + first_link[k];
+    Real inflow = Real(0);
+    const u32 links = at.links[k];
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+      if (links >> q & 1u) {
+        const Real left = decode<Real>(layout.template leaving<q>(site));
+        const Real back = seen.template even<L, q>(excess) + depths[*pair++] - left;
+        inflow += back - left;
+        encode(layout.template leaving<q>(site), back);
+      }
+    });
+    at.inflow[k] = inflow;
+  }
+};
+
+}  // namespace seiche
