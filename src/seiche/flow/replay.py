@@ -15,11 +15,11 @@ GRAPH_STEPS = 32
 
 
 class Replay:
-    """The graphs of GRAPH_STEPS steps from the first phase on, one for each state of the transport's slots."""
+    """The graphs of GRAPH_STEPS steps from the first phase on, one for each state of the transports' slots."""
 
-    def __init__(self, backend: Backend, halo: HaloExchange) -> None:
-        """Nothing is captured before the first launch."""
-        self._backend, self._halo = backend, halo
+    def __init__(self, backend: Backend, exchanges: Sequence[HaloExchange]) -> None:
+        """Nothing is captured before the first launch; `exchanges` are those of a step."""
+        self._backend, self._exchanges = backend, exchanges
         self._graphs: dict[tuple[int, ...], Graph] = {}
 
     def launch(self, phases: Sequence[Sequence[Stage]]) -> None:
@@ -30,7 +30,7 @@ class Replay:
                 for stage in phases[k % len(phases)]:
                     stage.action()
 
-        slots = self._halo.next_slots
+        slots = tuple(slot for exchange in self._exchanges for slot in exchange.next_slots)
         if slots not in self._graphs:
             self._graphs[slots] = self._backend.capture(steps)
         self._graphs[slots].launch()

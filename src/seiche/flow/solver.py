@@ -108,7 +108,10 @@ class Solver:
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
                 self.halo.prepare(self.layout.source(phase), self.layout.halo_mode(phase))
-        self._replay = Replay(self.backend, self.halo)
+        deep = self.iolets.depths.exchange if self.iolets.depths is not None else None
+        #: The messages of a step: of the halo, and of what lies behind openings.
+        self._exchanges = [exchange for exchange in (self.halo if self.layout.plan.peers else None, deep) if exchange]
+        self._replay = Replay(self.backend, self._exchanges)
         self._set_initial_state()
 
     def _make_layout(self, edge: int) -> Layout:
@@ -225,15 +228,12 @@ class Solver:
                 else:
                     self.step()
             self.backend.synchronize()
-            self.halo.check()
-            if self._deep is not None:
-                self._deep.check()
+            for exchange in self._exchanges:
+                exchange.check()
 
     def _can_replay(self, remaining: int) -> bool:
         circuits = self.iolets.windkessels
-        exchanges = [self.halo] if self.layout.plan.peers else []
-        exchanges += [self._deep] if self._deep is not None else []
-        on_device = self.backend.asynchronous and all(exchange.capturable for exchange in exchanges)
+        on_device = self.backend.asynchronous and all(exchange.capturable for exchange in self._exchanges)
         on_device = on_device and not (circuits and circuits.needs_host)
         return (
             on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
@@ -388,6 +388,5 @@ class Solver:
     def close(self) -> None:
         """Give back what other ranks or the device hold for this solver."""
         self._replay.clear()  # first: a communicator waits for the graphs that use it
-        self.halo.close()
-        if self._deep is not None:
-            self._deep.close()
+        for exchange in (self.halo, *self._exchanges):
+            exchange.close()
