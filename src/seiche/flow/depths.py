@@ -119,7 +119,7 @@ class Depths:
         records: dict[int, int] = {}
 
         def locate(wanted: Rows) -> Rows:
-            record = [records.setdefault(int(row), len(records)) for row in region.local[wanted // Q]]
+            record = [records.setdefault(int(row), len(records)) for row in region.rows_of(wanted // Q)]
             return np.asarray(copies + np.array(record, np.int64) * Q + wanted % Q)
 
         places = np.cumsum(remote) - 1
