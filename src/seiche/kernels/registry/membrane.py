@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of membranes, of `kernels/membrane/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .spec import CPP_TYPE, KernelSpec, Members, Real
+
+#: Vertices that the memory of a team may hold.
+CAPACITIES = (162, 642, 2562)
+#: Control points that an element of a subdivision surface may have, and the elements that a team handles at a time.
+SLOTS = {12: 128, 24: 64}
+#: The same of flat triangles.
+FLAT_SLOTS, FLAT_CHUNK = 6, 128
+
+#: What the CPU table has, in words.
+BUILT = "Loop shells of 642 vertices with three points of integration in FP64 or FP32"
+
+
+def _moduli(real: Real) -> Members:
+    return (("shear", real), ("area_ratio", real), ("bending", real))
+
+
+def loop_shell(real: Real, points: int, slots: int) -> tuple[str, Members]:
+    """Return C++ type and members of the elements of a Loop subdivision surface."""
+    members: Members = (
+        *((name, "ptr") for name in ("control", "kind", "weights", "rest")),
+        ("moduli", _moduli(real)),
+        ("elements", "int32"),
+    )
+    return f"LoopShell<{CPP_TYPE[real]},{points},{slots}>", members
+
+
+def flat_shell(real: Real) -> tuple[str, Members]:
+    """Return C++ type and members of flat triangles with hinges."""
+    members: Members = (("control", "ptr"), ("rest", "ptr"), ("moduli", _moduli(real)), ("elements", "int32"))
+    return f"FlatShell<{CPP_TYPE[real]}>", members
+
+
+def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> KernelSpec:
+    """Forces of the membranes of one type."""
+    lists = ("chunk_first", "touched", "entry_first", "entries", "ring_first", "ring", "ring_area", "faces")
+    members: Members = (
+        *((name, "ptr") for name in ("place", "force", "measures")),
+        *((name, "int64") for name in ("stride", "first")),
+        ("shell", shell[1]),
+        *((name, "ptr") for name in lists),
+        *((name, real) for name in ("area", "volume", "local_area", "rest_area", "rest_volume")),
+        *((name, "int32") for name in ("vertices", "chunks")),
+    )
+    return KernelSpec(
+        f"MembraneForce<{shell[0]},{capacity}>",
+        "membrane/force.hpp",
+        members,
+        threads=128,
+        max_registers=255 if real == "float64" else 128,
+        team=True,
+    )
+
+
+def built_kernels() -> Iterator[KernelSpec]:
+    """Yield the specialisations of the CPU table."""
+    yield from ()
+
+
+def other_kernels() -> Iterator[KernelSpec]:
+    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
+    reals: tuple[Real, ...] = ("float64", "float32")
+    for real in reals:
+        for points in (1, 3):
+            yield membrane_force(loop_shell(real, points, 12), real, 642)
+        yield membrane_force(loop_shell(real, 3, 12), real, 162)
+        yield membrane_force(loop_shell(real, 3, 24), real, 2562)
+        yield membrane_force(flat_shell(real), real, 2562)
