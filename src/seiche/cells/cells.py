@@ -15,7 +15,7 @@ from seiche.cells.energy import RestState
 from seiche.cells.model import CellType, Skalak
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.membrane import CAPACITIES, flat_shell, loop_shell, membrane_force
+from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
@@ -183,7 +183,9 @@ class Cells:
         """Return the members of the elements."""
         model, elements = rest.cell.model, rest.elements
         law = model.law
-        control = np.where(elements.control < 0, elements.control[:, :1], elements.control)
+        count = len(elements.control)
+        padded = np.minimum(np.arange(-(-count // BATCH) * BATCH), count - 1)
+        control = np.where(elements.control < 0, elements.control[:, :1], elements.control)[padded]
         shell: dict[str, Any] = {
             "control": self._keep(np.ascontiguousarray(control.T).astype(np.uint16)),
             "moduli": {
@@ -191,17 +193,18 @@ class Cells:
                 "area_ratio": law.area_ratio if isinstance(law, Skalak) else -1.0,
                 "bending": model.bending,
             },
-            "elements": len(control),
+            "elements": count,
+            "stride": len(control),
         }
         if elements.loop:
             kind, weights = elements.kinds
             numbers = np.concatenate([rest.metric, rest.curvature[..., None]], axis=-1)
-            shell["kind"] = self._keep(kind.astype(np.uint16))
+            shell["kind"] = self._keep(kind[padded].astype(np.uint16))
             shell["weights"] = self._keep(np.ascontiguousarray(weights[:, :, 1:]).astype(self.precision))
         else:
             angles = np.stack([np.cos(rest.hinge_angles), np.sin(rest.hinge_angles)], axis=-1)
-            numbers = np.concatenate([rest.metric[:, 0], angles.reshape(len(control), 6)], axis=1)
-        rows = np.ascontiguousarray(numbers.reshape(len(control), -1).T)
+            numbers = np.concatenate([rest.metric[:, 0], angles.reshape(count, 6)], axis=1)
+        rows = np.ascontiguousarray(numbers.reshape(count, -1)[padded].T)
         shell["rest"] = self._keep(rows.astype(self.precision))
         return shell
 

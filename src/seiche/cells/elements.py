@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The elements of a cell type and the lists by which vertices gather what elements do to them.
 
-Elements are the triangles along a space-filling curve, in chunks: the elements of a chunk share many vertices.
+Elements are the triangles, regular ones first, along a space-filling curve, in chunks: the elements of a chunk share
+many vertices.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Elements:
         self.rings = rings_of(cell.mesh.faces)
         ordered = cell.mesh.faces[_curve(cell.mesh.corners().mean(axis=1))]
         if self.loop:
-            lists, self.valences = patches(ordered, self.rings)
+            lists, valences = patches(ordered, self.rings)
+            order = sorted(range(len(lists)), key=lambda k: (valences[k] != (6, 6, 6), valences[k]))
+            lists, self.valences = [lists[k] for k in order], [valences[k] for k in order]
             self.slots = min(slots for slots in SLOTS if slots >= max(map(len, lists)))
             self.chunk = SLOTS[self.slots]
         else:

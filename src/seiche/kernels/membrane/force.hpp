@@ -12,7 +12,7 @@ namespace seiche {
 template <class Shell, int Capacity>
 struct MembraneForce {
   using Real = typename Shell::Real;
-  static constexpr int chunk = Shell::chunk;
+  static constexpr int chunk = Shell::chunk, lanes = batch_lanes<Real>;
   static constexpr int bytes = Capacity * 3 * (8 + static_cast<int>(sizeof(Real)));
 
   struct Scratch {
@@ -62,7 +62,8 @@ struct MembraneForce {
     team.each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
     for (int c = 0; c < chunks; ++c) {
       const int from = c * chunk, count = shell.elements - from < chunk ? shell.elements - from : chunk;
-      team.each(count, [&](int lane) SEICHE_INLINED { shell.forces(from + lane, lane, s); });
+      team.each((count + lanes - 1) / lanes,
+                [&](int k) SEICHE_INLINED { shell.forces(from + k * lanes, k * lanes, s); });
       team.barrier();
       const i32 row = chunk_first[c];
       team.each(chunk_first[c + 1] - row, [&](int k) SEICHE_INLINED {

@@ -11,47 +11,82 @@ template <class R, int Points, int Slots>
 struct LoopShell {
   using Real = R;
   static constexpr int slots = Slots, chunk = Slots > 12 ? 64 : 128;
-  static constexpr int numbers = 5 * Points;  ///< of `rest`, an element
 
   const u16* control;   ///< [slot][element]: vertex; unused slots repeat one with weight zero
-  const u16* kind;      ///< [element]: row of `weights`
+  const u16* kind;      ///< [element]: row of `weights`, ascending
   const Real* weights;  ///< [kind][slot][5][point]: of the derivatives by v, w, vv, ww, vw
-  const Real* rest;     ///< [number][element]: metric xx, xy, yy, area and spontaneous curvature of each point
+  const Real* rest;     ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
   Moduli<Real> moduli;
-  i32 elements;
+  i32 elements, stride;  ///< how many there are, and with copies of the last one to fill a batch
 
+  /// Elements `element` and so on, which are those of the lanes `lane` and so on of a chunk.
   template <class Scratch>
   SEICHE_FN void forces(int element, int lane, Scratch& scratch) const {
-    const Real* table = weights + static_cast<Index>(kind[element]) * (Slots * 5 * Points);
-    Derivatives<Real> d[Points];
-    each<0, Points>([&]<int p>() SEICHE_INLINED { d[p] = {}; });
-    for (int slot = 0; slot < Slots; ++slot) {
-      const Vector<Real> x = scratch.place[control[slot * elements + element]];
-      const Real* n = table + slot * 5 * Points;
-      each<0, Points>([&]<int p>() SEICHE_INLINED {
-        d[p].v = d[p].v + n[p] * x;
-        d[p].w = d[p].w + n[Points + p] * x;
-        d[p].vv = d[p].vv + n[2 * Points + p] * x;
-        d[p].ww = d[p].ww + n[3 * Points + p] * x;
-        d[p].vw = d[p].vw + n[4 * Points + p] * x;
-      });
+    constexpr int lanes = batch_lanes<Real>;
+    if (kind[element] == kind[element + lanes - 1]) {
+      batch<lanes>(element, lane, scratch);
+    } else {
+      for (int k = 0; k < lanes; ++k) batch<1>(element + k, lane + k, scratch);
     }
-    each<0, Points>([&]<int p>() SEICHE_INLINED {
-      const Real* at = rest + 5 * p * elements + element;
-      const Metric<Real> metric{at[0], at[elements], at[2 * elements], at[3 * elements]};
-      Derivatives<Real> force;
-      stretch(moduli, metric, d[p], force.v, force.w);
-      bend(moduli, metric, at[4 * elements], d[p], force);
-      d[p] = force;
+  }
+
+  /// Elements of one kind.
+  template <int lanes, class Scratch>
+  SEICHE_FN void batch(int element, int lane, Scratch& scratch) const {
+    const Real* table = weights + static_cast<Index>(kind[element]) * (Slots * 5 * Points);
+    Real d[Points][5][3][lanes];
+    each<0, Points * 15>([&]<int c>() SEICHE_INLINED {
+      side_by_side<lanes>([&](int k) SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][k] = 0; });
     });
     for (int slot = 0; slot < Slots; ++slot) {
       const Real* n = table + slot * 5 * Points;
-      Vector<Real> total{};
-      each<0, Points>([&]<int p>() SEICHE_INLINED {
-        total = total + n[p] * d[p].v + n[Points + p] * d[p].w + n[2 * Points + p] * d[p].vv +
-                n[3 * Points + p] * d[p].ww + n[4 * Points + p] * d[p].vw;
+      const u16* points = control + slot * stride + element;
+      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+        const Vector<Real> x = scratch.place[points[k]];
+        each<0, Points * 5>([&]<int c>() SEICHE_INLINED {
+          constexpr int p = c / 5, j = c % 5;
+          const Real weight = n[j * Points + p];
+          d[p][j][0][k] += weight * x.x;
+          d[p][j][1][k] += weight * x.y;
+          d[p][j][2][k] += weight * x.z;
+        });
       });
-      scratch.put(slot, lane, total);
+    }
+    side_by_side<lanes>([&](int k) SEICHE_INLINED {
+      each<0, Points>([&]<int p>() SEICHE_INLINED {
+        const Real* at = rest + 5 * p * stride + element + k;
+        const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
+        const auto read = [&]<int j>() SEICHE_INLINED {
+          return Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]};
+        };
+        const auto write = [&]<int j>(Vector<Real> value) SEICHE_INLINED {
+          d[p][j][0][k] = value.x;
+          d[p][j][1][k] = value.y;
+          d[p][j][2][k] = value.z;
+        };
+        const Derivatives<Real> here{read.template operator()<0>(), read.template operator()<1>(),
+                                     read.template operator()<2>(), read.template operator()<3>(),
+                                     read.template operator()<4>()};
+        Derivatives<Real> force;
+        stretch(moduli, metric, here, force.v, force.w);
+        bend(moduli, metric, at[4 * stride], here, force);
+        write.template operator()<0>(force.v);
+        write.template operator()<1>(force.w);
+        write.template operator()<2>(force.vv);
+        write.template operator()<3>(force.ww);
+        write.template operator()<4>(force.vw);
+      });
+    });
+    for (int slot = 0; slot < Slots; ++slot) {
+      const Real* n = table + slot * 5 * Points;
+      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+        Vector<Real> total{};
+        each<0, Points * 5>([&]<int c>() SEICHE_INLINED {
+          constexpr int p = c / 5, j = c % 5;
+          total = total + n[j * Points + p] * Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]};
+        });
+        scratch.put(slot, lane + k, total);
+      });
     }
   }
 };
@@ -61,27 +96,29 @@ template <class R>
 struct FlatShell {
   using Real = R;
   static constexpr int slots = 6, chunk = 128;
-  static constexpr int numbers = 10;
 
   const u16* control;  ///< [slot][element]
   const Real* rest;    ///< [number][element]: metric xx, xy, yy, area; cosine and sine of the rest angle of each hinge
   Moduli<Real> moduli;
-  i32 elements;
+  i32 elements, stride;
 
   template <class Scratch>
-  SEICHE_FN void forces(int element, int lane, Scratch& scratch) const {
-    Vector<Real> x[6], force[6] = {};
-    each<0, 6>([&]<int slot>() SEICHE_INLINED { x[slot] = scratch.place[control[slot * elements + element]]; });
-    const Real* at = rest + element;
-    const Metric<Real> metric{at[0], at[elements], at[2 * elements], at[3 * elements]};
-    Derivatives<Real> d{x[1] - x[0], x[2] - x[0], {}, {}, {}};
-    stretch(moduli, metric, d, force[1], force[2]);
-    force[0] = Real(-1) * (force[1] + force[2]);
-    each<0, 3>([&]<int k>() SEICHE_INLINED {
-      const Real* angle = at + (4 + 2 * k) * elements;
-      hinge(x, force, k, (k + 1) % 3, (k + 2) % 3, 3 + k, angle[0], angle[elements]);
+  SEICHE_FN void forces(int first, int lane, Scratch& scratch) const {
+    side_by_side<batch_lanes<Real>>([&](int k) SEICHE_INLINED {
+      const int element = first + k;
+      Vector<Real> x[6], force[6] = {};
+      each<0, 6>([&]<int slot>() SEICHE_INLINED { x[slot] = scratch.place[control[slot * stride + element]]; });
+      const Real* at = rest + element;
+      const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
+      const Derivatives<Real> d{x[1] - x[0], x[2] - x[0], {}, {}, {}};
+      stretch(moduli, metric, d, force[1], force[2]);
+      force[0] = Real(-1) * (force[1] + force[2]);
+      each<0, 3>([&]<int edge>() SEICHE_INLINED {
+        const Real* angle = at + (4 + 2 * edge) * stride;
+        hinge(x, force, edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge, angle[0], angle[stride]);
+      });
+      each<0, 6>([&]<int slot>() SEICHE_INLINED { scratch.put(slot, lane + k, force[slot]); });
     });
-    each<0, 6>([&]<int slot>() SEICHE_INLINED { scratch.put(slot, lane, force[slot]); });
   }
 
   /// Half of the hinge on the edge i-j, between the third corner and the vertex `across`.

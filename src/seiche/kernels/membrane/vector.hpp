@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Vectors of three numbers, for points, tangents and forces of membranes.
 #pragma once
-#include "../launch.hpp"
+#include "../batches.hpp"
 
 namespace seiche {
 

@@ -14,8 +14,13 @@ SLOTS = {12: 128, 24: 64}
 #: The same of flat triangles.
 FLAT_SLOTS, FLAT_CHUNK = 6, 128
 
+#: Arrays of elements are filled up to a multiple of this.
+BATCH = 16
+
 #: What the CPU table has, in words.
 BUILT = "Loop shells of 642 vertices with three points of integration in FP64 or FP32"
+
+_COUNTS: Members = (("elements", "int32"), ("stride", "int32"))
 
 
 def _moduli(real: Real) -> Members:
@@ -27,14 +32,14 @@ def loop_shell(real: Real, points: int, slots: int) -> tuple[str, Members]:
     members: Members = (
         *((name, "ptr") for name in ("control", "kind", "weights", "rest")),
         ("moduli", _moduli(real)),
-        ("elements", "int32"),
+        *_COUNTS,
     )
     return f"LoopShell<{CPP_TYPE[real]},{points},{slots}>", members
 
 
 def flat_shell(real: Real) -> tuple[str, Members]:
     """Return C++ type and members of flat triangles with hinges."""
-    members: Members = (("control", "ptr"), ("rest", "ptr"), ("moduli", _moduli(real)), ("elements", "int32"))
+    members: Members = (("control", "ptr"), ("rest", "ptr"), ("moduli", _moduli(real)), *_COUNTS)
     return f"FlatShell<{CPP_TYPE[real]}>", members
 
 
