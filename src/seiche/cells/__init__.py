@@ -1,2 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells: deformable membranes."""
+"""Deformable cells: meshes, membranes, packings."""
+
+from __future__ import annotations
+
+from seiche.cells.cells import Cells
+from seiche.cells.mesh import biconcave, ellipsoid, icosphere, read_mesh
+from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
+from seiche.cells.packing import Packing, pack
+from seiche.cells.relax import Equilibrium, equilibrium
+from seiche.cells.vessels import Box, Inside, Tube
+
+__all__ = [
+    "Box",
+    "CellType",
+    "Cells",
+    "Equilibrium",
+    "Inside",
+    "MembraneModel",
+    "NeoHookean",
+    "Packing",
+    "Skalak",
+    "Tube",
+    "biconcave",
+    "ellipsoid",
+    "equilibrium",
+    "icosphere",
+    "pack",
+    "read_mesh",
+]

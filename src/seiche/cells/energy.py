@@ -58,7 +58,8 @@ class RestState:
             return _hinge_angles(self.elements, self.free)
         x = self.free[self.elements.faces]
         length = np.linalg.norm(np.roll(x, -1, axis=1) - x, axis=2)
-        return -float(chosen) * length / (2 * np.sqrt(3))  # of equilateral triangles on a sphere with 2H = c0
+        angles: Floats = -float(chosen) * length / (2 * np.sqrt(3))  # equilateral triangles, a sphere with 2H = c0
+        return angles
 
     def energies(self, vertices: Floats) -> Floats:
         """Return the energies (..., 5) of cells with vertices (..., n, 3), in the order of TERMS."""

@@ -34,7 +34,7 @@ _DEEPEST = 60
 
 def vertex_weight(valence: int) -> float:
     """Return the weight of each neighbour when a vertex is subdivided (Loop 1987)."""
-    return (5 / 8 - (3 / 8 + np.cos(2 * np.pi / valence) / 4) ** 2) / valence
+    return float((5 / 8 - (3 / 8 + np.cos(2 * np.pi / valence) / 4) ** 2) / valence)
 
 
 def limit_weight(valence: int) -> float:

@@ -120,7 +120,7 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     """Return `surface` if it is one closed surface whose triangles face outwards.
 
     Raises:
-        CaseError: it is open, inside out, in several parts, touches itself, or a vertex has fewer than three neighbours.
+        CaseError: it is open, inside out, in several parts, touches itself, or a vertex has too few neighbours.
     """
     faces = surface.faces.astype(np.int64)
     if not len(faces):

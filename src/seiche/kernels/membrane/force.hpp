@@ -33,14 +33,14 @@ struct MembraneForce {
   double* measures;  ///< [cell][2]: area and volume of the polyhedron of control points
   Index stride, first;
   Shell shell;
-  const i32* chunk_first;  ///< [chunk]: row of its first vertex in `touched`
-  const u16* touched;      ///< vertices that a chunk pushes
-  const i32* entry_first;  ///< [row of touched]: first entry
-  const u16* entries;      ///< slot and lane in `part`, slot chunk + lane
-  const i32* ring_first;   ///< [vertex]: its first place in `ring`
-  const u16* ring;         ///< neighbours of a vertex, counter-clockwise from outside
-  const Real* ring_area;   ///< rest area of the triangle between a neighbour and the next
-  const u16* faces;        ///< [3][element]
+  const i32* chunk_first;         ///< [chunk]: row of its first vertex in `touched`
+  const u16* touched;             ///< vertices that a chunk pushes
+  const i32* entry_first;         ///< [row of touched]: first entry
+  const u16* entries;             ///< slot and lane in `part`, slot chunk + lane
+  const i32* ring_first;          ///< [vertex]: its first place in `ring`
+  const u16* ring;                ///< neighbours of a vertex, counter-clockwise from outside
+  const Real* ring_area;          ///< rest area of the triangle between a neighbour and the next
+  const u16* faces;               ///< [3][element]
   Real area, volume, local_area;  ///< moduli of the penalties
   Real rest_area, rest_volume;
   i32 vertices, chunks;

@@ -23,7 +23,8 @@ struct Derivatives {
   Vector<Real> v, w, vv, ww, vw;
 };
 
-/// Forces conjugate to the tangents a_v and a_w: minus the second Piola-Kirchhoff stress times tangent and area (eq. 5).
+/// Forces conjugate to the tangents a_v and a_w: minus the second Piola-Kirchhoff stress times tangent and area (eq.
+/// 5).
 template <class Real>
 SEICHE_FN void stretch(const Moduli<Real>& moduli, const Metric<Real>& rest, Derivatives<Real> d, Vector<Real>& on_v,
                        Vector<Real>& on_w) {
@@ -33,8 +34,7 @@ SEICHE_FN void stretch(const Moduli<Real>& moduli, const Metric<Real>& rest, Der
   const Real first = rest.xx * vv + Real(2) * (rest.xy * vw) + rest.yy * ww - Real(2);
   const bool skalak = moduli.area_ratio >= Real(0);
   const Real shape = skalak ? first + Real(1) : Real(1);
-  const Real spread =
-      skalak ? moduli.area_ratio * (dilation - Real(1)) - Real(1) : Real(-1) / (dilation * dilation);
+  const Real spread = skalak ? moduli.area_ratio * (dilation - Real(1)) - Real(1) : Real(-1) / (dilation * dilation);
   const Real factor = -(moduli.shear * rest.area), cofactor = spread * inverse;
   const Real s_vv = factor * (shape * rest.xx + cofactor * ww), s_ww = factor * (shape * rest.yy + cofactor * vv);
   const Real s_vw = factor * (shape * rest.xy - cofactor * vw);

@@ -56,9 +56,8 @@ struct LoopShell {
       each<0, Points>([&]<int p>() SEICHE_INLINED {
         const Real* at = rest + 5 * p * stride + element + k;
         const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
-        const auto read = [&]<int j>() SEICHE_INLINED {
-          return Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]};
-        };
+        const auto read = [&]<int j>()
+                              SEICHE_INLINED { return Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]}; };
         const auto write = [&]<int j>(Vector<Real> value) SEICHE_INLINED {
           d[p][j][0][k] = value.x;
           d[p][j][1][k] = value.y;

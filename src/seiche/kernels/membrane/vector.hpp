@@ -35,9 +35,7 @@ SEICHE_FN Vector<Real> cross(Vector<Real> a, Vector<Real> b) {
 template <class Real, int capacity>
 struct Vectors {
   Real x[capacity], y[capacity], z[capacity];
-  SEICHE_FN Vector<Real> operator[](int k) const {
-    return {x[k], y[k], z[k]};
-  }
+  SEICHE_FN Vector<Real> operator[](int k) const { return {x[k], y[k], z[k]}; }
   SEICHE_FN void set(int k, Vector<Real> a) {
     x[k] = a.x;
     y[k] = a.y;

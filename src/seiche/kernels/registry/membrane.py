@@ -64,6 +64,28 @@ def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> Ker
     )
 
 
+_GRID: Members = (
+    ("origin", (("x", "float64"), ("y", "float64"), ("z", "float64"))),
+    ("spacing", "float64"),
+    ("first", "int64"),
+    ("shape", ("int32", 4)),
+)
+#: A row of what `PackPush` knows of a kind of cell.
+RIGID_KIND: Members = (("grid", _GRID), ("first_point", "int64"), ("points", "int64"), ("radius", "float64"))
+
+
+def pack_push() -> KernelSpec:
+    """How growing rigid cells are pushed apart."""
+    names = ("centers", "rotations", "kind", "kinds", "points", "nodes", "first", "neighbors", "shifts", "out")
+    members: Members = (
+        *((name, "ptr") for name in names),
+        ("wall", _GRID),
+        ("scale", "float64"),
+        ("gap", "float64"),
+    )
+    return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=64, max_registers=255)
+
+
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
     yield from ()
