@@ -20,5 +20,5 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
 
 
 def main(*, device: str = "cpu", quick: bool = False, json: Path | None = None, plots: Path | None = None) -> int:
-    """Run all checks and return 0 if every one passed, else 1; arguments and errors are those of `validate_flow.main`."""
+    """Run all checks, return 0 if every one passed, else 1; arguments and errors as in `validate_flow.main`."""
     return validate_flow.main(device=device, quick=quick, json=json, plots=plots, families=FAMILIES)

@@ -16,11 +16,17 @@ from seiche.report.validation.check import Check, Floats, Setting
 
 _SKALAK = "Skalak et al. 1973, doi:10.1016/S0006-3495(73)85983-1"
 _LOOP = "Cirak, Ortiz, Schroeder 2000, Int. J. Numer. Meth. Eng. 47, 2039"
-_TERMS = {"bending": 0.2, "spontaneous_curvature": -0.7, "area": 3.0, "local_area": 2.0, "volume": 5.0}
+
+
+def _model(law: Skalak | NeoHookean, shell: Literal["loop", "flat"]) -> MembraneModel:
+    """Return a model with every term at work."""
+    return MembraneModel(law, 0.2, -0.7, area=3.0, local_area=2.0, volume=5.0, shell=shell)
+
+
 _MODELS = {
-    "Loop, Skalak": MembraneModel(Skalak(1.3, 2.0), **_TERMS),
-    "Loop, neo-Hookean": MembraneModel(NeoHookean(0.7), **_TERMS),
-    "flat, Skalak": MembraneModel(Skalak(1.3, 2.0), **_TERMS, shell="flat"),
+    "Loop, Skalak": _model(Skalak(1.3, 2.0), "loop"),
+    "Loop, neo-Hookean": _model(NeoHookean(0.7), "loop"),
+    "flat, Skalak": _model(Skalak(1.3, 2.0), "flat"),
 }
 
 
@@ -29,12 +35,13 @@ def derivatives(setting: Setting) -> list[Check]:
     checks = []
     for name, model in _MODELS.items():
         cells = Cells(open_backend(setting.device), [CellType("red", biconcave(162), model)], [np.zeros((1, 3))])
-        random, step, worst = np.random.default_rng(1), 2e-5, 0.0
+        random, step, worst = np.random.default_rng(1), 1e-4, 0.0
         x = cells.vertices()[0] + 0.05 * random.standard_normal((162, 3))
         force, rest = _forces(cells, x), cells.blocks[0].rest
         for _ in range(4 if setting.quick else 32):
             way = random.standard_normal(x.shape)
-            slope = float(rest.energies(x + step * way).sum() - rest.energies(x - step * way).sum()) / (2 * step)
+            at = [float(rest.energies(x + k * step * way).sum()) for k in (-2, -1, 1, 2)]
+            slope = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step)
             worst = max(worst, abs(-float((force * way).sum()) / slope - 1))
         checks.append(Check(f"membrane force, {name}: error of the derivative", worst, 1e-6, reference=_SKALAK))
         scale = float(np.abs(force).sum())
@@ -51,10 +58,14 @@ def sphere(setting: Setting) -> list[Check]:
         rest = RestState(CellType("ball", ellipsoid((2, 2, 2), count), model))
         errors.append(abs(float(rest.energies(rest.control)[1]) / (8 * np.pi) - 1))
     edges = [round(np.sqrt(count)) for count in sizes]
-    plot = partial(convergence_figure, sizes=edges, errors={"bending energy": errors}, order=1.0, x_label="square root of the vertices")
-    flat = RestState(
-        CellType("ball", ellipsoid((2, 2, 2), 642), MembraneModel(Skalak(1.0), bending=1.0, shell="flat"))
+    plot = partial(
+        convergence_figure,
+        sizes=edges,
+        errors={"bending energy": errors},
+        order=1.0,
+        x_label="square root of the vertices",
     )
+    flat = RestState(CellType("ball", ellipsoid((2, 2, 2), 642), MembraneModel(Skalak(1.0), bending=1.0, shell="flat")))
     hinges = abs(float(flat.energies(flat.control)[1]) / (8 * np.pi) - 1)
     return [
         Check("bending energy of a sphere, 642 vertices", errors[1], 5e-3, reference=_LOOP, plot=plot),
@@ -68,9 +79,7 @@ def rest(setting: Setting) -> list[Check]:
     worst = 0.0
     shells: tuple[Literal["loop", "flat"], ...] = ("loop", "flat")
     for shell in shells:
-        model = MembraneModel(
-            Skalak(1.0, 10.0), 0.1, "rest", area=3.0, local_area=2.0, volume=5.0, shell=shell
-        )
+        model = MembraneModel(Skalak(1.0, 10.0), 0.1, "rest", area=3.0, local_area=2.0, volume=5.0, shell=shell)
         cells = Cells(open_backend(setting.device), [CellType("red", biconcave(642), model)], [np.zeros((1, 3))])
         worst = max(worst, float(np.abs(_forces(cells, cells.vertices()[0])).max()))
     return [Check("undeformed cell: greatest force over G times length", worst, 1e-11, reference=_SKALAK)]
@@ -80,4 +89,5 @@ def _forces(cells: Cells, vertices: Floats) -> Floats:
     """Return the forces (n, 3) on the only cell of `cells`, moved to `vertices`."""
     cells.set_vertices(vertices[None])
     cells.forces()
-    return cells.vertex_forces()[0]
+    forces: Floats = cells.vertex_forces()[0]
+    return forces
