@@ -86,6 +86,39 @@ def pack_push() -> KernelSpec:
     return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=64, max_registers=255)
 
 
+_BINS: Members = (
+    *((name, "ptr") for name in ("head", "next")),
+    *((name, ("float64", 3)) for name in ("per_length", "lengths")),
+    ("count", ("int32", 3)),
+    ("mask", "uint32"),
+)
+_LAW = ("strength", "reach", "exponent", "depth", "steepness", "rest", "morse_reach", "whole")
+
+
+def contact_clear() -> KernelSpec:
+    """Empty bins."""
+    return KernelSpec("ContactClear", "membrane/contact.hpp", (("head", "ptr"),))
+
+
+def contact_insert() -> KernelSpec:
+    """Points into bins."""
+    members: Members = (("place", "ptr"), ("stride", "int64"), ("bins", _BINS))
+    return KernelSpec("ContactInsert", "membrane/contact.hpp", members)
+
+
+def contact_force(real: Real) -> KernelSpec:
+    """Short-range forces of vertices on those of other cells, or of walls."""
+    members: Members = (
+        *((name, "ptr") for name in ("place", "force", "owner")),
+        ("stride", "int64"),
+        *((name, "ptr") for name in ("other", "other_owner")),
+        ("other_stride", "int64"),
+        ("bins", _BINS),
+        ("law", tuple((name, "float64") for name in _LAW)),
+    )
+    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128)
+
+
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
     yield from ()
@@ -100,3 +133,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield membrane_force(loop_shell(real, 3, 12), real, 162)
         yield membrane_force(loop_shell(real, 3, 24), real, 2562)
         yield membrane_force(flat_shell(real), real, 2562)
+        yield contact_force(real)
+    yield contact_clear()
+    yield contact_insert()
+    yield pack_push()
