@@ -115,7 +115,7 @@ def test_both_devices_give_the_same_contact_forces(precision: str, device: str):
 
 def test_vertices_in_the_same_place_are_pushed_by_a_bounded_force():
     cells = Cells(
-        open_backend("cpu", 1), [CellType("ball", ellipsoid((1, 1, 1), 42), NOTHING)], [[(0, 0, 0), (1e-9, 0, 0)]]
+        open_backend("cpu", 1), [CellType("ball", ellipsoid((1, 1, 1), 42), NOTHING)], [[(0, 0, 0), (1e-2, 0, 0)]]
     )
     cells.forces()
     Contact(cells, Repulsion(0.3, 0.9, 12.0)).forces()

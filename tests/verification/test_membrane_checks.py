@@ -20,12 +20,6 @@ def test_membranes_pass_their_checks(family, device: str):
         assert check.passed, f"{check.name}: {check.value:.3g}, bound {check.bound:g}"
 
 
-def test_stretched_cell_grows_longer_and_narrower_with_the_force():
-    found = tweezers.diameters(Setting("cpu", quick=True))
-    assert (found[1:, 0] > found[:-1, 0]).all()
-    assert (found[1:, 1] < found[:-1, 1]).all()
-
-
 def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     bad = Check("no such thing", 2.0, 1.0)
     monkeypatch.setattr(validate_cells, "FAMILIES", (membranes.sphere, lambda setting: [bad]))

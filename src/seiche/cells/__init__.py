@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from seiche.cells.cells import Cells
+from seiche.cells.contact import Contact, Morse, Repulsion
 from seiche.cells.mesh import biconcave, ellipsoid, icosphere, read_mesh
 from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
 from seiche.cells.packing import Packing, pack
@@ -14,11 +15,14 @@ __all__ = [
     "Box",
     "CellType",
     "Cells",
+    "Contact",
     "Equilibrium",
     "Inside",
     "MembraneModel",
+    "Morse",
     "NeoHookean",
     "Packing",
+    "Repulsion",
     "Skalak",
     "Tube",
     "biconcave",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What a membrane's deformation does at one point: in-plane stress and bending moment (theory/cells, eqs. 4 to 8).
+/// What a membrane's deformation does at one point: in-plane stress and bending moment (theory/cells, eqs. 3 to 8).
 #pragma once
 #include "vector.hpp"
 
