@@ -166,7 +166,7 @@ class Cells:
             entries=self._keep(lists.entries),
             ring_first=self._keep(ring_first.astype(np.int32)),
             ring=self._keep(np.concatenate(elements.rings).astype(np.uint16)),
-            ring_area=self._keep(_ring_areas(rest).astype(real)),
+            ring_area=self._keep((0.5 / _ring_areas(rest)).astype(real)),
             faces=self._keep(np.ascontiguousarray(elements.faces.T).astype(np.uint16)),
             area=model.area,
             volume=model.volume,
@@ -200,12 +200,14 @@ class Cells:
             kind, weights = elements.kinds
             numbers = np.concatenate([rest.metric, rest.curvature[..., None]], axis=-1)
             shell["kind"] = self._keep(kind[padded].astype(np.uint16))
-            shell["weights"] = self._keep(np.ascontiguousarray(weights[:, :, 1:]).astype(self.precision))
+            rows = weights[:, :, 1:].reshape(*weights.shape[:2], -1)
+            padding = [(0, 0), (0, 0), (0, -rows.shape[2] % 8)]
+            shell["weights"] = self._keep(np.pad(rows, padding).astype(self.precision))
         else:
             angles = np.stack([np.cos(rest.hinge_angles), np.sin(rest.hinge_angles)], axis=-1)
             numbers = np.concatenate([rest.metric[:, 0], angles.reshape(count, 6)], axis=1)
-        rows = np.ascontiguousarray(numbers.reshape(count, -1)[padded].T)
-        shell["rest"] = self._keep(rows.astype(self.precision))
+        columns = np.ascontiguousarray(numbers.reshape(count, -1)[padded].T)
+        shell["rest"] = self._keep(columns.astype(self.precision))
         return shell
 
     def _keep(self, host: npt.NDArray[Any]) -> Array:

@@ -39,7 +39,7 @@ struct MembraneForce {
   const u16* entries;             ///< slot and lane in `part`, slot chunk + lane
   const i32* ring_first;          ///< [vertex]: its first place in `ring`
   const u16* ring;                ///< neighbours of a vertex, counter-clockwise from outside
-  const Real* ring_area;          ///< rest area of the triangle between a neighbour and the next
+  const Real* ring_area;          ///< half of one over the rest area between a neighbour and the next
   const u16* faces;               ///< [3][element]
   Real area, volume, local_area;  ///< moduli of the penalties
   Real rest_area, rest_volume;
@@ -122,7 +122,7 @@ struct MembraneForce {
       const Vector<Real> a = s.place[ring[k]], b = s.place[ring[k + 1 < end ? k + 1 : from]];
       const Vector<Real> normal = cross(a - at, b - at);
       const Real twice = square_root(dot(normal, normal));
-      const Real pull = on_area + local_area * ((Real(0.5) * twice - ring_area[k]) / ring_area[k]);
+      const Real pull = on_area + local_area * (twice * ring_area[k] - Real(1));
       total = total - (Real(0.5) * (pull / twice)) * cross(normal, b - a) - (on_volume / Real(6)) * cross(a, b);
     }
     return total;

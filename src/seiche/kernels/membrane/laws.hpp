@@ -17,10 +17,18 @@ struct Metric {
   Real xx, xy, yy, area;
 };
 
-/// Derivatives of the surface with respect to its two coordinates, or what multiplies them in the virtual work.
+/// Derivatives of the surface with respect to its two coordinates.
 template <class Real>
 struct Derivatives {
   Vector<Real> v, w, vv, ww, vw;
+};
+
+/// What multiplies the virtual changes of the derivatives: vectors for the tangents; the second ones count along the
+/// normal only.
+template <class Real>
+struct Moments {
+  Vector<Real> v, w, normal;
+  Real vv, ww, vw;
 };
 
 /// Forces conjugate to the tangents a_v and a_w: minus the second Piola-Kirchhoff stress times tangent and area (eq.
@@ -45,7 +53,7 @@ SEICHE_FN void stretch(const Moduli<Real>& moduli, const Metric<Real>& rest, Der
 /// Adds what Helfrich's bending energy contributes (eq. 8); `preferred` is the spontaneous curvature c0.
 template <class Real>
 SEICHE_FN void bend(const Moduli<Real>& moduli, const Metric<Real>& rest, Real preferred, Derivatives<Real> d,
-                    Derivatives<Real>& force) {
+                    Moments<Real>& force) {
   const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);
   const Real determinant = vv * ww - vw * vw, inverse = Real(1) / determinant;
   const Real root = square_root(determinant);
@@ -61,9 +69,10 @@ SEICHE_FN void bend(const Moduli<Real>& moduli, const Metric<Real>& rest, Real p
   const Real twice = Real(2) * moment;
   force.v = force.v + (moment * dot(laplacian, dual_v)) * normal + twice * (up_vv * b_v + up_vw * b_w) - half * dual_v;
   force.w = force.w + (moment * dot(laplacian, dual_w)) * normal + twice * (up_vw * b_v + up_ww * b_w) - half * dual_w;
-  force.vv = (-(moment * up_vv)) * normal;
-  force.ww = (-(moment * up_ww)) * normal;
-  force.vw = (-(twice * up_vw)) * normal;
+  force.normal = normal;
+  force.vv = -(moment * up_vv);
+  force.ww = -(moment * up_ww);
+  force.vw = -(twice * up_vw);
 }
 
 }  // namespace seiche

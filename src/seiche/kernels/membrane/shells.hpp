@@ -11,11 +11,15 @@ template <class R, int Points, int Slots>
 struct LoopShell {
   using Real = R;
   static constexpr int slots = Slots, chunk = Slots > 12 ? 64 : 128;
+  /// [5][point]: weights of a control point in the derivatives by v, w, vv, ww, vw; as long as whole vector loads.
+  struct alignas(16) Row {
+    Real of[Points == 1 ? 8 : 16];
+  };
 
-  const u16* control;   ///< [slot][element]: vertex; unused slots repeat one with weight zero
-  const u16* kind;      ///< [element]: row of `weights`, ascending
-  const Real* weights;  ///< [kind][slot][5][point]: of the derivatives by v, w, vv, ww, vw
-  const Real* rest;     ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
+  const u16* control;  ///< [slot][element]: vertex; unused slots repeat one with weight zero
+  const u16* kind;     ///< [element]: row of `weights`, ascending
+  const Row* weights;  ///< [kind][slot]
+  const Real* rest;    ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
   Moduli<Real> moduli;
   i32 elements, stride;  ///< how many there are, and with copies of the last one to fill a batch
 
@@ -33,19 +37,19 @@ struct LoopShell {
   /// Elements of one kind.
   template <int lanes, class Scratch>
   SEICHE_FN void batch(int element, int lane, Scratch& scratch) const {
-    const Real* table = weights + static_cast<Index>(kind[element]) * (Slots * 5 * Points);
+    const Row* table = weights + kind[element] * Slots;
     Real d[Points][5][3][lanes];
     each<0, Points * 15>([&]<int c>() SEICHE_INLINED {
       side_by_side<lanes>([&](int k) SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][k] = 0; });
     });
     for (int slot = 0; slot < Slots; ++slot) {
-      const Real* n = table + slot * 5 * Points;
+      const Row row = table[slot];
       const u16* points = control + slot * stride + element;
       side_by_side<lanes>([&](int k) SEICHE_INLINED {
         const Vector<Real> x = scratch.place[points[k]];
         each<0, Points * 5>([&]<int c>() SEICHE_INLINED {
           constexpr int p = c / 5, j = c % 5;
-          const Real weight = n[j * Points + p];
+          const Real weight = row.of[j * Points + p];
           d[p][j][0][k] += weight * x.x;
           d[p][j][1][k] += weight * x.y;
           d[p][j][2][k] += weight * x.z;
@@ -58,31 +62,28 @@ struct LoopShell {
         const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
         const auto read = [&]<int j>()
                               SEICHE_INLINED { return Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]}; };
-        const auto write = [&]<int j>(Vector<Real> value) SEICHE_INLINED {
-          d[p][j][0][k] = value.x;
-          d[p][j][1][k] = value.y;
-          d[p][j][2][k] = value.z;
-        };
         const Derivatives<Real> here{read.template operator()<0>(), read.template operator()<1>(),
                                      read.template operator()<2>(), read.template operator()<3>(),
                                      read.template operator()<4>()};
-        Derivatives<Real> force;
+        Moments<Real> force;
         stretch(moduli, metric, here, force.v, force.w);
         bend(moduli, metric, at[4 * stride], here, force);
-        write.template operator()<0>(force.v);
-        write.template operator()<1>(force.w);
-        write.template operator()<2>(force.vv);
-        write.template operator()<3>(force.ww);
-        write.template operator()<4>(force.vw);
+        const Real kept[12] = {force.v.x,      force.v.y,      force.v.z,      force.w.x, force.w.y, force.w.z,
+                               force.normal.x, force.normal.y, force.normal.z, force.vv,  force.ww,  force.vw};
+        each<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = kept[c]; });
       });
     });
     for (int slot = 0; slot < Slots; ++slot) {
-      const Real* n = table + slot * 5 * Points;
+      const Row row = table[slot];
       side_by_side<lanes>([&](int k) SEICHE_INLINED {
         Vector<Real> total{};
-        each<0, Points * 5>([&]<int c>() SEICHE_INLINED {
-          constexpr int p = c / 5, j = c % 5;
-          total = total + n[j * Points + p] * Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]};
+        each<0, Points>([&]<int p>() SEICHE_INLINED {
+          const Real(&m)[5][3][lanes] = d[p];
+          const Real* n = row.of + p;
+          const Real bent = n[2 * Points] * m[3][0][k] + n[3 * Points] * m[3][1][k] + n[4 * Points] * m[3][2][k];
+          total = total + n[0] * Vector<Real>{m[0][0][k], m[0][1][k], m[0][2][k]} +
+                  n[Points] * Vector<Real>{m[1][0][k], m[1][1][k], m[1][2][k]} +
+                  bent * Vector<Real>{m[2][0][k], m[2][1][k], m[2][2][k]};
         });
         scratch.put(slot, lane + k, total);
       });
