@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from seiche.backend import open_backend
 from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
 from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.packing import fill
@@ -22,6 +24,11 @@ RED, PLATELET = biconcave(162), ellipsoid((1.2, 1.2, 0.5), 42)
 TUBE = Surface(
     ellipsoid((1, 1, 1), 642).vertices * (14.0, 9.0, 9.0) + (20.0, 5.0, 5.0), ellipsoid((1, 1, 1), 642).faces
 )
+
+
+def packed_in(vessel: Vessel, surfaces: list[Surface], hematocrit: float, **options: Any) -> Packing:
+    """Pack on one thread: tests share their cores."""
+    return pack(vessel, surfaces, hematocrit, backend=open_backend("cpu", 1), **options)
 
 
 def places(packing: Packing, kind: int, surface: Surface) -> np.ndarray:
@@ -57,7 +64,7 @@ def crossing_counts(packing: Packing, surface: Surface, lengths: np.ndarray) -> 
     ids=["dilute", "dense", "channel", "tube", "closed tube", "surface"],
 )
 def test_packings_have_no_overlaps_and_the_hematocrit(vessel: Vessel, hematocrit: float):
-    packing = pack(vessel, [RED], hematocrit, seed=4)
+    packing = packed_in(vessel, [RED], hematocrit, seed=4)
     lengths = np.where(vessel.periodic, vessel.high - vessel.low, 0.0)
     assert abs(packing.hematocrit - hematocrit) <= 0.51 * RED.volume / vessel.volume
     assert packing.hematocrit == pytest.approx(len(packing.centers) * RED.volume / vessel.volume, rel=1e-12)
@@ -67,7 +74,7 @@ def test_packings_have_no_overlaps_and_the_hematocrit(vessel: Vessel, hematocrit
 
 
 def test_types_share_a_packing_by_number():
-    packing = pack(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[0.5, 0.5], seed=1)
+    packing = packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[0.5, 0.5], seed=1)
     counts = np.bincount(packing.kinds)
     assert abs(counts[0] - counts[1]) <= 1
     assert packing.hematocrit == pytest.approx(counts @ [RED.volume, PLATELET.volume] / 8000, rel=1e-12)
@@ -75,7 +82,7 @@ def test_types_share_a_packing_by_number():
 
 
 def test_same_seed_same_packing_and_random_orientations():
-    first, again, other = (pack(Box((20, 20, 20)), [RED], 0.2, seed=seed) for seed in (3, 3, 5))
+    first, again, other = (packed_in(Box((20, 20, 20)), [RED], 0.2, seed=seed) for seed in (3, 3, 5))
     np.testing.assert_array_equal(first.centers, again.centers)
     assert not np.array_equal(first.centers, other.centers)
     axes = np.concatenate([first.rotations, other.rotations])[:, :, 2]
@@ -84,7 +91,7 @@ def test_same_seed_same_packing_and_random_orientations():
 
 def test_vessel_is_filled_with_copies_of_a_tile_and_cells_are_removed_at_random():
     tile = Box((20, 20, 20))
-    packed = pack(tile, [RED], 0.4, seed=2)
+    packed = packed_in(tile, [RED], 0.4, seed=2)
     vessel = Tube(16.0, 40.0)
     filled = fill(vessel, [RED], tile, packed, 0.15, gap=0.1)
     assert abs(filled.hematocrit - 0.15) <= 0.51 * RED.volume / vessel.volume
@@ -103,9 +110,13 @@ def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "TILE_CELLS", 30)
     monkeypatch.setattr(module, "TILE_HEMATOCRIT", 0.35)
     vessel = Tube(20.0, 40.0)
-    packing = pack(vessel, [RED], 0.15)
+    packing = packed_in(vessel, [RED], 0.15)
     assert abs(packing.hematocrit - 0.15) <= 0.51 * RED.volume / vessel.volume
     assert not len(overlapping_pairs([RED], packing, np.array([40.0, 0, 0])))
+    # Whole tiles fill a box that repeats itself without a seam.
+    packing = packed_in(Box((30, 30, 30)), [RED], 0.3)
+    assert abs(packing.hematocrit - 0.3) <= 0.51 * RED.volume / 27000
+    assert not len(overlapping_pairs([RED], packing, np.full(3, 30.0)))
 
 
 def test_overlaps_are_found_when_edges_cross_and_when_one_cell_is_inside_another():
@@ -162,7 +173,7 @@ def test_what_cannot_be_packed_is_said_in_one_line(
     vessel: Vessel, surfaces: list[Surface], hematocrit: float, words: str
 ):
     with pytest.raises(CaseError, match=re.escape(words)) as caught:
-        pack(vessel, surfaces, hematocrit)
+        packed_in(vessel, surfaces, hematocrit)
     assert "\n" not in str(caught.value)
 
 
@@ -171,7 +182,7 @@ def test_packing_that_jams_names_the_cells(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(module, "_LAST_PUSHES", 30)
     with pytest.raises(CaseError, match=r"37 cells cannot be packed without overlaps.*a lower hematocrit"):
-        pack(Box((18, 18, 18)), [RED], 0.57)
+        packed_in(Box((18, 18, 18)), [RED], 0.57)
 
 
 def test_vessels_and_shares_are_checked():
@@ -184,7 +195,7 @@ def test_vessels_and_shares_are_checked():
     with pytest.raises(CaseError, match="vessel: the surface is inside out"):
         Inside(Surface(RED.vertices, RED.faces[:, ::-1]))
     with pytest.raises(CaseError, match=r"shares \[1.0\]: a share of the cells for each of 2 types"):
-        pack(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
+        packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
 
 
 def test_pos_files_keep_places_and_rotations(tmp_path: Path):

@@ -106,7 +106,10 @@ def pack(
     if count <= LARGEST_GROWN:
         kinds = np.repeat(np.arange(len(surfaces)), _apportioned(part, count))
         return _Growth(vessel, surfaces, kinds, keep, seed, device).packed()
-    tile = Box((float((TILE_CELLS * (part @ volumes) / TILE_HEMATOCRIT) ** (1 / 3)),) * 3)
+    edge = float((TILE_CELLS * (part @ volumes) / TILE_HEMATOCRIT) ** (1 / 3))
+    extent = vessel.high - vessel.low
+    fitting = extent / np.maximum(np.round(extent / edge), 1)
+    tile = Box(tuple(np.where(vessel.periodic, fitting, edge).tolist()))
     packed = pack(tile, surfaces, TILE_HEMATOCRIT, shares=part.tolist(), gap=keep, seed=seed, backend=device)
     return fill(vessel, surfaces, tile, packed, hematocrit, gap=keep, seed=seed)
 
@@ -123,13 +126,15 @@ def fill(
 ) -> Packing:
     """Fill a vessel with copies of a packed periodic tile and remove cells at random down to a hematocrit.
 
-    Cells that come closer to a wall than `gap`, or would overlap where the vessel repeats itself, are left out.
+    Cells that come closer to a wall than `gap` are left out; where the vessel repeats itself after another length than
+    a whole number of tiles, so are those that would overlap.
 
     Raises:
         CaseError: what is left is less than was wanted.
     """
     extent = vessel.high - vessel.low
-    copies = np.ceil(extent / tile.high).astype(int)
+    copies = np.ceil(extent / tile.high - 1e-9).astype(int)
+    seam = np.array(vessel.periodic) & (np.abs(copies * tile.high - extent) > 1e-9 * extent)
     shifts = np.stack(np.meshgrid(*map(np.arange, copies), indexing="ij"), axis=-1).reshape(-1, 3) * tile.high
     centers = (packed.centers[None] + shifts[:, None] + vessel.low).reshape(-1, 3)
     every = Packing(
@@ -144,11 +149,10 @@ def fill(
         points = _centered(surface)
         places = np.einsum("nij,pj->npi", every.rotations[rows], points) + centers[rows][:, None]
         nearest = vessel.distance(places.reshape(-1, 3)).reshape(len(rows), -1).max(axis=1)
-        crosses = ((places > vessel.high) & np.array(vessel.periodic)).any(axis=(1, 2))
+        crosses = ((places > vessel.high) & seam).any(axis=(1, 2))
         keep[rows[(nearest > -gap) | crosses]] = False
-    # Along an axis that repeats, cells that cross the near face must not meet those at the far one.
     kept = every.taken(np.flatnonzero(keep), 0.0)
-    clashes = overlapping_pairs(surfaces, kept, _lengths(vessel), 0.5 * gap)
+    clashes = overlapping_pairs(surfaces, kept, _lengths(vessel))
     chosen = np.setdiff1d(np.arange(len(kept.centers)), clashes[:, 0])
     volumes = np.array([surface.volume for surface in surfaces])[kept.kinds]
     order = np.random.default_rng(seed).permutation(chosen)
@@ -237,7 +241,9 @@ class _Growth:
         for row, surface in zip(rows, self.surfaces, strict=True):
             body = Surface(_centered(surface), surface.faces)
             grid = self._grid(body.vertices.min(axis=0) - margin, body.vertices.max(axis=0) + margin, _NODES, body)
-            self.backend._fill(row["grid"], row.dtype["grid"], grid)
+            for name in ("spacing", "first", "shape"):
+                row["grid"][name] = grid[name]
+            row["grid"]["origin"] = tuple(grid["origin"].values())
             sample = spread_points(np.concatenate([body.vertices, body.corners()[:, :2].mean(axis=1)]), _POINTS)
             row["first_point"], row["points"] = sum(map(len, points)), len(sample)
             row["radius"] = np.linalg.norm(body.vertices, axis=1).max()
