@@ -196,6 +196,17 @@ def test_both_devices_give_the_same_bits(name: str, precision: str, device: str)
     np.testing.assert_array_equal(found[0], found[1])
 
 
+def test_the_mean_of_the_mesh_goes_to_the_center_turned_and_packed_meshes_are_those_that_move():
+    odd = irregular()
+    shape = Surface(odd.vertices + np.array([3.0, 2.0, 1.0]), odd.faces)
+    kind = CellType("odd", shape, MembraneModel(SKALAK))
+    turn = Rotation.random(rng=np.random.default_rng(1)).as_matrix()
+    cells = Cells(open_backend("cpu", 1), [kind], [[(5, 6, 7)]], [turn[None]])
+    offset = kind.moving_mesh().vertices - shape.vertices.mean(axis=0)
+    np.testing.assert_allclose(cells.vertices()[0], offset @ turn.T + [5, 6, 7], atol=1e-12)
+    assert kind.moving_mesh().volume > shape.volume
+
+
 def test_a_cell_that_is_inside_out_is_named():
     cells = Cells(
         open_backend("cpu", 1), [CellType("red", biconcave(42), MODELS["flat-skalak"])], [[(0, 0, 0), (9, 0, 0)]]

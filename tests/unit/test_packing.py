@@ -22,7 +22,7 @@ from seiche.io.formats.pos import read_pos, write_pos
 
 RED, PLATELET = biconcave(162), ellipsoid((1.2, 1.2, 0.5), 42)
 TUBE = Surface(
-    ellipsoid((1, 1, 1), 642).vertices * (14.0, 9.0, 9.0) + (20.0, 5.0, 5.0), ellipsoid((1, 1, 1), 642).faces
+    ellipsoid((1, 1, 1), 162).vertices * (14.0, 9.0, 9.0) + (20.0, 5.0, 5.0), ellipsoid((1, 1, 1), 162).faces
 )
 
 

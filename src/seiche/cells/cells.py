@@ -63,6 +63,8 @@ class Cells:
     ) -> None:
         """Put undeformed cells at `centers` (cells, 3) of each type, turned by matrices `rotations` (cells, 3, 3).
 
+        The mean of the vertices of the type's mesh goes to the center.
+
         Raises:
             CaseError: centers or rotations of another shape or number.
         """
@@ -77,7 +79,7 @@ class Cells:
             matrices = np.broadcast_to(np.eye(3), (len(where), 3, 3)) if turn is None else np.asarray(turn, float)
             if matrices.shape != (len(where), 3, 3):
                 raise CaseError(f"cells of type {kind.name!r}: rotations {matrices.shape} for {len(where)} cells")
-            middle = rest.control - rest.control.mean(axis=0)
+            middle = rest.control - kind.mesh.vertices.mean(axis=0)
             places.append((np.einsum("nij,vj->nvi", matrices, middle) + where[:, None, :]).reshape(-1, 3))
             self.blocks.append(Block(rest, len(where), cell, vertex))
             vertex, cell = vertex + len(places[-1]), cell + len(where)

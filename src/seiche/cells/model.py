@@ -139,3 +139,7 @@ class CellType:
         from seiche.cells.loop import control_points
 
         return control_points(chosen)
+
+    def moving_mesh(self) -> Surface:
+        """Return the undeformed mesh of the points that move, a little larger than `mesh` with Loop shells."""
+        return Surface(self.control_points(), self.mesh.faces)
