@@ -39,6 +39,11 @@ struct ContactBins {
   SEICHE_FN u32 slot(i32 i, i32 j, i32 k) const {
     return (static_cast<u32>(i) * 73856093u ^ static_cast<u32>(j) * 19349663u ^ static_cast<u32>(k) * 83492791u) & mask;
   }
+  /// The bin one step up or down, or the same.
+  SEICHE_FN i32 beside(i32 bin, int step, int axis) const {
+    const i32 n = count[axis], moved = bin + step;
+    return n > 0 && moved < 0 ? moved + n : n > 0 && moved >= n ? moved - n : moved;
+  }
   /// The shortest way from one coordinate to another.
   SEICHE_FN double between(double from, double to, int axis) const {
     const double way = to - from, length = lengths[axis];
@@ -82,10 +87,11 @@ struct ContactLaw {
     double force = 0;
     if (d < reach) {
       const double excess = pow_positive(reach / d, exponent) - 1.0;
-      force = strength * (excess < 65536.0 ? excess : 65536.0);  // many of them still fit into whole numbers
+      force = strength * (excess < 65536.0 ? excess : 65536.0);  // bounded: many still fit into whole numbers
     }
     if (d < morse_reach) {
-      const double e = exp2_clamped(1.4426950408889634 * (steepness * (rest - d)));
+      const double power = 1.4426950408889634 * (steepness * (rest - d));
+      const double e = exp2_clamped(power < 8.0 ? power : 8.0);
       force += 2.0 * (depth * steepness) * (e * e - e);
     }
     return force / d;
@@ -108,12 +114,13 @@ struct ContactForce {
 
   SEICHE_FN void operator()(Index v) const {
     const double x[3] = {place[v], place[v + stride], place[v + 2 * stride]};
-    Index at[3], sums[3] = {0, 0, 0};
-    for (int axis = 0; axis < 3; ++axis) at[axis] = bins.bin(x[axis], axis);
+    Index sums[3] = {0, 0, 0};
+    i32 at[3];
+    for (int axis = 0; axis < 3; ++axis) at[axis] = bins.wrapped(bins.bin(x[axis], axis), axis);
     const double farthest = law.reach > law.morse_reach ? law.reach : law.morse_reach;
     for (int n = 0; n < 27; ++n) {
-      const i32 i = bins.wrapped(at[0] + n / 9 - 1, 0), j = bins.wrapped(at[1] + n / 3 % 3 - 1, 1);
-      const i32 k = bins.wrapped(at[2] + n % 3 - 1, 2);
+      const i32 i = bins.beside(at[0], n / 9 - 1, 0), j = bins.beside(at[1], n / 3 % 3 - 1, 1);
+      const i32 k = bins.beside(at[2], n % 3 - 1, 2);
       for (i32 p = bins.head[bins.slot(i, j, k)]; p >= 0; p = bins.next[p]) {
         if (other_owner[p] == owner[v]) continue;
         const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};

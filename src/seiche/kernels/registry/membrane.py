@@ -116,7 +116,7 @@ def contact_force(real: Real) -> KernelSpec:
         ("bins", _BINS),
         ("law", tuple((name, "float64") for name in _LAW)),
     )
-    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128, blocks=6)
+    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128, blocks=5)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
