@@ -188,6 +188,19 @@ def validate_flow(
     raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
 
 
+@validate.command("cells")
+def validate_cells(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller meshes.")] = False,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Run the membranes of cells against exact and measured values; exit status 1 if one does not pass."""
+    from seiche.report.validate_cells import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (those of the process by default) and return the exit status.
 

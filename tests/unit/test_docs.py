@@ -35,6 +35,11 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "src" / "seiche" / "kernels"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 THEORY = ROOT / "docs" / "theory" / "flow.md"
+FLOW_SOURCES = [
+    *(path for path in KERNELS.rglob("*.hpp") if path.parent.name != "membrane"),
+    *(ROOT / "src" / "seiche" / "flow").glob("*.py"),
+]
+CELL_SOURCES = [*(KERNELS / "membrane").glob("*.hpp"), *(ROOT / "src" / "seiche" / "cells").glob("*.py")]
 BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -111,16 +116,26 @@ def test_cited_equations_exist() -> None:
     equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", THEORY.read_text())]
     assert equations == sorted(set(equations))
     assert set(equations) >= set(range(1, 23))
-    sources = [*KERNELS.rglob("*.hpp"), *(ROOT / "src" / "seiche" / "flow").glob("*.py")]
-    for path in sources:
+    for path in FLOW_SOURCES:
         assert cited(path.read_text()) <= set(equations), path
-    headers = set().union(*(cited(path.read_text()) for path in KERNELS.rglob("*.hpp")))
+    headers = set().union(*(cited(path.read_text()) for path in FLOW_SOURCES if path.suffix == ".hpp"))
     assert headers >= set(range(1, 17))
+
+
+def test_cited_equations_of_cells_exist() -> None:
+    page = (THEORY.parent / "cells.md").read_text()
+    equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", page)]
+    assert equations == list(range(1, 15))
+    for path in CELL_SOURCES:
+        assert cited(path.read_text()) <= set(equations), path
+    headers = set().union(*(cited(path.read_text()) for path in CELL_SOURCES if path.suffix == ".hpp"))
+    assert headers >= set(equations)
+    assert all("theory/cells" in path.read_text() for path in CELL_SOURCES if path.name in ("force.hpp", "shells.hpp"))
 
 
 def test_cited_sections_exist() -> None:
     sections = set(re.findall(r"^## (\d+)\. ", THEORY.read_text(), re.MULTILINE))
-    for path in [*KERNELS.rglob("*.hpp"), *(ROOT / "src" / "seiche" / "flow").glob("*.py")]:
+    for path in FLOW_SOURCES:
         assert set(re.findall(r"theory/flow, section (\d+)", path.read_text())) <= sections, path
 
 
@@ -163,10 +178,12 @@ def test_signatures_of_the_reference_are_those_of_the_code(name: str, arguments:
 
 
 def test_the_reference_names_all_of_the_public_solver() -> None:
+    import seiche.cells
     import seiche.flow
 
     names = {name for name, _ in API}
     assert {f"seiche.flow.{name}" for name in seiche.flow.__all__} <= names
+    assert {f"seiche.cells.{name}" for name in seiche.cells.__all__} <= names
     page = (ROOT / "docs" / "reference" / "api.md").read_text()
     for name in ("errors.SeicheError", "domain.sites.SiteSet", "domain.world.World"):
         kind = named(f"seiche.{name}")

@@ -63,7 +63,14 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
 )
 
 
-def main(*, device: str = "cpu", quick: bool = False, json: Path | None = None, plots: Path | None = None) -> int:
+def main(
+    *,
+    device: str = "cpu",
+    quick: bool = False,
+    json: Path | None = None,
+    plots: Path | None = None,
+    families: Sequence[Callable[[Setting], list[Check]]] | None = None,
+) -> int:
     """Run all checks and return 0 if every one passed, else 1.
 
     Args:
@@ -71,6 +78,7 @@ def main(*, device: str = "cpu", quick: bool = False, json: Path | None = None, 
         quick: smaller sizes.
         json: file to store the results in.
         plots: folder to draw comparisons in.
+        families: the checks; those of the flow solver by default.
 
     Raises:
         BackendUnavailable: the device is not there.
@@ -81,7 +89,7 @@ def main(*, device: str = "cpu", quick: bool = False, json: Path | None = None, 
     for folder in (plots, json.parent if json is not None else None):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-    checks = run_checks(Setting(device, quick))
+    checks = run_checks(Setting(device, quick), FAMILIES if families is None else families)
     seconds = time.perf_counter() - begin
     Console(highlight=False).print(results_table(checks, f"seiche {seiche.__version__} on {described}"))
     if json is not None:
@@ -96,13 +104,13 @@ def main(*, device: str = "cpu", quick: bool = False, json: Path | None = None, 
     return 1 if failed else 0
 
 
-def run_checks(setting: Setting) -> list[Check]:
+def run_checks(setting: Setting, families: Sequence[Callable[[Setting], list[Check]]]) -> list[Check]:
     """Run every family, saying on a terminal which one is at work."""
     console = Console(stderr=True, highlight=False)
     checks: list[Check] = []
     with console.status("") as status:
-        for number, family in enumerate(FAMILIES, start=1):
-            status.update(f"{number} of {len(FAMILIES)}: {family.__name__.replace('_', ' ')}")
+        for number, family in enumerate(families, start=1):
+            status.update(f"{number} of {len(families)}: {family.__name__.replace('_', ' ')}")
             checks += family(setting)
     return checks
 

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Deformable cells: meshes, membranes, packings."""
+
+from __future__ import annotations
+
+from seiche.cells.cells import Cells
+from seiche.cells.contact import Contact, Morse, Repulsion
+from seiche.cells.mesh import biconcave, ellipsoid, icosphere, read_mesh
+from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
+from seiche.cells.packing import Packing, pack
+from seiche.cells.relax import Equilibrium, equilibrium
+from seiche.cells.vessels import Box, Inside, Tube
+
+__all__ = [
+    "Box",
+    "CellType",
+    "Cells",
+    "Contact",
+    "Equilibrium",
+    "Inside",
+    "MembraneModel",
+    "Morse",
+    "NeoHookean",
+    "Packing",
+    "Repulsion",
+    "Skalak",
+    "Tube",
+    "biconcave",
+    "ellipsoid",
+    "equilibrium",
+    "icosphere",
+    "pack",
+    "read_mesh",
+]

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many cells of several types on a device: vertices, forces, areas and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend, Kernel
+from seiche.cells.energy import RestState
+from seiche.cells.model import CellType, Skalak
+from seiche.errors import CaseError, UnstableError
+from seiche.kernels.registry import Real
+from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force
+from seiche.observe.stage import Stage
+
+Floats = npt.NDArray[np.float64]
+
+#: The rows of vertices are padded to this, so that every component begins on a cache line.
+ALIGNMENT = 32
+
+
+@dataclass(frozen=True)
+class Block:
+    """The cells of one type: their type, how many, and where their cells and vertices begin in the arrays."""
+
+    rest: RestState
+    cells: int
+    first_cell: int
+    first_vertex: int
+
+    @property
+    def vertices(self) -> int:
+        """Return the vertices of one cell."""
+        return len(self.rest.control)
+
+    @property
+    def slice(self) -> slice:
+        """Return the columns of the vertex arrays that belong to these cells."""
+        return slice(self.first_vertex, self.first_vertex + self.cells * self.vertices)
+
+
+class Cells:
+    """Cells of several types.
+
+    `place` (3, stride) float64 are the vertices on the device, component by component, all vertices of a cell together
+    and all cells of a type together; `force` (3, stride) in `precision` are the forces of the membranes on them;
+    `measures` (cells, 2) float64 area and volume of each cell. `blocks` says what lies where. The coordinates of a cell
+    hang together: in a periodic box they are not wrapped. With Loop shells vertices are control points.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        types: Sequence[CellType],
+        centers: Sequence[npt.ArrayLike],
+        rotations: Sequence[npt.ArrayLike | None] | None = None,
+        precision: Real = "float64",
+    ) -> None:
+        """Put undeformed cells at `centers` (cells, 3) of each type, turned by matrices `rotations` (cells, 3, 3).
+
+        The mean of the vertices of the type's mesh goes to the center.
+
+        Raises:
+            CaseError: centers or rotations of another shape or number.
+        """
+        turns = rotations if rotations is not None else [None] * len(types)
+        if not types or len(centers) != len(types) or len(turns) != len(types):
+            raise CaseError(f"cells: {len(types)} types, {len(centers)} sets of centers, {len(turns)} of rotations")
+        self.backend, self.types, self.precision = backend, tuple(types), precision
+        places, self.blocks, vertex, cell = [], [], 0, 0
+        for kind, at, turn in zip(types, centers, turns, strict=True):
+            rest = RestState(kind)
+            where = _checked(np.asarray(at, np.float64).reshape(-1, 3), kind.name, "center", 3)
+            matrices = np.broadcast_to(np.eye(3), (len(where), 3, 3)) if turn is None else np.asarray(turn, float)
+            if matrices.shape != (len(where), 3, 3):
+                raise CaseError(f"cells of type {kind.name!r}: rotations {matrices.shape} for {len(where)} cells")
+            middle = rest.control - kind.mesh.vertices.mean(axis=0)
+            places.append((np.einsum("nij,vj->nvi", matrices, middle) + where[:, None, :]).reshape(-1, 3))
+            self.blocks.append(Block(rest, len(where), cell, vertex))
+            vertex, cell = vertex + len(places[-1]), cell + len(where)
+        self.count, self.vertex_count = cell, vertex
+        self.stride = -(-max(vertex, 1) // ALIGNMENT) * ALIGNMENT
+        host = np.zeros((3, self.stride))
+        host[:, :vertex] = np.concatenate(places).T
+        self.place = backend.upload(host)
+        self.force = backend.zeros((3, self.stride), precision)
+        self.measures = backend.zeros((max(cell, 1), 2), np.float64)
+        self._kept: list[Array] = []
+        self._launches = [self._bound(block) for block in self.blocks if block.cells]
+
+    def forces(self) -> None:
+        """Compute `force` and `measures` from `place`."""
+        for launch in self._launches:
+            launch()
+
+    def stage(self) -> Stage:
+        """Return the forces as a stage of a step."""
+        moved = self.vertex_count * 3 * (8 + np.dtype(self.precision).itemsize)
+        return Stage("membrane forces", self.forces, moved)
+
+    def vertices(self, kind: int = 0) -> Floats:
+        """Return the vertices (cells, n, 3) of all cells of type number `kind`, on the host."""
+        return self._host(self.place, kind)
+
+    def vertex_forces(self, kind: int = 0) -> Floats:
+        """Return the forces (cells, n, 3) of the last `forces()`, on the host."""
+        return self._host(self.force, kind)
+
+    def _host(self, array: Array, kind: int) -> Floats:
+        block = self.blocks[kind]
+        host = np.asarray(self.backend.download(array), np.float64)[:, block.slice]
+        return np.ascontiguousarray(host.T).reshape(block.cells, block.vertices, 3)
+
+    def set_vertices(self, vertices: npt.ArrayLike, kind: int = 0) -> None:
+        """Move the cells of type number `kind` to vertices (cells, n, 3).
+
+        Raises:
+            CaseError: another shape, or a number that is not finite.
+        """
+        block = self.blocks[kind]
+        given = np.asarray(vertices, np.float64)
+        if given.shape != (block.cells, block.vertices, 3) or not np.isfinite(given).all():
+            raise CaseError(f"cells: vertices {given.shape}: finite ({block.cells}, {block.vertices}, 3) are expected")
+        host = self.backend.download(self.place)
+        host[:, block.slice] = given.reshape(-1, 3).T
+        self.backend.assign(self.place, host)
+
+    def refuse_broken(self, step: int = 0) -> None:
+        """Say so if a cell has been torn or turned inside out.
+
+        Raises:
+            UnstableError: a cell's volume at the last `forces()` was not positive or not finite.
+        """
+        volumes = self.backend.download(self.measures)[: self.count, 1]
+        broken = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
+        if len(broken):
+            raise UnstableError(
+                f"cell {int(broken[0])} is inside out at step {step}: volume {volumes[broken[0]]:.4g}"
+                f" ({len(broken)} of {self.count} cells): take a smaller time step or smaller moduli"
+            )
+
+    def _bound(self, block: Block) -> Callable[[], None]:
+        """Return the launch that computes the forces of one type."""
+        rest, model, elements = block.rest, block.rest.cell.model, block.rest.elements
+        real: Real = self.precision
+        capacity = min(size for size in CAPACITIES if size >= block.vertices)
+        shell = loop_shell(real, model.points, elements.slots) if elements.loop else flat_shell(real)
+        kernel: Kernel = self.backend.load(membrane_force(shell, real, capacity))
+        lists = elements.gather
+        ring_first = np.concatenate([[0], np.cumsum([len(ring) for ring in elements.rings])])
+        first_cell = self.measures[block.first_cell :]
+        arguments = self.backend.pack(
+            kernel,
+            place=self.place,
+            force=self.force,
+            measures=first_cell,
+            stride=self.stride,
+            first=block.first_vertex,
+            shell=self._shell(rest),
+            chunk_first=self._keep(lists.chunk_first),
+            touched=self._keep(lists.touched),
+            entry_first=self._keep(lists.entry_first),
+            entries=self._keep(lists.entries),
+            ring_first=self._keep(ring_first.astype(np.int32)),
+            ring=self._keep(np.concatenate(elements.rings).astype(np.uint16)),
+            ring_area=self._keep((0.5 / _ring_areas(rest)).astype(real)),
+            faces=self._keep(np.ascontiguousarray(elements.faces.T).astype(np.uint16)),
+            area=model.area,
+            volume=model.volume,
+            local_area=model.local_area,
+            rest_area=rest.area,
+            rest_volume=rest.volume,
+            vertices=block.vertices,
+            chunks=len(lists.chunk_first) - 1,
+        )
+        self._kept.append(first_cell)
+        return kernel.bind(arguments, 0, block.cells)
+
+    def _shell(self, rest: RestState) -> dict[str, Any]:
+        """Return the members of the elements."""
+        model, elements = rest.cell.model, rest.elements
+        law = model.law
+        count = len(elements.control)
+        padded = np.minimum(np.arange(-(-count // BATCH) * BATCH), count - 1)
+        control = np.where(elements.control < 0, elements.control[:, :1], elements.control)[padded]
+        shell: dict[str, Any] = {
+            "control": self._keep(np.ascontiguousarray(control.T).astype(np.uint16)),
+            "moduli": {
+                "shear": law.shear,
+                "area_ratio": law.area_ratio if isinstance(law, Skalak) else -1.0,
+                "bending": model.bending,
+            },
+            "elements": count,
+            "stride": len(control),
+        }
+        if elements.loop:
+            kind, weights = elements.kinds
+            numbers = np.concatenate([rest.metric, rest.curvature[..., None]], axis=-1)
+            shell["kind"] = self._keep(kind[padded].astype(np.uint16))
+            rows = weights[:, :, 1:].reshape(*weights.shape[:2], -1)
+            padding = [(0, 0), (0, 0), (0, -rows.shape[2] % 8)]
+            shell["weights"] = self._keep(np.pad(rows, padding).astype(self.precision))
+        else:
+            angles = np.stack([np.cos(rest.hinge_angles), np.sin(rest.hinge_angles)], axis=-1)
+            numbers = np.concatenate([rest.metric[:, 0], angles.reshape(count, 6)], axis=1)
+        columns = np.ascontiguousarray(numbers.reshape(count, -1)[padded].T)
+        shell["rest"] = self._keep(columns.astype(self.precision))
+        return shell
+
+    def _keep(self, host: npt.NDArray[Any]) -> Array:
+        """Upload an array that a kernel's arguments point to."""
+        self._kept.append(self.backend.upload(host))
+        return self._kept[-1]
+
+
+def _checked(values: Floats, name: str, what: str, width: int) -> Floats:
+    if not np.isfinite(values).all():
+        raise CaseError(f"cells of type {name!r}: a {what} is not finite ({width} numbers a cell are expected)")
+    return values
+
+
+def _ring_areas(rest: RestState) -> Floats:
+    """Return the rest area of the triangle between each neighbour in the rings and the next."""
+    areas = {}
+    for (a, b, c), area in zip(rest.elements.faces.tolist(), rest.face_areas.tolist(), strict=True):
+        areas[a, b], areas[b, c], areas[c, a] = area, area, area
+    return np.array([areas[v, neighbour] for v, ring in enumerate(rest.elements.rings) for neighbour in ring])

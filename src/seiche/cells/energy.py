@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Energies of membranes on the host (theory/cells, eqs. 3, 4, 7, 9 and 10): the forces are minus their derivatives."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.cells.elements import Elements
+from seiche.cells.model import CellType, Skalak
+from seiche.domain.surface import Surface
+
+Floats = npt.NDArray[np.float64]
+
+#: Names of the terms, in the order in which they are returned.
+TERMS = ("in_plane", "bending", "area", "local_area", "volume")
+
+
+class RestState:
+    """What a cell type is compared with: metric, curvature, area, volume and hinges of its stress-free shape."""
+
+    def __init__(self, cell: CellType) -> None:
+        """Evaluate the stress-free shape.
+
+        `metric` (elements, points, 4) has the contravariant components xx, xy, yy and the area that each point stands
+        for, `curvature` (elements, points) the spontaneous curvature.
+        """
+        self.cell, self.elements = cell, Elements(cell)
+        self.control = cell.control_points()
+        self.free = cell.control_points(cell.stress_free)
+        derived = self.elements.derivatives(self.free)
+        vv, vw, ww = _metric(derived)
+        determinant = vv * ww - vw**2
+        root = np.sqrt(determinant)
+        area = self.elements.shares * root
+        self.metric = np.stack([ww / determinant, -vw / determinant, vv / determinant, area], axis=-1)
+        chosen = cell.model.spontaneous_curvature
+        if not self.elements.loop:
+            self.curvature = np.zeros(area.shape)
+        else:
+            self.curvature = _curvature(derived) if chosen == "rest" else np.full(area.shape, float(chosen))
+        polyhedron = Surface(self.control, self._faces32)
+        #: Area and volume of the polyhedron of control points, which the penalties keep.
+        self.area, self.volume = polyhedron.area, polyhedron.volume
+        self.face_areas = np.linalg.norm(polyhedron.vector_areas(), axis=1)
+
+    @cached_property
+    def _faces32(self) -> npt.NDArray[np.int32]:
+        return self.elements.faces.astype(np.int32)
+
+    @cached_property
+    def hinge_angles(self) -> Floats:
+        """Return the rest angle (elements, 3) of the hinges of flat triangles."""
+        chosen = self.cell.model.spontaneous_curvature
+        if chosen == "rest":
+            return _hinge_angles(self.elements, self.free)
+        x = self.free[self.elements.faces]
+        length = np.linalg.norm(np.roll(x, -1, axis=1) - x, axis=2)
+        angles: Floats = -float(chosen) * length / (2 * np.sqrt(3))  # equilateral triangles, a sphere with 2H = c0
+        return angles
+
+    def energies(self, vertices: Floats) -> Floats:
+        """Return the energies (..., 5) of cells with vertices (..., n, 3), in the order of TERMS."""
+        model = self.cell.model
+        derived = self.elements.derivatives(vertices)
+        vv, vw, ww = _metric(derived)
+        xx, xy, yy, area = np.moveaxis(self.metric, -1, 0)
+        j2 = (vv * ww - vw**2) * (xx * yy - xy**2)
+        i1, i2 = xx * vv + 2 * xy * vw + yy * ww - 2, j2 - 1
+        if isinstance(model.law, Skalak):
+            density = model.law.shear / 4 * (i1**2 + 2 * i1 - 2 * i2 + model.law.area_ratio * i2**2)
+        else:
+            density = model.law.shear / 2 * (i1 - 1 + 1 / (i2 + 1))
+        in_plane = (density * area).sum(axis=(-1, -2))
+        if self.elements.loop:
+            excess = _curvature(derived) - self.curvature
+            bending = 0.5 * model.bending * (excess**2 * area * np.sqrt(j2)).sum(axis=(-1, -2))
+        else:
+            bent = 1 - np.cos(_hinge_angles(self.elements, vertices) - self.hinge_angles)
+            bending = np.sqrt(3) * model.bending * bent.sum(axis=(-1, -2))
+        a, b, c = np.moveaxis(vertices[..., self.elements.faces, :], -2, 0)
+        face_areas = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=-1)
+        volume = np.einsum("...i,...i->...", a, np.cross(b, c)).sum(axis=-1) / 6
+        return np.stack(
+            [
+                in_plane,
+                bending,
+                0.5 * model.area * (face_areas.sum(axis=-1) - self.area) ** 2 / self.area,
+                0.5 * model.local_area * ((face_areas - self.face_areas) ** 2 / self.face_areas).sum(axis=-1),
+                0.5 * model.volume * (volume - self.volume) ** 2 / self.volume,
+            ],
+            axis=-1,
+        )
+
+    def surface_measures(self, vertices: Floats) -> tuple[Floats, Floats]:
+        """Return area and volume (...,) of the surfaces themselves (the limit surfaces of Loop shells)."""
+        derived = self.elements.derivatives(vertices)
+        normal = np.cross(derived[..., 1, :], derived[..., 2, :])
+        area = (np.linalg.norm(normal, axis=-1) * self.elements.shares).sum(axis=(-1, -2))
+        inside = np.einsum("...i,...i->...", derived[..., 0, :], normal) * self.elements.shares
+        return area, inside.sum(axis=(-1, -2)) / 3
+
+
+def _metric(derived: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the covariant metric vv, vw, ww of derivatives (..., 6, 3)."""
+    v, w = derived[..., 1, :], derived[..., 2, :]
+    return (v * v).sum(axis=-1), (v * w).sum(axis=-1), (w * w).sum(axis=-1)
+
+
+def _curvature(derived: Floats) -> Floats:
+    """Return twice the mean curvature, -2/R on a sphere (eq. 6)."""
+    vv, vw, ww = _metric(derived)
+    determinant = vv * ww - vw**2
+    laplacian = ww[..., None] * derived[..., 3, :] - 2 * vw[..., None] * derived[..., 5, :]
+    laplacian += vv[..., None] * derived[..., 4, :]
+    normal = np.cross(derived[..., 1, :], derived[..., 2, :])
+    twice: Floats = np.einsum("...i,...i->...", laplacian, normal) / determinant**1.5
+    return twice
+
+
+def _hinge_angles(elements: Elements, vertices: Floats) -> Floats:
+    """Return the angle (..., elements, 3) between the normals at every edge, positive where the surface is convex."""
+    x = vertices[..., elements.control, :]
+    angles = []
+    for k in range(3):
+        i, j, third, across = (x[..., c, :] for c in (k, (k + 1) % 3, (k + 2) % 3, 3 + k))
+        edge = j - i
+        near, far = np.cross(edge, third - i), np.cross(across - i, edge)
+        sine = np.einsum("...i,...i->...", np.cross(near, far), edge) / np.linalg.norm(edge, axis=-1)
+        angles.append(np.arctan2(sine, np.einsum("...i,...i->...", near, far)))
+    return np.stack(angles, axis=-1)

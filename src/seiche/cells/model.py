@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a membrane is made of and what types of cells there are.
+
+Units: any length, and any unit of energy; moduli per area are then energies per square length, forces energies per
+length. In a coupled run the length is the lattice spacing and the energy that of the lattice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.cells.mesh import checked
+from seiche.domain.surface import Surface
+from seiche.errors import CaseError
+from seiche.kernels.registry.membrane import CAPACITIES, SLOTS
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Skalak:
+    """Skalak's law (theory/cells, eq. 3): shear modulus `shear` = G, and C = `area_ratio`, 0 or more.
+
+    The modulus of area is G (1 + 2 C). Other conventions: k_s = 3 G, k_a = 3 G C.
+    """
+
+    shear: float
+    area_ratio: float = 10.0
+
+    @property
+    def area_modulus(self) -> float:
+        """Return K, what an isotropic tension is over a small relative change of area."""
+        return self.shear * (1 + 2 * self.area_ratio)
+
+
+@dataclass(frozen=True)
+class NeoHookean:
+    """The neo-Hookean law (eq. 4) with shear modulus `shear` = G (a third of the surface Young's modulus)."""
+
+    shear: float
+
+    @property
+    def area_modulus(self) -> float:
+        """Return K = 3 G."""
+        return 3 * self.shear
+
+
+@dataclass(frozen=True)
+class MembraneModel:
+    """Elasticity of a membrane.
+
+    `law` in the plane; `bending` modulus of Helfrich's energy (eq. 7) with `spontaneous_curvature` c0, of the sign of
+    twice the mean curvature (-2/R on a sphere), or "rest": that of the stress-free shape, point by point. Penalties
+    (eq. 10), energies per area or volume: `area` of the whole cell, `local_area` of every triangle, `volume`.
+
+    `shell` is "loop", a Loop subdivision surface with 1 or 3 points of integration an element (`points`), or "flat",
+    triangles and hinges.
+    """
+
+    law: Skalak | NeoHookean
+    bending: float = 0.0
+    spontaneous_curvature: float | Literal["rest"] = 0.0
+    area: float = 0.0
+    local_area: float = 0.0
+    volume: float = 0.0
+    shell: Literal["loop", "flat"] = "loop"
+    points: Literal[1, 3] = 3
+
+    def __post_init__(self) -> None:
+        """Refuse moduli that are negative or not finite.
+
+        Raises:
+            CaseError: such a number, or an unknown shell.
+        """
+        for field in fields(self.law):
+            _nonnegative(f"law.{field.name}", getattr(self.law, field.name))
+        for name in ("bending", "area", "local_area", "volume"):
+            _nonnegative(name, getattr(self, name))
+        if self.spontaneous_curvature != "rest" and not math.isfinite(self.spontaneous_curvature):
+            raise CaseError(f"spontaneous_curvature = {self.spontaneous_curvature}: a number or 'rest' is expected")
+        if self.shell not in ("loop", "flat"):
+            raise CaseError(f"shell = {self.shell!r}: 'loop' or 'flat' is expected")
+        if self.points not in (1, 3):
+            raise CaseError(f"points = {self.points}: an element has 1 or 3 points of integration")
+
+
+def _nonnegative(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise CaseError(f"{name} = {value:g}: a modulus is zero or more")
+
+
+@dataclass(frozen=True, eq=False)
+class CellType:
+    """One kind of cell: its name, its undeformed `mesh` and its membrane.
+
+    The vertices of `mesh` lie on the surface. With Loop shells the moving points are control points, chosen such that
+    the limit surface passes through the vertices of `mesh`. `stress_free` is the shape without stress in the plane,
+    with the same triangles, if it is not that of `mesh`.
+    """
+
+    name: str
+    mesh: Surface
+    model: MembraneModel
+    stress_free: Surface | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse meshes that cannot be a cell.
+
+        Raises:
+            CaseError: an open or inverted mesh, too many vertices or neighbours, or shapes with different triangles.
+        """
+        checked(self.mesh, f"cell type {self.name!r}: mesh")
+        if len(self.mesh.vertices) > CAPACITIES[-1]:
+            raise CaseError(
+                f"cell type {self.name!r}: {len(self.mesh.vertices)} vertices: at most {CAPACITIES[-1]} are possible"
+            )
+        valence = np.bincount(self.mesh.faces.reshape(-1))
+        control = valence[self.mesh.faces].sum(axis=1).max() - 6
+        if self.model.shell == "loop" and control > max(SLOTS):
+            raise CaseError(
+                f"cell type {self.name!r}: a triangle has {control} control points: at most {max(SLOTS)} are possible"
+                " (vertices with fewer neighbours, or shell = 'flat')"
+            )
+        if self.stress_free is not None:
+            checked(self.stress_free, f"cell type {self.name!r}: stress-free mesh")
+            if not np.array_equal(self.stress_free.faces, self.mesh.faces):
+                raise CaseError(f"cell type {self.name!r}: the stress-free mesh has other triangles than the mesh")
+
+    def control_points(self, surface: Surface | None = None) -> Floats:
+        """Return the points (n, 3) that move, for a surface with the triangles of `mesh` (that itself by default)."""
+        chosen = surface or self.mesh
+        if self.model.shell == "flat":
+            return chosen.vertices
+        from seiche.cells.loop import control_points
+
+        return control_points(chosen)
+
+    def moving_mesh(self) -> Surface:
+        """Return the undeformed mesh of the points that move, a little larger than `mesh` with Loop shells."""
+        return Surface(self.control_points(), self.mesh.faces)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which places are near each other where space repeats itself, and points spread over a surface."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Integers, Floats]:
+    """Return the ordered pairs (p, 2) of places within `reach`, images included, and the shift (p, 3) of the second."""
+    from scipy.spatial import cKDTree
+
+    images = [
+        np.arange(-np.ceil(reach / length), np.ceil(reach / length) + 1) if length else np.zeros(1)
+        for length in lengths
+    ]
+    steps = np.stack(np.meshgrid(*images, indexing="ij"), axis=-1).reshape(-1, 3) * lengths
+    low, high = centers.min(axis=0) - reach, centers.max(axis=0) + reach
+    owners, shifts, places = [], [], []
+    for step in steps:
+        moved = centers + step
+        near = np.flatnonzero(((moved >= low) & (moved <= high)).all(axis=1))
+        owners.append(near)
+        places.append(moved[near])
+        shifts.append(np.broadcast_to(step, (len(near), 3)))
+    owner, shift, place = np.concatenate(owners), np.concatenate(shifts), np.concatenate(places)
+    found = cKDTree(centers).query_ball_tree(cKDTree(place), reach)
+    left = np.repeat(np.arange(len(centers)), [len(row) for row in found])
+    right = np.fromiter((k for row in found for k in sorted(row)), np.int64, len(left))
+    other = (owner[right] != left) | (shift[right] != 0).any(axis=1)
+    return np.stack([left[other], owner[right[other]]], axis=1), shift[right[other]]
+
+
+def spread_points(points: Floats, count: int) -> Floats:
+    """Return at most `count` of the points, each far from those before it."""
+    if len(points) <= count:
+        return points
+    chosen = [int(np.linalg.norm(points, axis=1).argmax())]
+    distance = np.full(len(points), np.inf)
+    while len(chosen) < count:
+        distance = np.minimum(distance, np.linalg.norm(points - points[chosen[-1]], axis=1))
+        chosen.append(int(distance.argmax()))
+    return points[chosen]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which undeformed cells of a packing overlap: an edge of one crosses a triangle of the other, or one is inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.cells.neighbors import neighbor_pairs
+from seiche.cells.vessels import signed_distance
+from seiche.domain.surface import Surface
+
+if TYPE_CHECKING:
+    from seiche.cells.packing import Packing
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Floats, margin: float = 0.0) -> Integers:
+    """Return the pairs (p, 2), first less than second, of cells that overlap or come closer than `margin`.
+
+    `lengths` (3,) are the periods of the space, 0 where it does not repeat. Closer than the margin counts for vertices
+    only; without margin the test of the triangles is exact but for rounding. A cell that meets its own image is a pair
+    with itself.
+    """
+    bodies = [Surface(surface.vertices - surface.vertices.mean(axis=0), surface.faces) for surface in surfaces]
+    radii = np.array([np.linalg.norm(body.vertices, axis=1).max() for body in bodies])
+    if not len(packing.centers):
+        return np.zeros((0, 2), np.int64)
+    pairs, shifts = neighbor_pairs(packing.centers, lengths, 2 * float(radii.max()) + margin)
+    once = pairs[:, 0] <= pairs[:, 1]
+    pairs, shifts = pairs[once], shifts[once]
+    kinds, centers, turns = packing.kinds, packing.centers, packing.rotations
+    between = centers[pairs[:, 1]] + shifts - centers[pairs[:, 0]]
+    near = np.linalg.norm(between, axis=1) <= radii[kinds[pairs[:, 0]]] + radii[kinds[pairs[:, 1]]] + margin
+    found = []
+    for (i, j), shift in zip(pairs[near].tolist(), between[near], strict=True):
+        one, two = bodies[kinds[i]], bodies[kinds[j]]
+        # The second cell in the frame of the first.
+        there = Surface((two.vertices @ turns[j].T + shift) @ turns[i], two.faces)
+        if _meet(one, there, margin):
+            found.append((min(i, j), max(i, j)))
+    return np.unique(np.array(found, np.int64).reshape(-1, 2), axis=0)
+
+
+def _meet(one: Surface, two: Surface, margin: float) -> bool:
+    """Tell whether two closed surfaces overlap."""
+    low = np.maximum(one.vertices.min(axis=0), two.vertices.min(axis=0)) - margin
+    high = np.minimum(one.vertices.max(axis=0), two.vertices.max(axis=0)) + margin
+    if (low > high).any():
+        return False
+    for own, other in ((one, two), (two, one)):
+        close = own.vertices[((own.vertices >= low) & (own.vertices <= high)).all(axis=1)]
+        if len(close) and (signed_distance(other, close) < margin).any():
+            return True
+        if _pierces(own, other, low, high):
+            return True
+    return False
+
+
+def _pierces(own: Surface, other: Surface, low: Floats, high: Floats) -> bool:
+    """Tell whether an edge of one surface goes through a triangle of the other, inside a box."""
+    edges = np.concatenate([own.faces[:, [0, 1]], own.faces[:, [1, 2]], own.faces[:, [2, 0]]])
+    edges = edges[edges[:, 0] < edges[:, 1]]
+    starts, ends = own.vertices[edges[:, 0]], own.vertices[edges[:, 1]]
+    chosen = ((np.maximum(starts, ends) >= low) & (np.minimum(starts, ends) <= high)).all(axis=1)
+    corners = other.corners()
+    corners = corners[((corners.max(axis=1) >= low) & (corners.min(axis=1) <= high)).all(axis=1)]
+    start, along = starts[chosen][:, None], (ends - starts)[chosen][:, None]
+    a, b, c = (corners[None, :, k] for k in range(3))
+    # Crossing by the signs of the volumes of tetrahedra.
+    normal = np.cross(b - a, c - a)
+    before = np.einsum("...i,...i->...", start - a, normal)
+    after = np.einsum("...i,...i->...", start + along - a, normal)
+    sides = [np.einsum("...i,...i->...", np.cross(along, q - start), p - start) for p, q in ((a, b), (b, c), (c, a))]
+    same = ((sides[0] >= 0) & (sides[1] >= 0) & (sides[2] >= 0)) | ((sides[0] <= 0) & (sides[1] <= 0) & (sides[2] <= 0))
+    return bool(((before * after <= 0) & same).any())

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Spaces that cells are packed into: boxes, tubes and closed surfaces. Lengths in the unit of the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.cells.mesh import checked
+from seiche.domain.surface import Surface
+from seiche.errors import CaseError
+
+Floats = npt.NDArray[np.float64]
+
+#: Chosen such that nothing within it is ever near the wall.
+_FAR = 1e30
+
+
+class Vessel(Protocol):
+    """What packing must know of a space: the box around it, which axes repeat, its volume and its wall."""
+
+    @property
+    def low(self) -> Floats:
+        """Return the lower corner of the box around it (3,)."""
+
+    @property
+    def high(self) -> Floats:
+        """Return the upper corner (3,)."""
+
+    @property
+    def periodic(self) -> tuple[bool, bool, bool]:
+        """Return the axes along which it repeats itself."""
+
+    @property
+    def volume(self) -> float:
+        """Return its volume."""
+
+    def distance(self, points: Floats) -> Floats:
+        """Return the distances (n,) of points (n, 3) from the wall, negative inside."""
+
+    def has_room(self, half_axes: Floats) -> bool:
+        """Tell whether a body with these half axes (ascending) may fit at all."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box from the origin to `lengths`, with walls where it does not repeat."""
+
+    lengths: Sequence[float]
+    periodic: tuple[bool, bool, bool] = (True, True, True)
+
+    def __post_init__(self) -> None:
+        """Refuse lengths that are not positive."""
+        if len(self.lengths) != 3 or not all(np.isfinite(length) and length > 0 for length in self.lengths):
+            raise CaseError(f"box of {tuple(self.lengths)}: three positive lengths are expected")
+
+    @property
+    def low(self) -> Floats:
+        """Return the origin."""
+        return np.zeros(3)
+
+    @property
+    def high(self) -> Floats:
+        """Return the lengths."""
+        return np.asarray(self.lengths, np.float64)
+
+    @property
+    def volume(self) -> float:
+        """Return the product of the lengths."""
+        return float(np.prod(self.high))
+
+    def distance(self, points: Floats) -> Floats:
+        """Return how far points are from the nearest wall."""
+        outside = np.maximum(-points, points - self.high)
+        outside[:, list(self.periodic)] = -_FAR
+        return np.asarray(outside.max(axis=1))
+
+    def has_room(self, half_axes: Floats) -> bool:
+        """Compare in ascending order; along an axis that repeats, a cell must not meet itself."""
+        return bool((np.sort(0.5 * self.high) >= half_axes).all())
+
+
+@dataclass(frozen=True)
+class Tube:
+    """A round tube along x from the origin, around the x axis; `periodic` along it, or closed at its ends."""
+
+    radius: float
+    length: float
+    repeats: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse lengths that are not positive."""
+        if not all(np.isfinite(length) and length > 0 for length in (self.radius, self.length)):
+            raise CaseError(f"tube of radius {self.radius:g} and length {self.length:g}: positive lengths are expected")
+
+    @property
+    def low(self) -> Floats:
+        """Return the lower corner."""
+        return np.array([0.0, -self.radius, -self.radius])
+
+    @property
+    def high(self) -> Floats:
+        """Return the upper corner."""
+        return np.array([self.length, self.radius, self.radius])
+
+    @property
+    def periodic(self) -> tuple[bool, bool, bool]:
+        """Return whether the tube goes on along x."""
+        return self.repeats, False, False
+
+    @property
+    def volume(self) -> float:
+        """Return pi r^2 l."""
+        return float(np.pi * self.radius**2 * self.length)
+
+    def distance(self, points: Floats) -> Floats:
+        """Return how far points are outside the radius, or the ends."""
+        across = np.hypot(points[:, 1], points[:, 2]) - self.radius
+        if self.repeats:
+            return np.asarray(across)
+        return np.maximum(across, np.maximum(-points[:, 0], points[:, 0] - self.length))
+
+    def has_room(self, half_axes: Floats) -> bool:
+        """Two of the axes must fit into the circle, all three into the length."""
+        along = half_axes[2] if self.repeats else half_axes[0]
+        return bool(half_axes[1] <= self.radius and along <= 0.5 * self.length)
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The inside of a closed surface, such as a vessel with capped ends."""
+
+    surface: Surface
+
+    def __post_init__(self) -> None:
+        """Refuse a surface that is open or inside out.
+
+        Raises:
+            CaseError: such a surface.
+        """
+        if self.surface.boundary_loops():
+            raise CaseError("vessel: the surface is open: cap its ends")
+        if self.surface.volume <= 0:
+            raise CaseError(f"vessel: the surface is inside out (volume {self.surface.volume:.4g})")
+
+    periodic = (False, False, False)
+
+    @property
+    def low(self) -> Floats:
+        """Return the lower corner."""
+        return np.asarray(self.surface.vertices.min(axis=0))
+
+    @property
+    def high(self) -> Floats:
+        """Return the upper corner."""
+        return np.asarray(self.surface.vertices.max(axis=0))
+
+    @property
+    def volume(self) -> float:
+        """Return the volume inside."""
+        return self.surface.volume
+
+    def distance(self, points: Floats) -> Floats:
+        """Return the signed distance, by the generalised winding number."""
+        return signed_distance(self.surface, points)
+
+    def has_room(self, half_axes: Floats) -> bool:
+        """Compare the least half axis with the largest sphere inside, on a coarse lattice."""
+        return bool(half_axes[0] <= self._largest_sphere)
+
+    @cached_property
+    def _largest_sphere(self) -> float:
+        axes = [np.linspace(a, b, 25) for a, b in zip(self.low, self.high, strict=True)]
+        lattice = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+        step = float(np.linalg.norm((self.high - self.low) / 24))
+        bound = 0.5 * step - float(self.distance(lattice).min())
+        return min(bound, 0.5 * float((self.high - self.low).min()))
+
+
+def signed_distance(surface: Surface, points: Floats) -> Floats:
+    """Return the distances (n,) of points from a closed surface, negative inside."""
+    import igl
+
+    kind = igl.SIGNED_DISTANCE_TYPE_FAST_WINDING_NUMBER
+    found = igl.signed_distance(points, surface.vertices, surface.faces.astype(np.int64), kind)
+    return np.asarray(found[0], np.float64)
+
+
+def refuse_tight(vessel: Vessel, surfaces: Sequence[Surface]) -> None:
+    """Say so if an undeformed cell cannot be in the vessel at all.
+
+    Raises:
+        CaseError: a cell is larger than the vessel, or its mesh is open or inside out.
+    """
+    for number, surface in enumerate(surfaces):
+        checked(surface, f"cell type {number}: mesh")
+        half = np.sort(0.5 * np.ptp(surface.vertices, axis=0))
+        if not vessel.has_room(half):
+            size = " x ".join(f"{2 * axis:.4g}" for axis in half)
+            extent = " x ".join(f"{length:.4g}" for length in vessel.high - vessel.low)
+            raise CaseError(f"cell type {number}: a cell of {size} is larger than the vessel ({extent} around it)")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Triangles of Gmsh files, version 2, text: nodes `id x y z`, elements `id type tags... nodes`, type 2 a triangle."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from seiche.domain.surface import Surface
+from seiche.errors import FormatError
+from seiche.io.formats.off import content_lines, numbers
+
+_TRIANGLE = 2
+
+
+def read_gmsh(path: str | os.PathLike[str]) -> Surface:
+    """Read the triangles of a Gmsh 2 text file, in the file's own unit; other elements and unused nodes are left out.
+
+    Raises FormatError for another version or a binary file, sections that are missing or cut short, and elements with
+    nodes that do not exist; OSError when the file cannot be read.
+    """
+    lines = content_lines(path)
+    version = _section(path, lines, "MeshFormat")
+    if not version or version[0][1].split()[:2] not in (["2", "0"], ["2.0", "0"], ["2.1", "0"], ["2.2", "0"]):
+        raise FormatError(path, "line 2", "Gmsh version 2 in text form is expected")
+    nodes = [numbers(path, *line, 4) for line in _counted(path, _section(path, lines, "Nodes"), "nodes")]
+    row_of = {int(node[0]): row for row, node in enumerate(nodes)}
+    faces = []
+    for place, line in _counted(path, _section(path, lines, "Elements"), "elements"):
+        words = line.split()
+        if not all(word.lstrip("-").isdigit() for word in words) or len(words) < 4:
+            raise FormatError(path, f"line {place}", "an element is its number, type, tags and nodes")
+        if int(words[1]) != _TRIANGLE:
+            continue
+        corners = [row_of.get(int(word), -1) for word in words[3 + int(words[2]) :]]
+        if len(corners) != 3 or min(corners) < 0:
+            raise FormatError(path, f"line {place}", "a triangle needs three nodes that exist")
+        faces.append(corners)
+    if not faces:
+        raise FormatError(path, "whole file", "it holds no triangle")
+    used, renumbered = np.unique(np.array(faces), return_inverse=True)
+    return Surface(np.array(nodes)[used, 1:], renumbered.reshape(-1, 3).astype(np.int32))
+
+
+def _section(path: str | os.PathLike[str], lines: list[tuple[int, str]], name: str) -> list[tuple[int, str]]:
+    """Return the lines between $name and $Endname."""
+    words = [line for _, line in lines]
+    if f"${name}" not in words or f"$End{name}" not in words:
+        raise FormatError(path, "whole file", f"the section ${name} is missing or not ended")
+    return lines[words.index(f"${name}") + 1 : words.index(f"$End{name}")]
+
+
+def _counted(path: str | os.PathLike[str], lines: list[tuple[int, str]], what: str) -> list[tuple[int, str]]:
+    """Return the lines behind the one that says how many they are."""
+    if not lines or not lines[0][1].isdigit() or int(lines[0][1]) != len(lines) - 1:
+        place = f"line {lines[0][0]}" if lines else "whole file"
+        raise FormatError(path, place, f"the number of {what} does not say how many lines follow ({len(lines) - 1})")
+    return lines[1:]

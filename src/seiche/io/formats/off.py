@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Triangle meshes in the OFF format: `OFF`, numbers of vertices, faces and edges, vertices, then faces `3 i j k`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from seiche.domain.surface import Surface
+from seiche.errors import FormatError
+from seiche.io.files import replacing
+
+
+def read_off(path: str | os.PathLike[str]) -> Surface:
+    """Read the triangles of an OFF file, in the file's own unit; what stands behind a face's corners is ignored.
+
+    Raises FormatError for another format, faces that are no triangles, or a file that is cut short; OSError when it
+    cannot be read.
+    """
+    lines = content_lines(path)
+    if not lines or not lines[0][1].upper().startswith("OFF"):
+        raise FormatError(path, "line 1", 'an OFF file begins with "OFF"')
+    head = lines[0][1].split()[1:]
+    if len(head) < 2:
+        lines = lines[1:]
+        head = lines[0][1].split() if lines else []
+    number = lines[0][0] if lines else 1
+    try:
+        vertices, faces = int(head[0]), int(head[1])
+    except (IndexError, ValueError):
+        raise FormatError(path, f"line {number}", "the numbers of vertices and faces are expected") from None
+    if vertices < 4 or faces < 4 or len(lines) - 1 < vertices + faces:
+        raise FormatError(
+            path,
+            f"line {number}",
+            f"{vertices} vertices and {faces} faces are announced, {len(lines) - 1} lines follow",
+        )
+    points = np.array([numbers(path, *line, 3) for line in lines[1 : 1 + vertices]])
+    rows = np.array([numbers(path, *line, 4) for line in lines[1 + vertices : 1 + vertices + faces]])
+    for (place, _), row in zip(lines[1 + vertices :], rows, strict=False):
+        if row[0] != 3 or not all(float(k).is_integer() and 0 <= k < vertices for k in row[1:]):
+            raise FormatError(path, f"line {place}", "a face is 3 and three vertices, counted from 0")
+    return Surface(points, rows[:, 1:].astype(np.int32))
+
+
+def write_off(path: str | os.PathLike[str], surface: Surface) -> None:
+    """Write a surface with all digits of its vertices; `path` changes only on success."""
+    text = [f"OFF\n{len(surface.vertices)} {len(surface.faces)} 0\n"]
+    text += [f"{x!r} {y!r} {z!r}\n" for x, y, z in surface.vertices.tolist()]
+    text += [f"3 {a} {b} {c}\n" for a, b, c in surface.faces.tolist()]
+    with replacing(path) as part:
+        part.write_text("".join(text), encoding="ascii")
+
+
+def content_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
+    """Return the lines that are neither empty nor comments (#), with their numbers from 1."""
+    text = Path(path).read_bytes().decode("ascii", "replace")
+    stripped = ((number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1))
+    return [(number, line) for number, line in stripped if line]
+
+
+def numbers(path: str | os.PathLike[str], number: int, line: str, count: int) -> list[float]:
+    """Return the first `count` numbers of a line.
+
+    Raises:
+        FormatError: there are fewer, or one is not finite.
+    """
+    try:
+        values = [float(word) for word in line.split()[:count]]
+    except ValueError:
+        values = []
+    if len(values) < count or not np.isfinite(values).all():
+        raise FormatError(path, f"line {number}", f"{count} numbers are expected")
+    return values

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The forces of membranes on their vertices (theory/cells, eqs. 1 to 11). A team handles a cell, in its own memory:
+/// elements write what they do to their control points, chunk by chunk, and vertices gather that by lists. No atomics
+/// and one order of sums, so that every device and number of threads gives the same bits.
+#pragma once
+#include "shells.hpp"
+
+namespace seiche {
+
+/// Item i: cell i of a type, whose vertices are first + vertices i and so on. `place` and `force` are [3][stride].
+/// Bytes of a vertex: three coordinates read, three components written; the lists of a type stay in the caches.
+template <class Shell, int Capacity>
+struct MembraneForce {
+  using Real = typename Shell::Real;
+  static constexpr int chunk = Shell::chunk, lanes = batch_lanes<Real>;
+  static constexpr int bytes = Capacity * 3 * (8 + static_cast<int>(sizeof(Real)));
+
+  struct Scratch {
+    Vectors<Real, Capacity> place;  ///< from the cell's first vertex
+    Vectors<Real, Capacity> force;
+    Real part[3 * Shell::slots][chunk];  ///< what the elements of a chunk do to their control points
+    Real sums[2][128 + 8 + 1];           ///< area and volume: of 128 lanes, of eight groups, of the cell
+
+    SEICHE_FN void put(int slot, int lane, Vector<Real> value) {
+      part[3 * slot][lane] = value.x;
+      part[3 * slot + 1][lane] = value.y;
+      part[3 * slot + 2][lane] = value.z;
+    }
+  };
+
+  const double* place;
+  Real* force;
+  double* measures;  ///< [cell][2]: area and volume of the polyhedron of control points
+  Index stride, first;
+  Shell shell;
+  const i32* chunk_first;         ///< [chunk]: row of its first vertex in `touched`
+  const u16* touched;             ///< vertices that a chunk pushes
+  const i32* entry_first;         ///< [row of touched]: first entry
+  const u16* entries;             ///< slot and lane in `part`, slot chunk + lane
+  const i32* ring_first;          ///< [vertex]: its first place in `ring`
+  const u16* ring;                ///< neighbours of a vertex, counter-clockwise from outside
+  const Real* ring_area;          ///< half of one over the rest area between a neighbour and the next
+  const u16* faces;               ///< [3][element]
+  Real area, volume, local_area;  ///< moduli of the penalties
+  Real rest_area, rest_volume;
+  i32 vertices, chunks;
+
+  SEICHE_FN void operator()(Team team, Index cell, Scratch& s) const {
+    const Index begin = first + vertices * cell;
+    const double* x = place + begin;
+    const double* y = x + stride;
+    const double* z = y + stride;
+    const double x0 = x[0], y0 = y[0], z0 = z[0];
+    team.each(vertices, [&](int v) SEICHE_INLINED {
+      s.place.set(v, {static_cast<Real>(x[v] - x0), static_cast<Real>(y[v] - y0), static_cast<Real>(z[v] - z0)});
+    });
+    team.barrier();
+    measure(team, s);
+    const Real cell_area = s.sums[0][136], cell_volume = s.sums[1][136];
+    const Real on_area = area * ((cell_area - rest_area) / rest_area);
+    const Real on_volume = volume * ((cell_volume - rest_volume) / rest_volume);
+    team.each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
+    for (int c = 0; c < chunks; ++c) {
+      const int from = c * chunk, count = shell.elements - from < chunk ? shell.elements - from : chunk;
+      team.each((count + lanes - 1) / lanes,
+                [&](int k) SEICHE_INLINED { shell.forces(from + k * lanes, k * lanes, s); });
+      team.barrier();
+      const i32 row = chunk_first[c];
+      team.each(chunk_first[c + 1] - row, [&](int k) SEICHE_INLINED {
+        const int v = touched[row + k];
+        Vector<Real> total = s.force[v];
+        for (i32 e = entry_first[row + k]; e < entry_first[row + k + 1]; ++e) {
+          const int slot = entries[e] / chunk, lane = entries[e] % chunk;
+          total = total + Vector<Real>{s.part[3 * slot][lane], s.part[3 * slot + 1][lane], s.part[3 * slot + 2][lane]};
+        }
+        s.force.set(v, total);
+      });
+      team.barrier();
+    }
+    Real* out = force + begin;
+    team.each(vertices, [&](int v) SEICHE_INLINED {
+      out[v] = s.force.x[v];
+      out[v + stride] = s.force.y[v];
+      out[v + 2 * stride] = s.force.z[v];
+    });
+    team.each(2, [&](int k) SEICHE_INLINED { measures[2 * cell + k] = static_cast<double>(s.sums[k][136]); });
+    team.barrier();
+  }
+
+  /// Area and volume of the polyhedron (eq. 10), always as the same tree of sums.
+  SEICHE_FN void measure(Team team, Scratch& s) const {
+    team.each(128, [&](int lane) SEICHE_INLINED {
+      Real surface = 0, inside = 0;
+      for (int f = lane; f < shell.elements; f += 128) {
+        const Vector<Real> a = s.place[faces[f]], b = s.place[faces[f + shell.elements]];
+        const Vector<Real> c = s.place[faces[f + 2 * shell.elements]], normal = cross(b - a, c - a);
+        surface = surface + Real(0.5) * square_root(dot(normal, normal));
+        inside = inside + dot(a, cross(b, c)) / Real(6);
+      }
+      s.sums[0][lane] = surface;
+      s.sums[1][lane] = inside;
+    });
+    team.barrier();
+    team.each(16, [&](int k) SEICHE_INLINED { add(s.sums[k / 8] + 16 * (k % 8), 16, s.sums[k / 8][128 + k % 8]); });
+    team.barrier();
+    team.each(2, [&](int k) SEICHE_INLINED { add(s.sums[k] + 128, 8, s.sums[k][136]); });
+    team.barrier();
+  }
+
+  SEICHE_FN static void add(const Real* values, int count, Real& sum) {
+    Real total = 0;
+    for (int k = 0; k < count; ++k) total = total + values[k];
+    sum = total;
+  }
+
+  /// What the penalties of area and volume do to a vertex, from the triangles around it (eq. 11).
+  SEICHE_FN Vector<Real> penalties(const Scratch& s, int v, Real on_area, Real on_volume) const {
+    const Vector<Real> at = s.place[v];
+    const i32 from = ring_first[v], end = ring_first[v + 1];
+    Vector<Real> total{};
+    for (i32 k = from; k < end; ++k) {
+      const Vector<Real> a = s.place[ring[k]], b = s.place[ring[k + 1 < end ? k + 1 : from]];
+      const Vector<Real> normal = cross(a - at, b - at);
+      const Real twice = square_root(dot(normal, normal));
+      const Real pull = on_area + local_area * (twice * ring_area[k] - Real(1));
+      total = total - (Real(0.5) * (pull / twice)) * cross(normal, b - a) - (on_volume / Real(6)) * cross(a, b);
+    }
+    return total;
+  }
+};
+
+}  // namespace seiche

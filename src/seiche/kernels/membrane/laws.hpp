@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// What a membrane's deformation does at one point: in-plane stress and bending moment (theory/cells, eqs. 3 to 8).
+#pragma once
+#include "vector.hpp"
+
+namespace seiche {
+
+/// Moduli of a cell type: shear modulus G, area ratio C of Skalak's law (below zero: neo-Hookean), bending modulus.
+template <class Real>
+struct Moduli {
+  Real shear, area_ratio, bending;
+};
+
+/// The metric of the stress-free state at a point: contravariant components, and the area that the point stands for.
+template <class Real>
+struct Metric {
+  Real xx, xy, yy, area;
+};
+
+/// Derivatives of the surface with respect to its two coordinates.
+template <class Real>
+struct Derivatives {
+  Vector<Real> v, w, vv, ww, vw;
+};
+
+/// What multiplies the virtual changes of the derivatives: vectors for the tangents; the second ones count along the
+/// normal only.
+template <class Real>
+struct Moments {
+  Vector<Real> v, w, normal;
+  Real vv, ww, vw;
+};
+
+/// Forces conjugate to the tangents a_v and a_w: minus the second Piola-Kirchhoff stress times tangent and area (eq.
+/// 5).
+template <class Real>
+SEICHE_FN void stretch(const Moduli<Real>& moduli, const Metric<Real>& rest, Derivatives<Real> d, Vector<Real>& on_v,
+                       Vector<Real>& on_w) {
+  const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);
+  const Real inverse = rest.xx * rest.yy - rest.xy * rest.xy;
+  const Real dilation = (vv * ww - vw * vw) * inverse;
+  const Real first = rest.xx * vv + Real(2) * (rest.xy * vw) + rest.yy * ww - Real(2);
+  const bool skalak = moduli.area_ratio >= Real(0);
+  const Real shape = skalak ? first + Real(1) : Real(1);
+  const Real spread = skalak ? moduli.area_ratio * (dilation - Real(1)) - Real(1) : Real(-1) / (dilation * dilation);
+  const Real factor = -(moduli.shear * rest.area), cofactor = spread * inverse;
+  const Real s_vv = factor * (shape * rest.xx + cofactor * ww), s_ww = factor * (shape * rest.yy + cofactor * vv);
+  const Real s_vw = factor * (shape * rest.xy - cofactor * vw);
+  on_v = s_vv * d.v + s_vw * d.w;
+  on_w = s_vw * d.v + s_ww * d.w;
+}
+
+/// Adds what Helfrich's bending energy contributes (eq. 8); `preferred` is the spontaneous curvature c0.
+template <class Real>
+SEICHE_FN void bend(const Moduli<Real>& moduli, const Metric<Real>& rest, Real preferred, Derivatives<Real> d,
+                    Moments<Real>& force) {
+  const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);
+  const Real determinant = vv * ww - vw * vw, inverse = Real(1) / determinant;
+  const Real root = square_root(determinant);
+  const Vector<Real> normal = (root * inverse) * cross(d.v, d.w);
+  const Real up_vv = ww * inverse, up_ww = vv * inverse, up_vw = -(vw * inverse);
+  const Vector<Real> dual_v = up_vv * d.v + up_vw * d.w, dual_w = up_vw * d.v + up_ww * d.w;
+  const Vector<Real> laplacian = up_vv * d.vv + (Real(2) * up_vw) * d.vw + up_ww * d.ww;
+  const Real excess = dot(laplacian, normal) - preferred;
+  const Real area = root * (rest.area * square_root(rest.xx * rest.yy - rest.xy * rest.xy));
+  const Real moment = moduli.bending * excess * area, half = Real(0.5) * (moment * excess);
+  const Real b_vv = dot(d.vv, normal), b_vw = dot(d.vw, normal), b_ww = dot(d.ww, normal);
+  const Vector<Real> b_v = b_vv * dual_v + b_vw * dual_w, b_w = b_vw * dual_v + b_ww * dual_w;
+  const Real twice = Real(2) * moment;
+  force.v = force.v + (moment * dot(laplacian, dual_v)) * normal + twice * (up_vv * b_v + up_vw * b_w) - half * dual_v;
+  force.w = force.w + (moment * dot(laplacian, dual_w)) * normal + twice * (up_vw * b_v + up_ww * b_w) - half * dual_w;
+  force.normal = normal;
+  force.vv = -(moment * up_vv);
+  force.ww = -(moment * up_ww);
+  force.vw = -(twice * up_vw);
+}
+
+}  // namespace seiche

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The elements of a membrane: pieces of a Loop subdivision surface (theory/cells, eqs. 1 to 8), or flat triangles with
+/// hinges (eqs. 5 and 9). An element writes the forces on its control points; who gathers them is not its business.
+#pragma once
+#include "laws.hpp"
+
+namespace seiche {
+
+/// `Points` points of integration an element, at most `Slots` control points.
+template <class R, int Points, int Slots>
+struct LoopShell {
+  using Real = R;
+  static constexpr int slots = Slots, chunk = Slots > 12 ? 64 : 128;
+  /// [5][point]: weights of a control point in the derivatives by v, w, vv, ww, vw; as long as whole vector loads.
+  struct alignas(16) Row {
+    Real of[Points == 1 ? 8 : 16];
+  };
+
+  const u16* control;  ///< [slot][element]: vertex; unused slots repeat one with weight zero
+  const u16* kind;     ///< [element]: row of `weights`, ascending
+  const Row* weights;  ///< [kind][slot]
+  const Real* rest;    ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
+  Moduli<Real> moduli;
+  i32 elements, stride;  ///< how many there are, and with copies of the last one to fill a batch
+
+  /// Elements `element` and so on, which are those of the lanes `lane` and so on of a chunk.
+  template <class Scratch>
+  SEICHE_FN void forces(int element, int lane, Scratch& scratch) const {
+    constexpr int lanes = batch_lanes<Real>;
+    if (kind[element] == kind[element + lanes - 1]) {
+      batch<lanes>(element, lane, scratch);
+    } else {
+      for (int k = 0; k < lanes; ++k) batch<1>(element + k, lane + k, scratch);
+    }
+  }
+
+  /// Elements of one kind.
+  template <int lanes, class Scratch>
+  SEICHE_FN void batch(int element, int lane, Scratch& scratch) const {
+    const Row* table = weights + kind[element] * Slots;
+    Real d[Points][5][3][lanes];
+    each<0, Points * 15>([&]<int c>() SEICHE_INLINED {
+      side_by_side<lanes>([&](int k) SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][k] = 0; });
+    });
+    for (int slot = 0; slot < Slots; ++slot) {
+      const Row row = table[slot];
+      const u16* points = control + slot * stride + element;
+      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+        const Vector<Real> x = scratch.place[points[k]];
+        each<0, Points * 5>([&]<int c>() SEICHE_INLINED {
+          constexpr int p = c / 5, j = c % 5;
+          const Real weight = row.of[j * Points + p];
+          d[p][j][0][k] += weight * x.x;
+          d[p][j][1][k] += weight * x.y;
+          d[p][j][2][k] += weight * x.z;
+        });
+      });
+    }
+    side_by_side<lanes>([&](int k) SEICHE_INLINED {
+      each<0, Points>([&]<int p>() SEICHE_INLINED {
+        const Real* at = rest + 5 * p * stride + element + k;
+        const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
+        const auto read = [&]<int j>()
+                              SEICHE_INLINED { return Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]}; };
+        const Derivatives<Real> here{read.template operator()<0>(), read.template operator()<1>(),
+                                     read.template operator()<2>(), read.template operator()<3>(),
+                                     read.template operator()<4>()};
+        Moments<Real> force;
+        stretch(moduli, metric, here, force.v, force.w);
+        bend(moduli, metric, at[4 * stride], here, force);
+        const Real kept[12] = {force.v.x,      force.v.y,      force.v.z,      force.w.x, force.w.y, force.w.z,
+                               force.normal.x, force.normal.y, force.normal.z, force.vv,  force.ww,  force.vw};
+        each<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = kept[c]; });
+      });
+    });
+    for (int slot = 0; slot < Slots; ++slot) {
+      const Row row = table[slot];
+      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+        Vector<Real> total{};
+        each<0, Points>([&]<int p>() SEICHE_INLINED {
+          const Real(&m)[5][3][lanes] = d[p];
+          const Real* n = row.of + p;
+          const Real bent = n[2 * Points] * m[3][0][k] + n[3 * Points] * m[3][1][k] + n[4 * Points] * m[3][2][k];
+          total = total + n[0] * Vector<Real>{m[0][0][k], m[0][1][k], m[0][2][k]} +
+                  n[Points] * Vector<Real>{m[1][0][k], m[1][1][k], m[1][2][k]} +
+                  bent * Vector<Real>{m[2][0][k], m[2][1][k], m[2][2][k]};
+        });
+        scratch.put(slot, lane + k, total);
+      });
+    }
+  }
+};
+
+/// Corners, then the vertices across the edges 0-1, 1-2 and 2-0. Each hinge is shared with the triangle beyond.
+template <class R>
+struct FlatShell {
+  using Real = R;
+  static constexpr int slots = 6, chunk = 128;
+
+  const u16* control;  ///< [slot][element]
+  const Real* rest;    ///< [number][element]: metric xx, xy, yy, area; cosine and sine of the rest angle of each hinge
+  Moduli<Real> moduli;
+  i32 elements, stride;
+
+  template <class Scratch>
+  SEICHE_FN void forces(int first, int lane, Scratch& scratch) const {
+    side_by_side<batch_lanes<Real>>([&](int k) SEICHE_INLINED {
+      const int element = first + k;
+      Vector<Real> x[6], force[6] = {};
+      each<0, 6>([&]<int slot>() SEICHE_INLINED { x[slot] = scratch.place[control[slot * stride + element]]; });
+      const Real* at = rest + element;
+      const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
+      const Derivatives<Real> d{x[1] - x[0], x[2] - x[0], {}, {}, {}};
+      stretch(moduli, metric, d, force[1], force[2]);
+      force[0] = Real(-1) * (force[1] + force[2]);
+      each<0, 3>([&]<int edge>() SEICHE_INLINED {
+        const Real* angle = at + (4 + 2 * edge) * stride;
+        hinge(x, force, edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge, angle[0], angle[stride]);
+      });
+      each<0, 6>([&]<int slot>() SEICHE_INLINED { scratch.put(slot, lane + k, force[slot]); });
+    });
+  }
+
+  /// Half of the hinge on the edge i-j, between the third corner and the vertex `across`.
+  SEICHE_FN void hinge(const Vector<Real>* x, Vector<Real>* force, int i, int j, int third, int across, Real cosine0,
+                       Real sine0) const {
+    const Vector<Real> edge = x[j] - x[i];
+    const Vector<Real> near = cross(edge, x[third] - x[i]), far = cross(x[across] - x[i], edge);
+    const Real near2 = dot(near, near), far2 = dot(far, far), length2 = dot(edge, edge);
+    const Real length = square_root(length2), scale = Real(1) / square_root(near2 * far2);
+    const Real cosine = scale * dot(near, far), sine = (scale / length) * dot(cross(near, far), edge);
+    // sqrt(3) k sin(theta - theta0): half of the derivative of 2 sqrt(3) k (1 - cos(theta - theta0)), eq. 9.
+    const Real moment = Real(1.7320508075688772) * moduli.bending * (sine * cosine0 - cosine * sine0);
+    const Vector<Real> up = (moment / near2) * near, down = (moment / far2) * far;
+    const Real share_near = dot(x[third] - x[i], edge) / length, share_far = dot(x[across] - x[i], edge) / length;
+    force[third] = force[third] + length * up;
+    force[across] = force[across] + length * down;
+    force[i] = force[i] - (length - share_near) * up - (length - share_far) * down;
+    force[j] = force[j] - share_near * up - share_far * down;
+  }
+};
+
+}  // namespace seiche

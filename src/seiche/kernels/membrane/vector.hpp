@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Vectors of three numbers, for points, tangents and forces of membranes.
+#pragma once
+#include "../batches.hpp"
+
+namespace seiche {
+
+template <class Real>
+struct Vector {
+  Real x, y, z;
+};
+
+template <class Real>
+SEICHE_FN Vector<Real> operator+(Vector<Real> a, Vector<Real> b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z};
+}
+template <class Real>
+SEICHE_FN Vector<Real> operator-(Vector<Real> a, Vector<Real> b) {
+  return {a.x - b.x, a.y - b.y, a.z - b.z};
+}
+template <class Real>
+SEICHE_FN Vector<Real> operator*(Real s, Vector<Real> a) {
+  return {s * a.x, s * a.y, s * a.z};
+}
+template <class Real>
+SEICHE_FN Real dot(Vector<Real> a, Vector<Real> b) {
+  return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+template <class Real>
+SEICHE_FN Vector<Real> cross(Vector<Real> a, Vector<Real> b) {
+  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+
+/// Vectors of a cell in shared memory, component by component.
+template <class Real, int capacity>
+struct Vectors {
+  Real x[capacity], y[capacity], z[capacity];
+  SEICHE_FN Vector<Real> operator[](int k) const { return {x[k], y[k], z[k]}; }
+  SEICHE_FN void set(int k, Vector<Real> a) {
+    x[k] = a.x;
+    y[k] = a.y;
+    z[k] = a.z;
+  }
+};
+
+}  // namespace seiche

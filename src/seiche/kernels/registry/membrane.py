@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of membranes, of `kernels/membrane/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .spec import CPP_TYPE, KernelSpec, Members, Real
+
+#: Vertices that the memory of a team may hold.
+CAPACITIES = (162, 642, 2562)
+#: Control points that an element of a subdivision surface may have, and the elements that a team handles at a time.
+SLOTS = {12: 128, 24: 64}
+#: The same of flat triangles.
+FLAT_SLOTS, FLAT_CHUNK = 6, 128
+
+#: Arrays of elements are filled up to a multiple of this.
+BATCH = 16
+
+#: What the CPU table has, in words.
+BUILT = "Loop shells of 642 vertices with three points of integration in FP64 or FP32"
+
+_COUNTS: Members = (("elements", "int32"), ("stride", "int32"))
+
+
+def _moduli(real: Real) -> Members:
+    return (("shear", real), ("area_ratio", real), ("bending", real))
+
+
+def loop_shell(real: Real, points: int, slots: int) -> tuple[str, Members]:
+    """Return C++ type and members of the elements of a Loop subdivision surface."""
+    members: Members = (
+        *((name, "ptr") for name in ("control", "kind", "weights", "rest")),
+        ("moduli", _moduli(real)),
+        *_COUNTS,
+    )
+    return f"LoopShell<{CPP_TYPE[real]},{points},{slots}>", members
+
+
+def flat_shell(real: Real) -> tuple[str, Members]:
+    """Return C++ type and members of flat triangles with hinges."""
+    members: Members = (("control", "ptr"), ("rest", "ptr"), ("moduli", _moduli(real)), *_COUNTS)
+    return f"FlatShell<{CPP_TYPE[real]}>", members
+
+
+def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> KernelSpec:
+    """Forces of the membranes of one type."""
+    lists = ("chunk_first", "touched", "entry_first", "entries", "ring_first", "ring", "ring_area", "faces")
+    members: Members = (
+        *((name, "ptr") for name in ("place", "force", "measures")),
+        *((name, "int64") for name in ("stride", "first")),
+        ("shell", shell[1]),
+        *((name, "ptr") for name in lists),
+        *((name, real) for name in ("area", "volume", "local_area", "rest_area", "rest_volume")),
+        *((name, "int32") for name in ("vertices", "chunks")),
+    )
+    return KernelSpec(
+        f"MembraneForce<{shell[0]},{capacity}>",
+        "membrane/force.hpp",
+        members,
+        threads=128,
+        max_registers=255 if real == "float64" else 128,
+        team=True,
+    )
+
+
+_GRID: Members = (
+    ("origin", (("x", "float64"), ("y", "float64"), ("z", "float64"))),
+    ("spacing", "float64"),
+    ("first", "int64"),
+    ("shape", ("int32", 4)),
+)
+#: A row of what `PackPush` knows of a kind of cell.
+RIGID_KIND: Members = (("grid", _GRID), ("first_point", "int64"), ("points", "int64"), ("radius", "float64"))
+
+
+def pack_push() -> KernelSpec:
+    """How growing rigid cells are pushed apart."""
+    names = ("centers", "rotations", "kind", "kinds", "points", "nodes", "first", "neighbors", "shifts", "out")
+    members: Members = (
+        *((name, "ptr") for name in names),
+        ("wall", _GRID),
+        ("scale", "float64"),
+        ("gap", "float64"),
+    )
+    return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=64, max_registers=255)
+
+
+_BINS: Members = (
+    *((name, "ptr") for name in ("head", "next")),
+    *((name, ("float64", 3)) for name in ("per_length", "lengths")),
+    ("count", ("int32", 3)),
+    ("mask", "uint32"),
+)
+_LAW = ("strength", "reach", "exponent", "depth", "steepness", "rest", "morse_reach", "whole")
+
+
+def contact_clear() -> KernelSpec:
+    """Empty bins."""
+    return KernelSpec("ContactClear", "membrane/contact.hpp", (("head", "ptr"),))
+
+
+def contact_insert() -> KernelSpec:
+    """Points into bins."""
+    members: Members = (("place", "ptr"), ("stride", "int64"), ("bins", _BINS))
+    return KernelSpec("ContactInsert", "membrane/contact.hpp", members)
+
+
+def contact_force(real: Real) -> KernelSpec:
+    """Short-range forces of vertices on those of other cells, or of walls."""
+    members: Members = (
+        *((name, "ptr") for name in ("place", "force", "owner")),
+        ("stride", "int64"),
+        *((name, "ptr") for name in ("other", "other_owner")),
+        ("other_stride", "int64"),
+        ("bins", _BINS),
+        ("law", tuple((name, "float64") for name in _LAW)),
+    )
+    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128, blocks=5)
+
+
+def built_kernels() -> Iterator[KernelSpec]:
+    """Yield the specialisations of the CPU table."""
+    yield from ()
+
+
+def other_kernels() -> Iterator[KernelSpec]:
+    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
+    reals: tuple[Real, ...] = ("float64", "float32")
+    for real in reals:
+        for points in (1, 3):
+            yield membrane_force(loop_shell(real, points, 12), real, 642)
+        yield membrane_force(loop_shell(real, 3, 12), real, 162)
+        yield membrane_force(loop_shell(real, 3, 24), real, 2562)
+        yield membrane_force(flat_shell(real), real, 2562)
+        yield contact_force(real)
+    yield contact_clear()
+    yield contact_insert()
+    yield pack_push()

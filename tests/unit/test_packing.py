@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Packings: no overlaps, the hematocrit that was asked for, inside the vessel; `.pos` files; what cannot be packed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from seiche.backend import open_backend
+from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
+from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.packing import fill
+from seiche.cells.vessels import Vessel, signed_distance
+from seiche.domain.surface import Surface
+from seiche.errors import CaseError, FormatError
+from seiche.io.formats.pos import read_pos, write_pos
+
+RED, PLATELET = biconcave(162), ellipsoid((1.2, 1.2, 0.5), 42)
+TUBE = Surface(
+    ellipsoid((1, 1, 1), 162).vertices * (14.0, 9.0, 9.0) + (20.0, 5.0, 5.0), ellipsoid((1, 1, 1), 162).faces
+)
+
+
+def packed_in(vessel: Vessel, surfaces: list[Surface], hematocrit: float, **options: Any) -> Packing:
+    """Pack on one thread: tests share their cores."""
+    return pack(vessel, surfaces, hematocrit, backend=open_backend("cpu", 1), **options)
+
+
+def places(packing: Packing, kind: int, surface: Surface) -> np.ndarray:
+    centers, rotations = packing.of_kind(kind)
+    middle = surface.vertices - surface.vertices.mean(axis=0)
+    return np.einsum("nij,vj->nvi", rotations, middle) + centers[:, None]
+
+
+def crossing_counts(packing: Packing, surface: Surface, lengths: np.ndarray) -> int:
+    """Vertices of cells that are inside another, or an image of it: the oracle for overlaps of fine meshes."""
+    every = places(packing, 0, surface)
+    count = 0
+    for one in range(len(every)):
+        body = Surface(every[one], surface.faces)
+        for two in range(len(every)):
+            shift = every[two].mean(axis=0) - every[one].mean(axis=0)
+            image = -np.where(lengths > 0, lengths * np.round(shift / np.maximum(lengths, 1e-9)), 0.0)
+            if one != two and np.linalg.norm(shift + image) < 8:
+                count += int((signed_distance(body, every[two] + image) < 0).sum())
+    return count
+
+
+@pytest.mark.parametrize(
+    ("vessel", "hematocrit"),
+    [
+        (Box((20, 20, 20)), 0.05),
+        (Box((18, 18, 18)), 0.5),
+        (Box((20, 18, 16), (True, False, False)), 0.35),
+        (Tube(10.0, 25.0), 0.3),
+        (Tube(12.0, 15.0, repeats=False), 0.25),
+        (Inside(TUBE), 0.2),
+    ],
+    ids=["dilute", "dense", "channel", "tube", "closed tube", "surface"],
+)
+def test_packings_have_no_overlaps_and_the_hematocrit(vessel: Vessel, hematocrit: float):
+    packing = packed_in(vessel, [RED], hematocrit, seed=4)
+    lengths = np.where(vessel.periodic, vessel.high - vessel.low, 0.0)
+    assert abs(packing.hematocrit - hematocrit) <= 0.51 * RED.volume / vessel.volume
+    assert packing.hematocrit == pytest.approx(len(packing.centers) * RED.volume / vessel.volume, rel=1e-12)
+    assert not len(overlapping_pairs([RED], packing, lengths))
+    assert crossing_counts(packing, RED, lengths) == 0
+    assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
+
+
+def test_types_share_a_packing_by_number():
+    packing = packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[0.5, 0.5], seed=1)
+    counts = np.bincount(packing.kinds)
+    assert abs(counts[0] - counts[1]) <= 1
+    assert packing.hematocrit == pytest.approx(counts @ [RED.volume, PLATELET.volume] / 8000, rel=1e-12)
+    assert not len(overlapping_pairs([RED, PLATELET], packing, np.full(3, 20.0)))
+
+
+def test_same_seed_same_packing_and_random_orientations():
+    first, again, other = (packed_in(Box((20, 20, 20)), [RED], 0.2, seed=seed) for seed in (3, 3, 5))
+    np.testing.assert_array_equal(first.centers, again.centers)
+    assert not np.array_equal(first.centers, other.centers)
+    axes = np.concatenate([first.rotations, other.rotations])[:, :, 2]
+    assert np.linalg.eigvalsh(axes.T @ axes / len(axes)).max() < 0.75  # 1 were all axes parallel
+
+
+def test_vessel_is_filled_with_copies_of_a_tile_and_cells_are_removed_at_random():
+    tile = Box((20, 20, 20))
+    packed = packed_in(tile, [RED], 0.4, seed=2)
+    vessel = Tube(16.0, 40.0)
+    filled = fill(vessel, [RED], tile, packed, 0.15, gap=0.1)
+    assert abs(filled.hematocrit - 0.15) <= 0.51 * RED.volume / vessel.volume
+    assert not len(overlapping_pairs([RED], filled, np.array([40.0, 0, 0])))
+    assert (vessel.distance(places(filled, 0, RED).reshape(-1, 3)) < -0.1).all()
+    other = fill(vessel, [RED], tile, packed, 0.15, gap=0.1, seed=1)
+    assert not np.array_equal(filled.centers, other.centers)
+    with pytest.raises(CaseError, match=r"hematocrit = 0\.45: copies of a tile fill the vessel up to 0\.[12]\d\d only"):
+        fill(vessel, [RED], tile, packed, 0.45, gap=0.1)
+
+
+def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
+    from seiche.cells import packing as module
+
+    monkeypatch.setattr(module, "LARGEST_GROWN", 40)
+    monkeypatch.setattr(module, "TILE_CELLS", 30)
+    monkeypatch.setattr(module, "TILE_HEMATOCRIT", 0.35)
+    vessel = Tube(20.0, 40.0)
+    packing = packed_in(vessel, [RED], 0.15)
+    assert abs(packing.hematocrit - 0.15) <= 0.51 * RED.volume / vessel.volume
+    assert not len(overlapping_pairs([RED], packing, np.array([40.0, 0, 0])))
+    # Whole tiles fill a box that repeats itself without a seam.
+    packing = packed_in(Box((30, 30, 30)), [RED], 0.3)
+    assert abs(packing.hematocrit - 0.3) <= 0.51 * RED.volume / 27000
+    assert not len(overlapping_pairs([RED], packing, np.full(3, 30.0)))
+
+
+def test_overlaps_are_found_when_edges_cross_and_when_one_cell_is_inside_another():
+    ball, small = ellipsoid((1, 1, 1), 162), ellipsoid((0.2, 0.2, 0.2), 42)
+    turns = np.broadcast_to(np.eye(3), (2, 3, 3))
+    none = np.zeros(3)
+
+    def pairs(distance: float, kinds: list[int], lengths: np.ndarray = none, margin: float = 0.0) -> list[list[int]]:
+        packing = Packing(np.array([(0, 0, 0), (distance, 0.1, 0.2)]), turns, np.array(kinds), 0.0)
+        return overlapping_pairs([ball, small], packing, lengths, margin).tolist()
+
+    assert pairs(1.9, [0, 0]) == [[0, 1]]
+    assert pairs(2.1, [0, 0]) == []
+    assert pairs(2.1, [0, 0], margin=0.3) == [[0, 1]]
+    assert pairs(0.3, [0, 1]) == [[0, 1]]
+    assert pairs(9.0, [0, 0], np.array([10.5, 0, 0])) == [[0, 1]]
+    assert pairs(9.0, [0, 0], np.array([11.2, 0, 0])) == []
+    # Two thin crosses: edges pass through triangles though no vertex is inside.
+    plank = ellipsoid((4, 1, 0.2), 42)
+    quarter = Rotation.from_euler("z", 90, degrees=True).as_matrix()
+    crossed = Packing(np.array([(0, 0, 0), (0, 0, 0.05)]), np.array([np.eye(3), quarter]), np.array([0, 0]), 0.0)
+    assert overlapping_pairs([plank], crossed, none).tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("vessel", "surfaces", "hematocrit", "words"),
+    [
+        (Box((20, 20, 20)), [RED], 0.7, "hematocrit = 0.7: a number above 0 and up to 0.6 is expected"),
+        (Box((20, 20, 20)), [RED], 0.0, "hematocrit = 0: a number above 0 and up to 0.6"),
+        (Box((20, 20, 20)), [RED], 0.003, "hematocrit = 0.003: less than one cell in a vessel of volume 8000"),
+        (
+            Tube(3.0, 50.0),
+            [RED],
+            0.3,
+            "cell type 0: a cell of 2.564 x 7.82 x 7.82 is larger than the vessel (50 x 6 x 6",
+        ),
+        (Box((7, 7, 20)), [RED], 0.3, "larger than the vessel (7 x 7 x 20 around it)"),
+        (Inside(ellipsoid((80, 1.2, 1.2), 162)), [RED], 0.3, "is larger than the vessel"),
+        (
+            Box((20, 20, 20)),
+            [Surface(RED.vertices, RED.faces[1:])],
+            0.3,
+            "cell type 0: mesh: the mesh is open: 3 edges",
+        ),
+        (
+            Box((20, 20, 20)),
+            [Surface(RED.vertices, RED.faces[:, ::-1])],
+            0.3,
+            "cell type 0: mesh: the mesh is inside out",
+        ),
+    ],
+)
+def test_what_cannot_be_packed_is_said_in_one_line(
+    vessel: Vessel, surfaces: list[Surface], hematocrit: float, words: str
+):
+    with pytest.raises(CaseError, match=re.escape(words)) as caught:
+        packed_in(vessel, surfaces, hematocrit)
+    assert "\n" not in str(caught.value)
+
+
+def test_packing_that_jams_names_the_cells(monkeypatch: pytest.MonkeyPatch):
+    from seiche.cells import packing as module
+
+    monkeypatch.setattr(module, "_LAST_PUSHES", 30)
+    with pytest.raises(CaseError, match=r"37 cells cannot be packed without overlaps.*a lower hematocrit"):
+        packed_in(Box((18, 18, 18)), [RED], 0.57)
+
+
+def test_vessels_and_shares_are_checked():
+    with pytest.raises(CaseError, match="three positive lengths"):
+        Box((1, 0, 1))
+    with pytest.raises(CaseError, match="tube of radius -1 and length 2"):
+        Tube(-1, 2)
+    with pytest.raises(CaseError, match="vessel: the surface is open"):
+        Inside(Surface(RED.vertices, RED.faces[1:]))
+    with pytest.raises(CaseError, match="vessel: the surface is inside out"):
+        Inside(Surface(RED.vertices, RED.faces[:, ::-1]))
+    with pytest.raises(CaseError, match=r"shares \[1.0\]: a share of the cells for each of 2 types"):
+        packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
+
+
+def test_pos_files_keep_places_and_rotations(tmp_path: Path):
+    centers = 1e-6 * np.random.default_rng(1).uniform(0, 50, (20, 3))
+    turns = Rotation.random(20, rng=np.random.default_rng(2)).as_matrix()
+    write_pos(tmp_path / "RBC.pos", centers, turns)
+    read, matrices = read_pos(tmp_path / "RBC.pos")
+    np.testing.assert_allclose(read, centers, atol=1e-13)
+    np.testing.assert_allclose(matrices, turns, atol=1e-7)
+    write_pos(tmp_path / "none.pos", np.zeros((0, 3)), np.zeros((0, 3, 3)))
+    assert read_pos(tmp_path / "none.pos")[1].shape == (0, 3, 3)
+
+
+def test_angles_of_pos_files_turn_clockwise_about_x_then_y_then_z(tmp_path: Path):
+    path = tmp_path / "RBC.pos"
+    path.write_text("2\n1 2 3 0 0 90\n4.5 0 0 90 0 90\n")
+    centers, turns = read_pos(path)
+    np.testing.assert_allclose(centers, [(1e-6, 2e-6, 3e-6), (4.5e-6, 0, 0)], rtol=1e-14)
+    np.testing.assert_allclose(turns[0] @ [1, 0, 0], [0, -1, 0], atol=1e-15)
+    # About x first: y goes to -z, and stays there when it is then turned about z.
+    np.testing.assert_allclose(turns[1] @ [0, 1, 0], [0, 0, -1], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "reason"),
+    [
+        ("", "line 1", "the number of cells is expected"),
+        ("x\n", "line 1", "the number of cells is expected"),
+        ("3\n1 2 3 4 5 6\n", "line 1", "3 cells are announced, 1 lines follow"),
+        ("1\n1 2 3 4 5\n", "line 2", "6 numbers are expected"),
+        ("1\n1 2 3 4 5 nan\n", "line 2", "6 numbers are expected"),
+    ],
+)
+def test_broken_pos_files_are_named(text: str, place: str, reason: str, tmp_path: Path):
+    path = tmp_path / "bad.pos"
+    path.write_text(text)
+    with pytest.raises(FormatError) as caught:
+        read_pos(path)
+    assert str(caught.value) == f"{path}: {place}: {reason}"
