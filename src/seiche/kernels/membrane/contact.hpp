@@ -36,8 +36,9 @@ struct ContactBins {
     const Index whole = static_cast<Index>(scaled);
     return scaled < static_cast<double>(whole) ? whole - 1 : whole;
   }
+  /// Bins along the last axis follow each other, so that three of them lie side by side in memory.
   SEICHE_FN u32 slot(i32 i, i32 j, i32 k) const {
-    return (static_cast<u32>(i) * 73856093u ^ static_cast<u32>(j) * 19349663u ^ static_cast<u32>(k) * 83492791u) & mask;
+    return (static_cast<u32>(i) * 73856093u + static_cast<u32>(j) * 19349663u + static_cast<u32>(k)) & mask;
   }
   /// The bin one step up or down, or the same.
   SEICHE_FN i32 beside(i32 bin, int step, int axis) const {
