@@ -58,6 +58,7 @@ class Layout(StrEnum):
     LIST_AA = "list-aa"
     TILES_4 = "tiles-4"
     TILES_8 = "tiles-8"
+    MOMENTS = "moments"
 
 
 @app.callback(invoke_without_command=True)

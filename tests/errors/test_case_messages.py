@@ -79,7 +79,7 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
         (
             "lattice.collision",
             "mr",
-            'lattice.collision: "mr" is not known; expected "trt", "bgk" or "mrt"; did you mean "mrt"?',
+            'lattice.collision: "mr" is not known; expected "trt", "bgk", "mrt" or "regularised"; did you mean "mrt"?',
         ),
         (
             "lattice.velocity_set",
@@ -91,6 +91,12 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
             {"tau": 0.8, "collision": "bgk", "magic": 0.2},
             'lattice: magic goes only with collision = "trt" or "mrt"',
         ),
+        (
+            "lattice",
+            {"tau": 0.8, "collision": "regularised", "magic": 0.2},
+            'lattice: magic goes only with collision = "trt" or "mrt"',
+        ),
+        ("lattice.layout", "moments", 'lattice: layout = "moments" goes only with collision = "regularised"'),
         ("lattice.bulk_rate", 1.1, 'lattice: bulk_rate goes only with collision = "mrt"'),
         ("lattice.even_rate", 1.1, 'lattice: even_rate goes only with collision = "mrt"'),
         (
@@ -231,6 +237,10 @@ def test_tau_outside_the_stable_window_is_refused() -> None:
     )
     assert message_of(changed(tube_tables(), "lattice", {"tau": 2.5, "collision": "bgk"})) == (
         f'lattice: tau = 2.5 is {stable} (<= 2 for bgk); use a smaller time step or collision = "trt" '
+        "(tau = 1/2 + 3 nu dt/dx^2)"
+    )
+    assert message_of(changed(tube_tables(), "lattice", {"tau": 5.5, "collision": "regularised"})) == (
+        f'lattice: tau = 5.5 is {stable} (<= 5 for regularised); use a smaller time step or collision = "trt" '
         "(tau = 1/2 + 3 nu dt/dx^2)"
     )
     thinning = {"density": "1000 kg/m^3", "rheology": {"kind": "carreau-yasuda", "preset": "human"}}

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.sites import LINK_VECTORS, SiteSet
-from seiche.flow import Bgk, FlowModel, Mrt, Newtonian, PressureIolet, VelocityIolet
+from seiche.flow import Bgk, FlowModel, Mrt, Newtonian, PressureIolet, Regularised, VelocityIolet
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 Floats = npt.NDArray[np.float64]
@@ -146,7 +146,10 @@ class Oracle:
             viscosity = np.array([rheology.viscosity(float(shear)) for shear in self.shear_rate(f)])
             self.relaxation = 1 / (0.5 + 3 * viscosity)
         plus = self.relaxation
-        minus = plus if isinstance(collision, Bgk) else 1 / (0.5 + collision.magic / (1 / plus - 0.5))
+        if isinstance(collision, Regularised):  # all but the stress is forgotten (Latt and Chopard 2006)
+            minus = np.ones_like(plus)
+        else:
+            minus = plus if isinstance(collision, Bgk) else 1 / (0.5 + collision.magic / (1 / plus - 0.5))
         off, cu, cg = f - lattice.equilibrium(rho, u), u @ lattice.vectors.T, g @ lattice.vectors.T
         source = lattice.weights * (3 * (cg - np.sum(u * g, axis=1)[:, None]) + 9 * cu * cg)
         if isinstance(collision, Bgk):
@@ -158,6 +161,7 @@ class Oracle:
             return [shear, trace, even - shear - trace, odd]
 
         bulk, rest = (collision.bulk, collision.even) if isinstance(collision, Mrt) else (None, None)
+        rest = 1.0 if isinstance(collision, Regularised) else rest
         rates = [plus, plus if bulk is None else bulk, plus if rest is None else rest, minus]
         for rate, part, force in zip(rates, parts(off), parts(source), strict=True):
             column = np.broadcast_to(rate, len(f))[:, None]

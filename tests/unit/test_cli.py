@@ -110,6 +110,10 @@ def test_check_prints_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "0.7000" in out
     assert "on 2 ranks" in out
+    assert "layout auto" in out and "list-aa: on a CPU as fast as the others" in out
+    assert "layout moments" not in out
+    assert main(["check", str(path), "--set", "lattice.collision=regularised"]) == 0
+    assert "layout moments" in capsys.readouterr().out
     assert sorted(tmp_path.iterdir()) == [path]
 
 
@@ -357,5 +361,8 @@ def test_bench_stores_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFix
     arguments = ["--shape", "box", "--size", "16", "--seconds", "0.01", "--layout", "list-aa", "--json", str(target)]
     assert main(["bench", "flow", *arguments]) == 0
     assert '"list-aa"' in target.read_text()
+    arguments[7] = "moments"
+    assert main(["bench", "flow", *arguments]) == 0
+    assert '"moments"' in target.read_text()
     assert main(["bench", "flow", "--shape", "ball"]) == 2
     assert "'ball' is not one of 'tube', 'box'" in capsys.readouterr().err

@@ -7,7 +7,18 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, vessels, walls
+from seiche.report.validation import (
+    conservation,
+    decay,
+    equality,
+    iolets,
+    models,
+    moments,
+    openings,
+    steady,
+    vessels,
+    walls,
+)
 from seiche.report.validation.check import Check, Setting
 
 FAMILIES = [
@@ -46,6 +57,11 @@ FAMILIES = [
     walls.driven_cavity,
     walls.pressure_tubes,
     walls.mass_drift,
+    moments.decay,
+    moments.walls,
+    moments.blood,
+    moments.balance,
+    moments.equality,
 ]
 
 

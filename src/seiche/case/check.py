@@ -9,6 +9,8 @@ from seiche.case.limits import MACH_ADVISED, TAU_SMALLEST, advice
 from seiche.case.predict import predict
 from seiche.case.setup import Setup
 from seiche.errors import BackendUnavailable
+from seiche.flow.choice import recommendation
+from seiche.flow.velocity_set import VELOCITY_SETS
 
 
 def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
@@ -61,6 +63,10 @@ def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
         yield f"layout {row.layout}", cost
+    if setup.case.lattice.layout == "auto":
+        sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model
+        chosen = VELOCITY_SETS[model.velocity_set]
+        yield "layout auto", recommendation(sites, storage, setup.case.run.device, chosen, model)
 
 
 def _bandwidth(setup: Setup) -> float | None:

@@ -17,6 +17,8 @@ from seiche.errors import CaseError
 TAU_SMALLEST = 0.501
 #: One relaxation time: the wall of bounce-back wanders off its place as tau grows.
 TAU_LARGEST_BGK = 2.0
+#: The regularised collision: its wall wanders too, at 5 as far as that of one relaxation time at 2.
+TAU_LARGEST_REGULARISED = 5.0
 #: Two relaxation times keep the wall in place, but non-equilibrium moments decay over tau steps.
 TAU_LARGEST_TRT = 20.0
 #: The equilibrium is a low-Mach expansion with an error of Mach^2.
@@ -42,10 +44,11 @@ def _reasons(setup: Setup, ranks: int) -> Iterator[str]:
             f"lattice: tau = {low:.4f} is out of the stable window (> {TAU_SMALLEST}); "
             "use a larger time step or a smaller spacing (tau = 1/2 + 3 nu dt/dx^2)"
         )
-    largest = TAU_LARGEST_BGK if case.lattice.collision == "bgk" else TAU_LARGEST_TRT
+    moving = {"bgk": TAU_LARGEST_BGK, "regularised": TAU_LARGEST_REGULARISED}
+    largest = moving.get(case.lattice.collision, TAU_LARGEST_TRT)
     if high > largest:
         where = "tau" if high == low else "tau of the fluid at rest"
-        other = ' or collision = "trt"' if case.lattice.collision == "bgk" else ""
+        other = ' or collision = "trt"' if case.lattice.collision in moving else ""
         yield (
             f"lattice: {where} = {high:.4g} is out of the stable window (<= {largest:g} for "
             f"{case.lattice.collision}); use a smaller time step{other} (tau = 1/2 + 3 nu dt/dx^2)"

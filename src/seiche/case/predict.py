@@ -9,8 +9,9 @@ import numpy as np
 
 from seiche.case.setup import Setup
 from seiche.domain.sites import SiteSet
-from seiche.flow.choice import LAYOUT_NAMES, LayoutName, step_bytes
+from seiche.flow.choice import LayoutName, layouts_for, step_bytes, tile_edge
 from seiche.flow.model import Newtonian
+from seiche.flow.moment_layout import numbers_of
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 
@@ -34,7 +35,7 @@ def predict(setup: Setup, bandwidth: float | None = None) -> list[Prediction]:
     velocity_set = VELOCITY_SETS[setup.model.velocity_set]
     rate = 0 if isinstance(setup.model.rheology, Newtonian) else np.dtype(setup.precision.compute).itemsize
     rows = []
-    for layout in LAYOUT_NAMES:
+    for layout in layouts_for(setup.model):
         traffic = step_bytes(sites, layout, storage, velocity_set) + 2 * rate
         if setup.case.lattice.layout not in ("auto", layout) or not np.isfinite(traffic):
             continue
@@ -48,13 +49,13 @@ def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Ve
     """Return the bytes of populations and tables on all ranks (flow.md section 10).
 
     Lists keep Q - 1 four-byte neighbours a site and one copy of the populations in place, else two; tiles keep two
-    copies for all their sites, 112 B of table and 4 B of mask a site.
+    copies for all their sites, 112 B of table and 4 B of mask a site, moments two masks.
     """
-    populations = velocity_set.Q * np.dtype(storage).itemsize
+    populations = np.dtype(storage).itemsize * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
         return float(len(sites) * ((1 if layout == "list-aa" else 2) * populations + 4 * (velocity_set.Q - 1)))
-    edge = int(layout.removeprefix("tiles-"))
-    return float(tiles_of(sites, edge) * (edge**3 * (2 * populations + 4) + 112))
+    edge, masks = tile_edge(layout), 8 if layout == "moments" else 4
+    return float(tiles_of(sites, edge) * (edge**3 * (2 * populations + masks) + 112))
 
 
 def tiles_of(sites: SiteSet, edge: int) -> int:

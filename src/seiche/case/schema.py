@@ -68,7 +68,9 @@ class Lattice(Table):
     velocity_set: Literal["D3Q15", "D3Q19", "D3Q27"] = Field(
         default="D3Q19", description="the set of lattice velocities"
     )
-    collision: Literal["trt", "bgk", "mrt"] = Field(default="trt", description="two relaxation times, one, or many")
+    collision: Literal["trt", "bgk", "mrt", "regularised"] = Field(
+        default="trt", description="two relaxation times, one, many, or one that keeps nothing beyond the stress"
+    )
     magic: float | None = Field(
         default=None, gt=0, le=10, description="TRT and MRT only: (tau+ - 1/2)(tau- - 1/2); 3/16 by default"
     )
@@ -78,8 +80,8 @@ class Lattice(Table):
     even_rate: float | None = Field(
         default=None, gt=0, lt=2, description="MRT only: rate of the other even moments; 1 by default"
     )
-    layout: Literal["auto", "list-ab", "list-aa", "tiles-4", "tiles-8"] = Field(
-        default="auto", description="how populations are stored; the result does not depend on it"
+    layout: Literal["auto", "list-ab", "list-aa", "tiles-4", "tiles-8", "moments"] = Field(
+        default="auto", description="how sites are stored; the result does not depend on it. moments: regularised only"
     )
     step: PositiveTime | None = Field(default=None, description="time step")
     tau: float | None = Field(default=None, description="relaxation time of the (high-shear) viscosity")
@@ -91,8 +93,10 @@ class Lattice(Table):
     @model_validator(mode="after")
     def _one_step(self) -> Lattice:
         self.exactly_one_of(("step", "tau", "mach"))
-        if self.magic is not None and self.collision == "bgk":
+        if self.magic is not None and self.collision in ("bgk", "regularised"):
             raise ValueError('magic goes only with collision = "trt" or "mrt"')
+        if self.layout == "moments" and self.collision != "regularised":
+            raise ValueError('layout = "moments" goes only with collision = "regularised"')
         for name in ("bulk_rate", "even_rate"):
             if getattr(self, name) is not None and self.collision != "mrt":
                 raise ValueError(f'{name} goes only with collision = "mrt"')

@@ -16,7 +16,7 @@ from seiche.case.schema_iolet import PressureOpening, VelocityOpening, Windkesse
 from seiche.case.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.walls import wall_speeds, walls_of
 from seiche.errors import CaseError
-from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Trt
+from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regularised, Trt
 
 #: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
 WOMERSLEY_RANGE = (0.01, 1000.0)
@@ -102,6 +102,8 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
 def _collision(table: Lattice) -> Collision:
     if table.collision == "bgk":
         return Bgk()
+    if table.collision == "regularised":
+        return Regularised()
     magic = table.magic or 3.0 / 16.0
     return Trt(magic) if table.collision == "trt" else Mrt(table.bulk_rate or 1.0, table.even_rate or 1.0, magic)
 

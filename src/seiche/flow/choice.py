@@ -9,10 +9,38 @@ import numpy as np
 
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
+from seiche.flow.model import FlowModel, Regularised
+from seiche.flow.moment_layout import numbers_of
 from seiche.flow.velocity_set import D3Q19, VelocitySet
+from seiche.kernels.registry.flow import MOMENT_EDGE
 
-LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8"]
+LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
+#: The layouts that keep populations: for every collision.
 LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-8")
+
+
+def layouts_for(model: FlowModel | None) -> tuple[LayoutName, ...]:
+    """Return the layouts that a model can run in.
+
+    Moments hold only what the regularised collision leaves, and walls off the middle of their links or in motion and
+    pressures in the plane of an iolet replace populations that are stored.
+    """
+    if model is None or not isinstance(model.collision, Regularised) or not is_plain(model):
+        return LAYOUT_NAMES
+    return (*LAYOUT_NAMES, "moments")
+
+
+def is_plain(model: FlowModel) -> bool:
+    """Return whether all walls lie half way on their links, at rest, and no iolet's pressure holds in its plane."""
+    planes = any(getattr(iolet, "scheme", "") == "plane" for iolet in model.iolets)
+    return model.walls.kind == "bounce-back" and not model.walls.moving and not planes
+
+
+def tile_edge(layout: LayoutName) -> int:
+    """Return the edge of a layout's tiles in sites, 1 for lists."""
+    if layout.startswith("list"):
+        return 1
+    return MOMENT_EDGE if layout == "moments" else int(layout.removeprefix("tiles-"))
 
 
 def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
@@ -20,12 +48,13 @@ def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: V
 
     Lists: 2 Q s and the adjacency (4 (Q - 1) B every step, or every second one in place). Tiles: 2 Q s for every site
     of a tile that is not alone in its run of 32 bytes, 112 B of table a tile, 4 B of mask a site in tiles with walls.
+    Moments are tiles with 10 numbers a site (14 halves); what neighbours read again is taken to come from the cache.
     """
     size = np.dtype(storage).itemsize
-    populations = 2 * velocity_set.Q * size
+    populations = 2 * size * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
         return populations + (4.0 if layout == "list-ab" else 2.0) * (velocity_set.Q - 1)
-    edge = int(layout.removeprefix("tiles-"))
+    edge = tile_edge(layout)
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
         return float("inf")
     extent = [-(-length // edge) for length in sites.shape]
@@ -45,20 +74,64 @@ def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: V
 
 
 def choose_layout(
-    sites: SiteSet, layout: str, storage: str, device: str, velocity_set: VelocitySet = D3Q19
+    sites: SiteSet,
+    layout: str,
+    storage: str,
+    device: str,
+    velocity_set: VelocitySet = D3Q19,
+    model: FlowModel | None = None,
 ) -> LayoutName:
-    """Return `layout`, or for "auto" the one with the fewest predicted bytes a step.
-
-    On the CPU the in-place list is preferred at equal bytes: it needs half the memory.
+    """Return `layout`, or for "auto" the one of `candidates` with the fewest predicted bytes a step.
 
     Raises:
-        CaseError: an unknown name.
+        CaseError: an unknown name, or moments with another collision than the regularised one or with other walls.
     """
-    if layout in LAYOUT_NAMES:
-        return layout
+    allowed = layouts_for(model)
+    if layout == "moments" and layout not in allowed:
+        if model is not None and not is_plain(model):
+            raise CaseError(
+                'layout "moments" goes only with half-way walls at rest and without pressure iolets of scheme "plane";'
+                " choose another layout"
+            )
+        raise CaseError(
+            'layout "moments" keeps ten numbers a site, which is all that the collision "regularised" leaves and too'
+            " little for others; choose that collision or another layout"
+        )
+    for name in allowed:
+        if layout == name:
+            return name
     if layout != "auto":
-        raise CaseError(f"layout {layout!r} is not one of auto, {', '.join(LAYOUT_NAMES)}")
+        raise CaseError(f"layout {layout!r} is not one of auto, {', '.join(allowed)}")
+    return min(candidates(device, model), key=lambda name: step_bytes(sites, name, storage, velocity_set))
+
+
+def recommendation(
+    sites: SiteSet,
+    storage: str,
+    device: str,
+    velocity_set: VelocitySet = D3Q19,
+    model: FlowModel | None = None,
+) -> str:
+    """Return the layout that "auto" takes and why, in words."""
+    chosen = choose_layout(sites, "auto", storage, device, velocity_set, model)
     if device.startswith("cpu"):
-        return "list-aa"
-    candidates: tuple[LayoutName, ...] = ("tiles-8", "tiles-4", "list-aa")
-    return min(candidates, key=lambda name: step_bytes(sites, name, storage, velocity_set))
+        return f"{chosen}: on a CPU as fast as the others, with one copy of the populations"
+    needs = {name: step_bytes(sites, name, storage, velocity_set) for name in candidates(device, model)}
+    listed = ", ".join(f"{name} {needs[name]:.0f}" for name in needs if np.isfinite(needs[name]))
+    words = f"{chosen}: the fewest bytes a site and step ({listed})"
+    moments = step_bytes(sites, "moments", storage, velocity_set)
+    plain = model is None or is_plain(model)
+    if "moments" not in needs and moments < needs[chosen] and plain:
+        words += f'; with collision = "regularised" the layout moments needs {moments:.0f}'
+    return words
+
+
+def candidates(device: str, model: FlowModel | None) -> tuple[LayoutName, ...]:
+    """Return the layouts among which "auto" chooses on a device.
+
+    On the CPU that is the list in place alone: the others are hardly faster, and it has one copy of the populations. On
+    a GPU speed goes with bytes.
+    """
+    if device.startswith("cpu"):
+        return ("list-aa",)
+    return tuple(name for name in ("moments", "tiles-8", "tiles-4", "list-aa") if name in layouts_for(model))

@@ -65,6 +65,8 @@ class Layout(ABC):
     """
 
     phases = 2
+    #: Sites that one item of the sweep handles.
+    sites_per_item = 1
     items: int
     interior: int
     item: npt.NDArray[np.int64]
@@ -117,7 +119,21 @@ class Layout(ABC):
         """Return how far `leaving_slots` of q lie behind those of the rest population, None if not all equally far."""
         return None
 
-    def leaving(self, phase: int) -> Leaving:
+    def state(self, phase: int) -> dict[str, Leaving | npt.NDArray[np.float64]]:
+        """Return the arrays of a checkpoint before a step of this phase: `populations` (n_owned, Q)."""
+        return {"populations": self.leaving(phase)}
+
+    def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Overwrite the state before a step of phase 0 by what `state()` of any layout returned."""
+        for q in range(self.velocity_set.Q):
+            self.set_leaving(q, state["populations"][:, q])
+
+    def fill(self, populations: npt.NDArray[np.float64]) -> None:
+        """Let every site have the same populations (Q,), before a step of phase 0."""
+        for q, value in enumerate(populations):
+            self.set_leaving(q, np.full(len(self.item), value))
+
+    def leaving(self, phase: int) -> Leaving | npt.NDArray[np.float64]:
         """Return the state (n_owned, Q) before a step of this phase, in memory of its own."""
         buffer = self.backend.zeros(len(self.item), self.store)
         rest = self.backend.upload(self.leaving_slots(phase, 0))

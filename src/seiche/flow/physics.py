@@ -12,15 +12,26 @@ from seiche.backend import Array, Backend
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout
-from seiche.flow.model import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, Precision, ShearThinning
+from seiche.flow.model import (
+    Bgk,
+    CarreauYasuda,
+    Casson,
+    FlowModel,
+    Mrt,
+    Newtonian,
+    PowerLaw,
+    Precision,
+    Regularised,
+    ShearThinning,
+)
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
 from seiche.kernels.registry.flow import PRECISIONS
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
-    """Return omega+ and omega- (theory/flow, eq. 8); BGK has both equal."""
+    """Return omega+ and omega- (theory/flow, eq. 8); BGK has both equal, the regularised collision knows one only."""
     even = 1.0 / (0.5 + viscosity / CS2)
-    if isinstance(model.collision, Bgk):
+    if isinstance(model.collision, Bgk | Regularised):
         return even, even
     return even, 1.0 / (0.5 + model.collision.magic / (1.0 / even - 0.5))
 
@@ -59,7 +70,7 @@ def check_physics(model: FlowModel) -> None:
     for viscosity in fluid.limits:
         if not (np.isfinite(viscosity) and viscosity > 0):
             raise CaseError(f"viscosity {viscosity} (lattice units) is not positive: tau would be <= 1/2")
-    if isinstance(collision, Bgk):
+    if isinstance(collision, Bgk | Regularised):
         return
     if not collision.magic > 0:
         raise CaseError(f"{type(collision).__name__.upper()} magic parameter {collision.magic} is not positive")
@@ -106,7 +117,8 @@ class Physics:
         self._omega: Array | None = None
         self._field: tuple[Array, ...] = ()
         self.lattice_options = {"velocity_set": model.velocity_set}
-        self.options = {"collision": "mrt" if isinstance(model.collision, Mrt) else "trt", **self.lattice_options}
+        name = {Mrt: "mrt", Regularised: "regularised"}.get(type(model.collision), "trt")
+        self.options = {"collision": name, **self.lattice_options}
         self.relaxation, self.relaxation_members = self._relaxation()
         uniform = {"g": model.body_force}
         self.force, self.force_members = ("uniform", uniform) if any(model.body_force) else ("none", {})
@@ -124,7 +136,7 @@ class Physics:
             at_rest = relaxation_rates(fluid.limits[1], self._model)[0]
             self._omega = self._backend.zeros(self._layout.items, self._real)
             self._backend.assign(self._omega, np.full(self._layout.items, at_rest, self._real))
-            magic = 0.0 if isinstance(collision, Bgk) else collision.magic
+            magic = 0.0 if isinstance(collision, Bgk | Regularised) else collision.magic
             members = {"omega": self._omega, "law": law, "magic": magic}
         if isinstance(collision, Mrt):
             members = {"shear": members, "bulk": collision.bulk or 0.0, "even": collision.even or 0.0}

@@ -29,12 +29,13 @@ from seiche.domain.sharing import by_rank_zero, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
-from seiche.flow.choice import choose_layout
+from seiche.flow.choice import choose_layout, tile_edge
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
 from seiche.flow.layout import Layout, Leaving
 from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import FlowModel, Precision
+from seiche.flow.moment_layout import COEFFICIENTS, MomentLayout
 from seiche.flow.observation import Monitor, Observation
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
@@ -78,8 +79,8 @@ class Solver:
         check_model(sites, model, self.precision, self.world.size)
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
-        self.layout_name = by_rank_zero(self.world, lambda: choose_layout(sites, layout, store, device, lattice))
-        edge = int(self.layout_name[-1]) if self.layout_name.startswith("tiles") else 1
+        self.layout_name = by_rank_zero(self.world, lambda: choose_layout(sites, layout, store, device, lattice, model))
+        edge = tile_edge(self.layout_name)
         owner = owners(sites, self.world, method=partition, weights=weights, block=edge)
         self.region = Region(sites, owner, self.world.rank, lattice)
         self.layout = self._make_layout(edge)
@@ -117,6 +118,8 @@ class Solver:
     def _make_layout(self, edge: int) -> Layout:
         arguments = (self.backend, self.world, self.region, self.precision.storage)
         try:
+            if self.layout_name == "moments":
+                return MomentLayout(*arguments, compute=self.precision.compute)
             if edge > 1:
                 return TileLayout(*arguments, edge=edge)
             return ListLayout(*arguments, in_place=self.layout_name == "list-aa")
@@ -140,7 +143,8 @@ class Solver:
         def sweep(name: str, begin: int, end: int, after: tuple[str, ...]) -> list[Stage]:
             if begin == end:
                 return []
-            action = self._named(name, kernel.bind(arguments, begin, end))
+            sites = layout.sites_per_item
+            action = self._named(name, kernel.bind(arguments, begin // sites, end // sites))
             fluid = np.count_nonzero((layout.item >= begin) & (layout.item < end))
             return [Stage(name, action, int(kernel.bytes_per_item * fluid + share * (end - begin)), after)]
 
@@ -184,8 +188,7 @@ class Solver:
             return  # the shifted populations of the fluid at rest are the zeros that were allocated
         excess, velocity = np.array([model.initial_density - 1.0]), np.array([model.initial_velocity], np.float64)
         rest = self.layout.velocity_set.equilibrium(excess, velocity)[0]
-        for q in range(len(rest)):
-            self.layout.set_leaving(q, np.full(len(self.owned), rest[q]))
+        self.layout.fill(rest)
 
     @property
     def owned(self) -> npt.NDArray[np.int64]:
@@ -323,14 +326,15 @@ class Solver:
 
         `populations` (n_owned, Q): those that leave, shifted by the weight; `relaxation` (n_owned,): omega+ of the
         last step, for a rheology that needs it; `reference_velocity` (n_owned, 3): what `velocity_change` compares
-        with, once it was called.
+        with, once it was called; `moments` (n_owned, 10), of the layout of this name, which goes on from these to the
+        last bit and from populations alone to round-off.
         """
         return {name: rows[:] for name, rows in self.state_rows().items()}
 
     def state_rows(self) -> dict[str, Leaving | npt.NDArray[np.float64]]:
         """Return `state()` as of now whose rows are put together when they are asked for, in any thread."""
         self._walls.restore()
-        state: dict[str, Leaving | npt.NDArray[np.float64]] = {"populations": self.layout.leaving(self._phase)}
+        state: dict[str, Leaving | npt.NDArray[np.float64]] = {**self.layout.state(self._phase)}
         if self._physics.has_rates:
             state["relaxation"] = self._physics.even_rates().astype(np.float64)
         reference = self._observation.reference_velocity
@@ -357,6 +361,8 @@ class Solver:
             needed["relaxation"] = (len(self.owned),)
         if "reference_velocity" in state:
             needed["reference_velocity"] = (len(self.owned), 3)
+        if self.layout_name == "moments" and "moments" in state:
+            needed["moments"] = (len(self.owned), COEFFICIENTS)
         for name, shape in needed.items():
             if name not in state or state[name].shape != shape:
                 found = state[name].shape if name in state else "nothing"
@@ -365,8 +371,7 @@ class Solver:
         self._phase, self.time_step = 0, time_step
         if self.iolets.windkessels is not None:
             self.iolets.windkessels.load_state(dict(iolet_state or {}))
-        for q in range(self.layout.velocity_set.Q):
-            self.layout.set_leaving(q, state["populations"][:, q])
+        self.layout.set_state(state)
         if self._physics.has_rates:
             self._physics.set_even_rates(state["relaxation"])
         self._observation.reference_velocity = state.get("reference_velocity")

@@ -30,7 +30,9 @@ _CHUNK = 1 << 20
 
 
 class TileLayout(Layout):
-    """Sites in tiles of `edge`^3 (4 or 8)."""
+    """Sites in tiles of `edge`^3 (4 or 8); `numbers` are stored of each."""
+
+    numbers: int
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, edge: int) -> None:
         """Number the tiles, flag walls, build the table and allocate.
@@ -39,13 +41,13 @@ class TileLayout(Layout):
             CaseError: a periodic direction is not a multiple of the tile's edge.
         """
         super().__init__(backend, store, region.velocity_set)
-        Q = self.velocity_set.Q
+        self.numbers = self._numbers()
         self.edge, self.volume = edge, edge**3
         sites = region.sites
         for axis, name in enumerate("xyz"):
             if sites.periodic[axis] and sites.shape[axis] % edge:
                 raise CaseError(
-                    f"layout tiles-{edge}: the periodic extent of {sites.shape[axis]} sites along {name} is not a"
+                    f"layout {self.name}: the periodic extent of {sites.shape[axis]} sites along {name} is not a"
                     f" multiple of {edge}; choose another layout or size"
                 )
         self._number_tiles(region)
@@ -54,13 +56,26 @@ class TileLayout(Layout):
         self.item = rows * self.volume + self._lane(region.coords)
         walls, wall_rows = self._walls(region)
         tiles = len(self._keys)
-        check_slots(tiles * Q * self.volume)
-        first_slots = self._neighbours * (Q * self.volume)
+        check_slots(tiles * self.numbers * self.volume)
+        first_slots = self._neighbours * (self.numbers * self.volume)
         table = np.concatenate([first_slots, wall_rows[:, None]], axis=1).astype(np.uint32)
         self._table, self._walls_array = backend.upload(table), backend.upload(walls)
-        self.arrays = [backend.zeros(tiles * Q * self.volume, store) for _ in range(2)]
+        self.arrays = [backend.zeros(tiles * self.numbers * self.volume, store) for _ in range(2)]
         self.plan = build_plan(world, merged(self._wanted(region)), lambda keys: self._locate(region, keys))
         self._table_bytes = int(table.nbytes + walls.nbytes)
+
+    @property
+    def name(self) -> str:
+        """Return the name by which a user chooses the layout."""
+        return f"tiles-{self.edge}"
+
+    def _numbers(self) -> int:
+        """Return how many numbers of each site are stored."""
+        return self.velocity_set.Q
+
+    def _order(self, place: npt.NDArray[np.int64], beside: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return the order of the owned tiles at `place` (n, 3): those beside another rank's last, else x fastest."""
+        return np.argsort(beside, kind="stable")
 
     def _key(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the number of the tile of each site in the box of all tiles, x fastest.
@@ -97,7 +112,7 @@ class TileLayout(Layout):
         found = np.where(every[index] == around, index, -1)
         foreign = (found >= 0) & (tile_owner[found] != region.rank)
         beside = foreign.any(axis=1)
-        order = np.argsort(beside, kind="stable")
+        order = self._order(place, beside)
         copies = np.unique(found[foreign])
         self._keys = np.concatenate([owned[order], every[copies]])
         self._sorted = np.argsort(self._keys)
@@ -159,15 +174,15 @@ class TileLayout(Layout):
         return wanted
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return (item // self.volume * self.velocity_set.Q + q) * self.volume + item % self.volume
+        return (item // self.volume * self.numbers + q) * self.volume + item % self.volume
 
     def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        site, q = np.divmod(keys, self.velocity_set.Q)
+        site, q = np.divmod(keys, self.numbers)
         return self._slot(q, self.item[region.rows_of(site)]).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:
         """Return the registry's name."""
-        return f"tiles-{self.edge}"
+        return self.name
 
     def members(self, phase: int) -> dict[str, Any]:
         """Return array addresses, table and wall masks."""

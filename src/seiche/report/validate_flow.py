@@ -18,7 +18,18 @@ from rich.table import Table
 import seiche
 from seiche.backend import open_backend
 from seiche.io.files import replacing
-from seiche.report.validation import conservation, decay, equality, iolets, models, openings, steady, vessels, walls
+from seiche.report.validation import (
+    conservation,
+    decay,
+    equality,
+    iolets,
+    models,
+    moments,
+    openings,
+    steady,
+    vessels,
+    walls,
+)
 from seiche.report.validation.check import Check, Setting
 
 #: Every family of checks, in the order in which they run.
@@ -60,6 +71,11 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     walls.driven_cavity,
     walls.pressure_tubes,
     walls.mass_drift,
+    moments.decay,
+    moments.walls,
+    moments.blood,
+    moments.balance,
+    moments.equality,
 )
 
 

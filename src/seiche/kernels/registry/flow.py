@@ -17,9 +17,11 @@ PRECISIONS: tuple[tuple[Real, Store], ...] = (
     ("float32", "float16"),
 )
 LAYOUTS = ("list-ab", "list-aa-even", "list-aa-odd", "tiles-4", "tiles-8")
+#: Edge of the tiles of moment storage, the layout "moments" of the collision "regularised" only.
+MOMENT_EDGE = 8
 VELOCITY_SETS = ("D3Q15", "D3Q19", "D3Q27")
 RELAXATIONS = ("constant", "carreau-yasuda", "casson", "power-law")
-COLLISIONS = ("trt", "mrt")
+COLLISIONS = ("trt", "mrt", "regularised")
 FORCES = ("none", "uniform", "site")
 
 #: What the CPU table has, in words.
@@ -36,6 +38,9 @@ def layout_type(layout: str, real: Real, store: Store, velocity_set: str = "D3Q1
         return f"ListAAEven<{types}>", (("f", "ptr"), *list_members)
     if layout == "list-aa-odd":
         return f"ListAAOdd<{types}>", (("f", "ptr"), *list_members)
+    if layout == "moments":
+        names = ("f_in", "f_out", "table", "walls", "link_rows", "link_masks", "link_values")
+        return f"MomentTiles<{types},{MOMENT_EDGE}>", tuple((name, "ptr") for name in names)
     edge = int(layout.removeprefix("tiles-"))
     return f"Tiles<{types},{edge}>", (("f_in", "ptr"), ("f_out", "ptr"), ("table", "ptr"), ("walls", "ptr"))
 
@@ -89,16 +94,20 @@ def stream_collide(
     relaxation_cpp, relaxation_members = relaxation_type(relaxation, real, collision)
     force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
+    if layout == "moments":
+        name = f"MomentSweep<{layout_cpp},{relaxation_cpp},{force_cpp}>"
+        # an item is a tile; as many blocks as there is shared memory for on a multiprocessor of 228 KB
+        blocks = 2 if real == "float64" else 4 if velocity_set == "D3Q27" or force == "site" else 5
+        return KernelSpec(name, "flow/moment_sweep.hpp", members, threads=256, blocks=blocks, team=True)
     name = f"StreamCollide<{layout_cpp},{collision.capitalize()},{relaxation_cpp},{force_cpp}>"
     many = 255 if force == "site" and real == "float64" else _register_ceiling(real, velocity_set, collision)
+    header = "flow/regularised.hpp" if collision == "regularised" else "flow/stream_collide.hpp"
     if layout.startswith("list"):
-        return KernelSpec(name, "flow/stream_collide.hpp", members, max_registers=many)
+        return KernelSpec(name, header, members, max_registers=many)
     items = 2 if (real, store) == ("float32", "float16") else 1  # two values of 2 B move as one
     small = velocity_set != "D3Q27" and relaxation == "constant" and collision == "trt"
     blocks = 6 if real == "float64" and force != "none" and small else 0  # or it spills
-    return KernelSpec(
-        name, "flow/stream_collide.hpp", members, threads=128, items=items, blocks=blocks, max_registers=many
-    )
+    return KernelSpec(name, header, members, threads=128, items=items, blocks=blocks, max_registers=many)
 
 
 def _register_ceiling(real: Real, velocity_set: str, collision: str = "trt") -> int:
@@ -130,7 +139,15 @@ def observe(
     )
     many = _register_ceiling(real, velocity_set)
     name = f"Observe<{layout_cpp},{relaxation_cpp},{force_cpp}>"
-    return KernelSpec(name, "flow/observe.hpp", members, max_registers=many)
+    header = "flow/moment_observe.hpp" if layout == "moments" else "flow/observe.hpp"
+    return KernelSpec(name, header, members, max_registers=many)
+
+
+def leaving_populations(layout: str, real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+    """What leaves the sites of moment storage."""
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    members: Members = (("layout", layout_members), ("sites", "ptr"), ("out", "ptr"), ("stride", "int64"))
+    return KernelSpec(f"LeavingPopulations<{layout_cpp}>", "flow/layout_moments.hpp", members)
 
 
 _IOLET_SITES: Members = (
@@ -147,7 +164,8 @@ _IOLET_SITES: Members = (
 def _iolet_kernel(name: str, members: Members, real: Real, velocity_set: str) -> KernelSpec:
     """Return the kernel of an iolet's rule; its sites are few, so that smaller blocks cost nothing where more spill."""
     many, threads = _register_ceiling(real, velocity_set), 128 if velocity_set == "D3Q27" else 256
-    return KernelSpec(name, "flow/iolet.hpp", members, threads=threads, max_registers=many)
+    header = "flow/moment_iolet.hpp" if "MomentTiles" in name else "flow/iolet.hpp"
+    return KernelSpec(name, header, members, threads=threads, max_registers=many)
 
 
 def nash_pressure(
@@ -325,3 +343,24 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield plane_pressure(layout, real, store, velocity_set="D3Q27")
     yield leaving_density(real, store, velocity_set="D3Q27")
     yield depth_arrived(real, store, velocity_set="D3Q27")
+    yield from _moment_kernels()
+
+
+def _moment_kernels() -> Iterator[KernelSpec]:
+    """Yield representatives of moment storage: every sweep of D3Q19, and the rest with the largest policies."""
+    for real, store in PRECISIONS:
+        for force in FORCES:
+            for relaxation in RELAXATIONS[:2]:
+                yield stream_collide("moments", real, store, relaxation, force, collision="regularised")
+    real, store = "float64", "float64"
+    for velocity_set in VELOCITY_SETS:
+        options = {"velocity_set": velocity_set}
+        largest = {"collision": "regularised", **options}
+        if velocity_set != "D3Q19":
+            yield stream_collide("moments", real, store, "carreau-yasuda", "site", **largest)
+            yield stream_collide("moments", "float32", "float32", "carreau-yasuda", "site", **largest)
+        yield observe("moments", real, store, "carreau-yasuda", "site", **largest)
+        yield nash_pressure("moments", real, store, "site", **options)
+        yield ladd_velocity("moments", real, store, "site", **options)
+        yield anti_bounce_back_pressure("moments", real, store, **options)
+        yield leaving_populations("moments", real, store, **options)

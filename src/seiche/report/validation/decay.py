@@ -18,7 +18,7 @@ _TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
 _KRUGER = "Krueger et al. 2017, doi:10.1007/978-3-319-44649-3, appendix A.3"
 
 
-def _vortices(size: int, speed: float, place: Floats) -> tuple[Floats, Floats, Floats]:
+def vortices(size: int, speed: float, place: Floats) -> tuple[Floats, Floats, Floats]:
     """Return density excess, velocity and its gradient at the places (n, 3)."""
     k = 2 * np.pi / size
     x, y = k * place[:, 0], k * place[:, 1]
@@ -39,12 +39,12 @@ def _taylor_green_errors(setting: Setting, velocity_set: VelocitySet, sizes: Seq
         sites = shapes.box((size, size, 1))
         model = FlowModel(Newtonian(viscosity), velocity_set=velocity_set.name)  # type: ignore[arg-type]
         solver = setting.solver(sites, model)
-        start = leaving_state(*_vortices(size, speed, positions(sites)), tau, velocity_set)
+        start = leaving_state(*vortices(size, speed, positions(sites)), tau, velocity_set)
         solver.load_state({"populations": start}, 0)
         solver.run(steps)
         # What is observed has streamed once more than it has collided.
         decay = np.exp(-2 * viscosity * (2 * np.pi / size) ** 2 * (steps + 1))
-        exact = decay * _vortices(size, speed, positions(sites))[1]
+        exact = decay * vortices(size, speed, positions(sites))[1]
         errors.append(relative_error(solver.fields(["velocity"])["velocity"], exact))
     return errors
 

@@ -37,9 +37,10 @@ def everything_at_once(quick: bool) -> tuple[SiteSet, FlowModel]:
     return sites, FlowModel(blood, iolets=iolets, body_force=(1e-6, 0.0, 2e-6))
 
 
-def _different(solver: Solver, reference: dict[str, npt.NDArray[Any]]) -> int:
-    """Return how many numbers of the state differ."""
-    return sum(int(np.count_nonzero(values != reference[name])) for name, values in solver.state().items())
+def different(solver: Solver, reference: dict[str, npt.NDArray[Any]]) -> int:
+    """Return how many numbers of the state differ from those of `reference`."""
+    state = solver.state()
+    return sum(int(np.count_nonzero(state[name] != values)) for name, values in reference.items())
 
 
 def layouts_and_restart(setting: Setting) -> list[Check]:
@@ -52,8 +53,8 @@ def layouts_and_restart(setting: Setting) -> list[Check]:
     for name, other in zip(LAYOUT_NAMES, (*LAYOUT_NAMES[1:], LAYOUT_NAMES[0]), strict=True):
         solver = setting.solver(sites, model, layout=name)
         solver.run(_STEPS)
-        layouts += _different(solver, reference)
-        restarts += _different(_resumed(setting, name, other), reference)
+        layouts += different(solver, reference)
+        restarts += different(_resumed(setting, name, other), reference)
     return [
         Check("layouts: numbers that differ after 41 steps", layouts, 0, unit="numbers"),
         Check("restart in another layout: numbers that differ", restarts, 0, unit="numbers"),
@@ -75,13 +76,13 @@ def devices(setting: Setting) -> list[Check]:
     if setting.device.startswith("cpu"):
         return []
     sites, model = everything_at_once(setting.quick)
-    different = 0
+    wrong = 0
     for layout in LAYOUT_NAMES:
         cpu, other = Solver(sites, model, layout=layout), setting.solver(sites, model, layout=layout)
         for solver in (cpu, other):
             solver.run(3 * _STEPS)
-        different += _different(other, cpu.state())
-    return [Check(f"cpu and {setting.device}: numbers that differ", different, 0, unit="numbers")]
+        wrong += different(other, cpu.state())
+    return [Check(f"cpu and {setting.device}: numbers that differ", wrong, 0, unit="numbers")]
 
 
 def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
@@ -139,5 +140,5 @@ def geometry_files(setting: Setting) -> list[Check]:
         first, second = Path(folder, "first.gmy"), Path(folder, "second.gmy")
         write_gmy(first, sites)
         write_gmy(second, read_gmy(first))
-        different = first.read_bytes() != second.read_bytes()
-    return [Check(".gmy: files that differ after a round trip", int(different), 0, unit="files")]
+        unequal = first.read_bytes() != second.read_bytes()
+    return [Check(".gmy: files that differ after a round trip", int(unequal), 0, unit="files")]

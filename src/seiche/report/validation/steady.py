@@ -91,14 +91,14 @@ def square_duct(setting: Setting) -> list[Check]:
     ]
 
 
-def shifted_pipe(radius: float, y: float, z: float) -> SiteSet:
-    """Return a periodic slice of a pipe along x whose axis runs through (y, z)."""
+def shifted_pipe(radius: float, y: float, z: float, length: float = 1.0) -> SiteSet:
+    """Return a periodic piece of a pipe along x whose axis runs through (y, z)."""
 
     def distance(points: Floats) -> Floats:
         result: Floats = np.hypot(points[:, 1] - y, points[:, 2] - z) - radius
         return result
 
-    low, high = (0.0, y - radius, z - radius), (1.0, y + radius, z + radius)
+    low, high = (0.0, y - radius, z - radius), (length, y + radius, z + radius)
     return shapes.sites_from_distance(distance, low, high, 1.0, periodic=(True, False, False))
 
 

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Moment storage: tiles that keep ten coefficients of what leaves a site in place of its populations.
+
+For the regularised collision only, after which what leaves is a quadratic polynomial in the lattice vector
+(theory/flow, eq. 41). What comes back through an iolet is none: links through iolets have values of their own in a
+side table, which the sweep reads where a site's wall mask says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Backend
+from seiche.domain.sites import LinkKind
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow.layout import HALF_SCALE, Leaving
+from seiche.flow.region import Region
+from seiche.flow.tile_layout import TileLayout
+from seiche.flow.velocity_set import VelocitySet
+from seiche.kernels.registry.flow import MOMENT_EDGE, leaving_populations
+
+#: Coefficients of a site; the first four are density and momentum, which storage in halves keeps as floats.
+COEFFICIENTS, CONSERVED = 10, 4
+#: Tiles along an edge of the cubes in whose order tiles lie in memory: neighbours then meet in the cache.
+_BRICK = 4
+#: Sites whose populations are made at once.
+_CHUNK = 1 << 20
+#: Bits of a wall mask: not fluid, some link has a value of its own; and the mask where nothing is stored.
+_NOT_FLUID, _VALUED, _EMPTY = np.uint32(1), np.uint32(1 << 31), np.uint32((1 << 32) - 1)
+
+Floats = npt.NDArray[np.float64]
+
+
+def numbers_of(storage: str) -> int:
+    """Return how many numbers of this storage a site has; a float counts as two halves."""
+    return COEFFICIENTS + (CONSERVED if storage == "float16" else 0)
+
+
+def basis(velocity_set: VelocitySet) -> Floats:
+    """Return the matrix (Q, 10) that takes the coefficients to populations (theory/flow, eq. 41)."""
+    x, y, z = velocity_set.vectors.T
+    columns = (np.ones_like(x), x, y, z, x * x, y * y, z * z, 2 * x * y, 2 * x * z, 2 * y * z)
+    return np.asarray(velocity_set.weights[:, None] * np.stack(columns, axis=1))
+
+
+def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.NDArray[np.uint32]) -> Floats:
+    """Return the coefficients (n, 10) of the regularised part of `populations` (n, Q), mass and momentum unchanged.
+
+    `unknown` (n,) has bit q where the population along q does not count; the others are then met as they are.
+    """
+    result = np.empty((len(populations), COEFFICIENTS))
+    root = 1.0 / np.sqrt(velocity_set.weights)
+    for mask in np.unique(unknown):
+        known = np.array([not int(mask) >> q & 1 for q in range(velocity_set.Q)])
+        inverse = np.linalg.pinv(root[known, None] * basis(velocity_set)[known]) * root[known]
+        rows = unknown == mask
+        result[rows] = populations[rows][:, known] @ inverse.T
+    return result
+
+
+class MomentLayout(TileLayout):
+    """Tiles of 8^3 sites, two copies of ten coefficients a site."""
+
+    def __init__(self, backend: Backend, world: World, region: Region, store: str, *, compute: str) -> None:
+        """Number the tiles and lay the side table of links out; `compute` is the precision of the kernels.
+
+        Raises:
+            CaseError: a periodic direction is not a multiple of the tile's edge.
+        """
+        self._compute = compute
+        self.sites_per_item = MOMENT_EDGE**3
+        super().__init__(backend, world, region, store, edge=MOMENT_EDGE)
+        self._link_values = backend.zeros(max(len(self._link_sites), 1) * self.velocity_set.Q, store)
+
+    @property
+    def name(self) -> str:
+        """Return the name by which a user chooses the layout."""
+        return "moments"
+
+    def _numbers(self) -> int:
+        return numbers_of(self.store)
+
+    def _order(self, place: npt.NDArray[np.int64], beside: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return the order of the owned tiles: cubes of them one after the other, x fastest in and among them."""
+        brick, inside = np.divmod(place, _BRICK)
+        return np.lexsort((*inside.T, *brick.T, beside))
+
+    def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Return wall masks and rows as the tiles have them, with marks of links that have values and of dead runs."""
+        masks, rows = super()._walls(region)
+        run = 32 // np.dtype(self.store).itemsize
+        by_run = masks.reshape(-1, run)
+        by_run[((by_run & _NOT_FLUID) != 0).all(axis=1)] = _EMPTY
+        sites, links = _iolet_links(region)
+        self._link_sites, self._link_masks = sites, links
+        place = rows[self.item[sites] // self.volume] * self.volume + self.item[sites] % self.volume
+        masks.reshape(-1)[place] |= _VALUED
+        numbers = np.zeros(masks.size, np.uint32)
+        numbers[place] = np.arange(len(sites))
+        self._link_tables = {
+            "link_rows": self.backend.upload(numbers),
+            "link_masks": self.backend.upload(links if len(links) else np.zeros(1, np.uint32)),
+        }
+        return masks, rows
+
+    def _wanted(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
+        """Return by peer the coefficients of its sites beside owned ones, and where the copies lie."""
+        wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+        if self.interior == self.items:
+            return wanted
+        beside = np.unique(np.concatenate([region.neighbour(q) for q in range(1, self.velocity_set.Q)]))
+        beside = beside[beside >= 0]
+        beside = beside[region.owner[beside] != region.rank].astype(np.int64)
+        coords = region.sites.coords[beside].astype(np.int64)
+        items = self._tile_rows(coords) * self.volume + self._lane(coords)
+        for peer in np.unique(region.owner[beside]):
+            mine = region.owner[beside] == peer
+            number = np.arange(self.numbers)[:, None]
+            keys = beside[mine] * self.numbers + number
+            slots = self._slot(number, items[mine])
+            wanted[int(peer)] = [(keys.reshape(-1), slots.reshape(-1).astype(np.uint32))]
+        return wanted
+
+    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+        """Refuse: populations have no slots here.
+
+        Raises:
+            CaseError: always, for whoever replaces stored populations by their slots.
+        """
+        raise CaseError(
+            "layout moments stores no populations, which a boundary beside half-way walls at rest and iolets by nash,"
+            " anti-bounce-back or ladd needs; choose another layout"
+        )
+
+    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Refuse as `leaving_slots` does."""
+        return self.leaving_slots(phase, q)
+
+    def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the slot of stored number q; the two halves of a float lie side by side."""
+        plain = super()._slot(q, item)
+        if self.store != "float16":
+            return plain
+        tile, lane = np.divmod(item, self.volume)
+        number = np.asarray(q)
+        word = tile * self.numbers * self.volume + 2 * (number // 2 * self.volume + lane) + number % 2
+        return np.where(number < 2 * CONSERVED, word, plain)
+
+    def _stored(self, phase: int, number: int) -> npt.NDArray[Any]:
+        """Return stored number `number` of the owned sites, (n_owned,), as it lies in memory."""
+        buffer = self.backend.zeros(len(self.item), self.store)
+        self._move("Pack", phase, self.backend.upload(self._slot(number, self.item).astype(np.uint32)), buffer)
+        return self.backend.download(buffer)
+
+    def _store(self, number: int, values: npt.NDArray[Any]) -> None:
+        """Overwrite stored number `number` before a step of phase 0."""
+        slots = self.backend.upload(self._slot(number, self.item).astype(np.uint32))
+        self._move("Unpack", 0, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
+
+    def members(self, phase: int) -> dict[str, Any]:
+        """Return array addresses, table, wall masks and the side table of links."""
+        return {**super().members(phase), **self._link_tables, "link_values": self._link_values}
+
+    def state(self, phase: int) -> dict[str, Leaving | Floats]:
+        """Return `populations` (n_owned, Q) that leave, as in every layout, and the stored `moments` (n_owned, 10)."""
+        moments = np.empty((len(self.item), COEFFICIENTS))
+        for k in range(COEFFICIENTS):
+            if self.store != "float16":
+                moments[:, k] = self._stored(phase, k)
+            elif k < CONSERVED:
+                halves = np.stack([self._stored(phase, 2 * k), self._stored(phase, 2 * k + 1)], axis=1)
+                moments[:, k] = halves.view(np.float32)[:, 0]
+            else:
+                moments[:, k] = self._stored(phase, CONSERVED + k).astype(np.float64) / HALF_SCALE
+        return {"populations": self.leaving(phase), "moments": moments}
+
+    def leaving(self, phase: int) -> Floats:
+        """Return the populations (n_owned, Q) that leave before a step of this phase."""
+        Q, count, backend = self.velocity_set.Q, len(self.item), self.backend
+        spec = leaving_populations(
+            self.kernel_name(phase),
+            self._compute,  # type: ignore[arg-type]
+            self.store,  # type: ignore[arg-type]
+            velocity_set=self.velocity_set.name,
+        )
+        kernel = backend.load(spec)
+        stride = min(count, _CHUNK)
+        out = backend.zeros(Q * stride, self._compute)
+        state = np.empty((count, Q))
+        for begin in range(0, count, stride):
+            items = self.item[begin : begin + stride]
+            sites = backend.upload(items)
+            arguments = backend.pack(kernel, layout=self.members(phase), sites=sites, out=out, stride=stride)
+            kernel.bind(arguments, 0, len(items))()
+            state[begin : begin + stride] = backend.download(out).reshape(Q, stride)[:, : len(items)].T
+        return state
+
+    def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Overwrite the state by that of any layout: exactly where it has `moments`, else by its regularised part."""
+        populations = np.asarray(state["populations"], np.float64)
+        moments = state.get("moments")
+        if moments is None:
+            unknown = np.zeros(len(populations), np.uint32)
+            unknown[self._link_sites] = self._link_masks
+            moments = coefficients(populations, self.velocity_set, unknown)
+        self._set(np.asarray(moments, np.float64), populations[self._link_sites])
+
+    def fill(self, populations: Floats) -> None:
+        """Let every site have the same populations (Q,)."""
+        one = coefficients(populations[None], self.velocity_set, np.zeros(1, np.uint32))
+        shape = (len(self._link_sites), len(populations))
+        self._set(np.broadcast_to(one, (len(self.item), COEFFICIENTS)), np.broadcast_to(populations, shape))
+
+    def _set(self, moments: Floats, links: Floats) -> None:
+        """Store coefficients (n_owned, 10) and the values (n, Q) of the sites whose links have them."""
+        for k in range(COEFFICIENTS):
+            if self.store != "float16":
+                self._store(k, moments[:, k])
+            elif k < CONSERVED:
+                halves = np.ascontiguousarray(moments[:, k], np.float32).view(np.float16).reshape(-1, 2)
+                self._store(2 * k, halves[:, 0])
+                self._store(2 * k + 1, halves[:, 1])
+            else:
+                self._store(CONSERVED + k, moments[:, k] * HALF_SCALE)
+        if len(links):
+            scale = HALF_SCALE if self.store == "float16" else 1.0
+            self.backend.assign(self._link_values, np.ascontiguousarray((links * scale).reshape(-1), self.store))
+
+
+def _iolet_links(region: Region) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+    """Return the rows in `owned` of the sites with links through iolets, and for each bit q where c_q is one."""
+    kinds = region.sites.link_kind[region.boundary_rows][:, region.velocity_set.link_rows]
+    through = (kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET)
+    bits = np.uint32(1) << np.arange(1, region.velocity_set.Q, dtype=np.uint32)
+    masks = np.asarray((through * bits).sum(axis=1), np.uint32)
+    some = masks != 0
+    return region.boundary_sites[some], masks[some]

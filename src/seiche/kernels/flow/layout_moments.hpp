@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Moment storage (Vardhan, Gounley and Randles 2019; theory/flow, section 6): tiles of B^3 sites that keep the ten
+/// coefficients of what leaves a site, slot = (tile 10 + m) B^3 + lane, x fastest, two copies. Halves keep the first
+/// four as floats: 14 halves a site. table[tile][28]: the first slots of the 27 tiles around (x fastest; the own one
+/// where there is none) and the tile's row in `walls`, or `no_walls` for a tile whose sites are all fluid and whose
+/// links all meet fluid. walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid, bit 31 = some link
+/// has a value of its own in `link_values`, all bits = nothing is stored here. Bytes: 20 s + 112/B^3 a site, 4 more in
+/// tiles with walls, and what sites at faces read of the tiles around.
+#pragma once
+#include "lanes.hpp"
+#include "quadratic.hpp"
+
+namespace seiche {
+
+#if defined(__CUDACC__)
+using Word = float;
+#else
+using Word __attribute__((may_alias)) = float;
+#endif
+
+/// What leaves a site along c_q: read from its coefficients, replaced by a value of its own.
+template <class Layout, int q>
+struct MomentLink {
+  const typename Layout::Store* tile;
+  int lane;
+  typename Layout::Store* value;
+};
+
+template <class L, class R, class S, int Edge>
+struct MomentTiles {
+  using Lattice = L;
+  using Real = R;
+  using Store = S;
+  const S* f_in;
+  S* f_out;
+  const u32* table;
+  const u32* walls;
+  const u32* link_rows;   ///< [row of walls][lane]: row in `link_values` of a site with bit 31
+  const u32* link_masks;  ///< [row] bit q: the link c_q has a value
+  S* link_values;         ///< [row][Q] what leaves along such links
+  static constexpr bool words = sizeof(S) == 2;
+  static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B, stress = (M - 6) * V, row = 28;
+  static constexpr int bytes = 2 * M * sizeof(S);
+  static constexpr u32 not_fluid = 1u, valued = 1u << 31, empty = 0xffffffffu, no_walls = 0xffffffffu;
+
+  static constexpr SEICHE_FN int lane(int x, int y, int z) { return x + B * (y + B * z); }
+  /// Coefficient k < 4, density and momentum, of the site at `lane` of the tile at `tile`. Halves keep them as words,
+  /// since what a step changes of them may be less than a half resolves.
+  template <int k>
+  static SEICHE_FN Real conserved(const S* tile, int lane) {
+    if constexpr (words) {
+      return static_cast<Real>(reinterpret_cast<const Word*>(tile)[k * V + lane]);
+    } else {
+      return decode<Real>(tile[k * V + lane]);
+    }
+  }
+  template <int k>
+  static SEICHE_FN void keep_conserved(S* tile, int lane, Real x) {
+    if constexpr (words) {
+      reinterpret_cast<Word*>(tile)[k * V + lane] = static_cast<float>(x);
+    } else {
+      encode(tile[k * V + lane], x);
+    }
+  }
+  static SEICHE_FN Quadratic<Real> coefficients(const S* tile, int lane) {
+    const S* a = tile + stress + lane;
+    return {conserved<0>(tile, lane),
+            conserved<1>(tile, lane),
+            conserved<2>(tile, lane),
+            conserved<3>(tile, lane),
+            {decode<Real>(a[0]), decode<Real>(a[V]), decode<Real>(a[2 * V]), decode<Real>(a[3 * V]),
+             decode<Real>(a[4 * V]), decode<Real>(a[5 * V])}};
+  }
+  static SEICHE_FN void keep(S* tile, int lane, const Quadratic<Real>& m) {
+    keep_conserved<0>(tile, lane, m.rest);
+    keep_conserved<1>(tile, lane, m.jx);
+    keep_conserved<2>(tile, lane, m.jy);
+    keep_conserved<3>(tile, lane, m.jz);
+    S* a = tile + stress + lane;
+    encode(a[0], m.a.xx);
+    encode(a[V], m.a.yy);
+    encode(a[2 * V], m.a.zz);
+    encode(a[3 * V], m.a.xy);
+    encode(a[4 * V], m.a.xz);
+    encode(a[5 * V], m.a.yz);
+  }
+
+  struct Site {
+    u32 tile;  ///< first slot of the tile
+    int lane;
+    const u32* around;  ///< the tile's row of the table
+    u32 wall;
+    u32 mask;     ///< links that have a value
+    Index value;  ///< where the values of the site begin
+  };
+  SEICHE_FN Site site(Index i) const {
+    const int lane = static_cast<int>(i % V);
+    const u32* around = table + i / V * row;
+    const u32 wall_row = around[27];
+    const Index place = static_cast<Index>(wall_row) * V + lane;
+    const u32 wall = wall_row == no_walls ? 0u : walls[place];
+    const u32 links = wall & valued ? link_rows[place] : 0u;
+    return {around[13], lane, around, wall, wall & valued ? link_masks[links] : 0u, static_cast<Index>(links) * L::Q};
+  }
+  static SEICHE_FN bool solid(const Site& s) { return (s.wall & not_fluid) != 0; }
+
+  /// What arrives at a site, from the copy that a step reads.
+  SEICHE_FN void load(const Site& s, Real (&f)[L::Q]) const {
+    const auto own = coefficients(f_in + s.tile, s.lane);
+    f[0] = population<L, 0>(own);
+    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+      constexpr int back = opposite(q);
+      if (s.mask >> back & 1u) {
+        f[q] = decode<Real>(link_values[s.value + back]);
+      } else if (s.wall >> back & 1u) {
+        f[q] = population<L, back>(own);
+      } else {
+        f[q] = population<L, q>(upwind<q>(s));
+      }
+    });
+  }
+  /// The coefficients of the site from which arrives what moves along q.
+  template <int q>
+  SEICHE_FN Quadratic<Real> upwind(const Site& s) const {
+    const int x = s.lane % B - L::cx(q), y = s.lane / B % B - L::cy(q), z = s.lane / (B * B) - L::cz(q);
+    const int tile = 13 + ((x >= B) - (x < 0)) + 3 * ((y >= B) - (y < 0)) + 9 * ((z >= B) - (z < 0));
+    return coefficients(f_in + s.around[tile], lane(x & (B - 1), y & (B - 1), z & (B - 1)));
+  }
+  /// What left in this step; only a link with a value may be given another one.
+  template <int q>
+  SEICHE_FN MomentLink<MomentTiles, q> leaving(const Site& s) const {
+    return {f_out + s.tile, s.lane, link_values + s.value + q};
+  }
+};
+
+template <class Real, class Layout, int q>
+SEICHE_FN Real decode(const MomentLink<Layout, q>& link) {
+  return population<typename Layout::Lattice, q>(Layout::coefficients(link.tile, link.lane));
+}
+template <class Layout, int q>
+SEICHE_FN void encode(const MomentLink<Layout, q>& link, typename Layout::Real x) {
+  encode(*link.value, x);
+}
+
+/// The state of sites: out[q][item] = what leaves along c_q, values of links counted.
+template <class Layout>
+struct LeavingPopulations {
+  using Real = typename Layout::Real;
+  Layout layout;
+  const Index* sites;
+  Real* out;
+  Index stride;
+  static constexpr int bytes = Layout::bytes / 2 + Layout::Lattice::Q * sizeof(Real) + 8;
+  SEICHE_FN void operator()(Index k) const {
+    using L = typename Layout::Lattice;
+    const auto site = layout.site(sites[k]);
+    const auto m = Layout::coefficients(layout.f_in + site.tile, site.lane);
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+      const bool value = site.mask >> q & 1u;
+      out[q * stride + k] = value ? decode<Real>(layout.link_values[site.value + q]) : population<L, q>(m);
+    });
+  }
+};
+
+}  // namespace seiche

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Streaming and collision of moment storage (theory/flow, eqs. 1 to 6, 11, 41 and 42): an item is a tile. Populations
+/// are rebuilt from the coefficients of the tile's sites and of a layer of sites around, each put where it arrives in
+/// the scratch memory of the team; then every site takes its own, collides, and keeps its coefficients.
+#pragma once
+#include "layout_moments.hpp"
+#include "relaxation.hpp"
+
+namespace seiche {
+
+/// A tile around another one, at (dx, dy, dz): which directions move from there into the tile, and from how many sites.
+template <class L, int B, int r>
+struct Around {
+  static constexpr int dx = r % 3 - 1, dy = r / 3 % 3 - 1, dz = r / 9 - 1;
+  static constexpr bool enters(int q) {
+    return (dx == 0 || L::cx(q) == -dx) && (dy == 0 || L::cy(q) == -dy) && (dz == 0 || L::cz(q) == -dz);
+  }
+  static constexpr int sites() {
+    int directions = 0;
+    for (int q = 1; q < L::Q; ++q) directions += enters(q);
+    const int beside = (dx == 0 ? B : 1) * (dy == 0 ? B : 1) * (dz == 0 ? B : 1);
+    return directions > 0 && r != 13 ? beside : 0;
+  }
+};
+
+/// Bytes are those of a site.
+template <class Layout, class Relaxation, class Force>
+struct MomentSweep {
+  using L = typename Layout::Lattice;
+  using Real = typename Layout::Real;
+  using Store = typename Layout::Store;
+  static constexpr int V = Layout::V, M = Layout::M, Q = L::Q, B = Layout::B;
+  Layout layout;
+  Relaxation relaxation;
+  Force force;
+  static constexpr int bytes = Layout::bytes + Relaxation::bytes + Force::bytes;
+
+  /// From the populations that arrived at a site to the coefficients that leave it.
+  SEICHE_FN Quadratic<Real> update(Index item, const Real (&f)[Q]) const {
+    const auto g = force.at(item);
+    const auto m = moments<L>(f, g);
+    const auto p = nonequilibrium<L>(f, m, g);
+    return regularised(m, p, relaxation(item, p, m.rho).even, g);
+  }
+  /// Whether x + step is a coordinate of the tile, for a coordinate x of it.
+  template <int step>
+  static SEICHE_FN bool within(int x) {
+    return step == 0 || (step > 0 ? x < B - 1 : x > 0);
+  }
+
+#if defined(__CUDACC__)
+
+  struct Scratch {
+    Real f[Q][V];
+  };
+
+  SEICHE_FN void operator()(const Team& team, Index tile, Scratch& scratch) const {
+    const u32* around = layout.table + tile * Layout::row;
+    if (around[27] == Layout::no_walls) {
+      run<false>(team, tile, around, 0, scratch);
+    } else {
+      run<true>(team, tile, around, static_cast<Index>(around[27]) * V, scratch);
+    }
+  }
+  template <bool walled>
+  SEICHE_FN void run(const Team& team, Index tile, const u32* around, Index masks, Scratch& scratch) const {
+    const u32 first = static_cast<u32>(tile) * (M * V);
+    team.each(V, [&](int lane) {
+      const u32 wall = walled ? layout.walls[masks + lane] : 0u;
+      if (wall & Layout::not_fluid) return;
+      leave<walled>(layout.coefficients(layout.f_in + first, lane), lane, wall, scratch);
+      if (wall & Layout::valued) take_values(layout.link_rows[masks + lane], lane, scratch);
+    });
+    team.each(sites_around<27>(), [&](int item) { enter<walled, 0>(item, around, layout.walls + masks, scratch); });
+    team.barrier();
+    team.each(V, [&](int lane) {
+      Store* to = layout.f_out + first;
+      const u32 wall = walled ? layout.walls[masks + lane] : 0u;
+      if (wall & Layout::not_fluid) {
+        if (wall != Layout::empty) layout.keep(to, lane, Quadratic<Real>{});  // it shares a run of memory with fluid
+        return;
+      }
+      Real f[Q];
+      each<0, Q>([&]<int q>() { f[q] = scratch.f[q][lane]; });
+      layout.keep(to, lane, update(tile * V + lane, f));
+    });
+  }
+  /// The populations of a site go where they arrive in this tile; what meets a wall comes back to the site.
+  template <bool walled>
+  SEICHE_FN void leave(const Quadratic<Real>& m, int lane, u32 wall, Scratch& scratch) const {
+    const int x = lane % B, y = lane / B % B, z = lane / (B * B);
+    scratch.f[0][lane] = population<L, 0>(m);
+    each<1, Q>([&]<int q>() {
+      constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
+      const Real leaves = population<L, q>(m);
+      if (walled && (wall >> q & 1u)) {
+        scratch.f[opposite(q)][lane] = leaves;
+      } else if (within<X>(x) && within<Y>(y) && within<Z>(z)) {
+        scratch.f[q][lane + Layout::lane(X, Y, Z)] = leaves;
+      }
+    });
+  }
+  /// Tiles around in the order in which threads take their sites: faces, edges, corners.
+  static constexpr int ranked(int k) {
+    constexpr int order[27] = {12, 14, 10, 16, 4, 22, 9, 11, 15, 17, 3,  5,  21, 23,
+                               1,  7,  19, 25, 0, 2,  6, 8,  18, 20, 24, 26, 13};
+    return order[k];
+  }
+  /// Sites beside the tile in the first k of them.
+  template <int k>
+  static constexpr int sites_around() {
+    if constexpr (k == 0) {
+      return 0;
+    } else {
+      return sites_around<k - 1>() + Around<L, B, ranked(k - 1)>::sites();
+    }
+  }
+  /// What enters from the site that is number `item` of all around.
+  template <bool walled, int k>
+  SEICHE_FN void enter(int item, const u32* around, const u32* walls, Scratch& scratch) const {
+    if constexpr (k < 27) {
+      constexpr int r = ranked(k);
+      if constexpr (Around<L, B, r>::sites() == 0) {
+        enter<walled, k + 1>(item, around, walls, scratch);
+      } else if (item < sites_around<k + 1>()) {
+        enter_from<walled, r>(item - sites_around<k>(), around[r], walls, scratch);
+      } else {
+        enter<walled, k + 1>(item, around, walls, scratch);
+      }
+    }
+  }
+  /// The site of a neighbour that is number `item` of those beside the tile: its coordinates in the tile's own system.
+  template <int r>
+  static SEICHE_FN void beside(u32 item, int& x, int& y, int& z) {
+    using From = Around<L, B, r>;
+    constexpr int still = (From::dx == 0) + (From::dy == 0) + (From::dz == 0);
+    const int first = static_cast<int>(still == 2 ? item % B : item), second = static_cast<int>(item / B);
+    x = From::dx == 0 ? first : (From::dx < 0 ? -1 : B);
+    y = From::dy == 0 ? (From::dx == 0 ? second : first) : (From::dy < 0 ? -1 : B);
+    z = From::dz == 0 ? (still == 2 ? second : first) : (From::dz < 0 ? -1 : B);
+  }
+  template <bool walled, int r>
+  SEICHE_FN void enter_from(int item, u32 first, const u32* walls, Scratch& scratch) const {
+    using From = Around<L, B, r>;
+    int x, y, z;
+    beside<r>(item, x, y, z);
+    const auto m = layout.coefficients(layout.f_in + first, Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1)));
+    each<1, Q>([&]<int q>() {
+      constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
+      if constexpr (From::enters(q)) {
+        if ((From::dx != 0 || within<X>(x)) && (From::dy != 0 || within<Y>(y)) && (From::dz != 0 || within<Z>(z))) {
+          const int to = Layout::lane(x + X, y + Y, z + Z);
+          if (!(walled && (walls[to] >> opposite(q) & 1u))) scratch.f[q][to] = population<L, q>(m);
+        }
+      }
+    });
+  }
+
+#else
+
+  /// Room for a layer around the tile: what leaves it goes there and is forgotten.
+  static constexpr int wide = B + 2;
+  struct Scratch {
+    alignas(64) Real f[Q][wide * wide * wide];
+    alignas(64) Store out[M * V];
+  };
+  static constexpr int place(int x, int y, int z) { return (x + 1) + wide * ((y + 1) + wide * (z + 1)); }
+  template <class F>
+  static SEICHE_FN void rows(F&& f) {
+    for (int z = 0; z < B; ++z) {
+      for (int y = 0; y < B; ++y) f(y, z, B * (y + B * z));
+    }
+  }
+
+  SEICHE_FN void operator()(const Team&, Index tile, Scratch& scratch) const {
+    const u32* around = layout.table + tile * Layout::row;
+    const Index first = tile * (M * V);
+    rows([&](int y, int z, int lane) SEICHE_INLINED {
+      for_lanes<B>([&](int x) SEICHE_INLINED {
+        const auto m = layout.coefficients(layout.f_in + first, lane + x);
+        each<0, Q>([&]<int q>() SEICHE_INLINED {
+          scratch.f[q][place(L::cx(q), y + L::cy(q), z + L::cz(q)) + x] = population<L, q>(m);
+        });
+      });
+    });
+    each<0, 27>([&]<int r>() SEICHE_INLINED { enter_from<r>(around[r], scratch); });
+    const bool walled = around[27] != Layout::no_walls;
+    const Index masks = walled ? static_cast<Index>(around[27]) * V : 0;
+    if (walled) bounce(first, masks, scratch);
+    rows([&](int y, int z, int lane) SEICHE_INLINED {
+      for_lanes<B>([&](int x) SEICHE_INLINED {
+        Real f[Q];
+        each<0, Q>([&]<int q>() SEICHE_INLINED { f[q] = scratch.f[q][place(0, y, z) + x]; });
+        layout.keep(scratch.out, lane + x, update(tile * V + lane + x, f));
+      });
+    });
+    if (walled) clear(layout.walls + masks, scratch);
+    Store* to = layout.f_out + first;
+    if (can_stream(to)) {
+      stream_out(to, scratch.out, sizeof scratch.out);
+      stream_fence();
+    } else {
+      for (int k = 0; k < M * V; ++k) to[k] = scratch.out[k];
+    }
+  }
+  template <int r>
+  SEICHE_FN void enter_from(u32 first, Scratch& scratch) const {
+    using From = Around<L, B, r>;
+    constexpr int sites = From::sites(), along = From::dx == 0 ? B : 1;
+    for (int row = 0; row < sites; row += along) {
+      // the slower of the axes along which sites lie: a row is x's where it is among them
+      const int slow = From::dx == 0 ? row / B % B : row % B, slowest = row / B;
+      const int y = From::dy == 0 ? slow : (From::dy < 0 ? -1 : B);
+      const int z = From::dz != 0 ? (From::dz < 0 ? -1 : B) : (From::dy == 0 && From::dx != 0 ? slowest : slow);
+      const int x = From::dx == 0 ? 0 : (From::dx < 0 ? -1 : B);
+      const int from = Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1));
+      const int to = place(x, y, z);
+      for_lanes<along>([&](int k) SEICHE_INLINED {
+        const auto m = layout.coefficients(layout.f_in + first, from + k);
+        each<1, Q>([&]<int q>() SEICHE_INLINED {
+          if constexpr (From::enters(q)) {
+            scratch.f[q][to + place(L::cx(q), L::cy(q), L::cz(q)) - place(0, 0, 0) + k] = population<L, q>(m);
+          }
+        });
+      });
+    }
+  }
+  /// What meets a wall comes back to its site, what has a value of its own is replaced by it.
+  SEICHE_FN void bounce(Index first, Index masks, Scratch& scratch) const {
+    rows([&](int y, int z, int lane) SEICHE_INLINED {
+      const u32* wall = layout.walls + masks + lane;
+      u32 some = 0;  // links that leave the fluid at a site that is fluid
+      for (int x = 0; x < B; ++x) some |= wall[x] & Layout::not_fluid ? 0u : wall[x];
+      if (some == 0) return;
+      each<1, Q>([&]<int q>() SEICHE_INLINED {
+        if ((some >> q & 1u) == 0) return;
+        Real* to = scratch.f[opposite(q)] + place(0, y, z);
+        for_lanes<B>([&](int x) SEICHE_INLINED {
+          const Real leaves = population<L, q>(layout.coefficients(layout.f_in + first, lane + x));
+          to[x] = wall[x] >> q & 1u ? leaves : to[x];
+        });
+      });
+      if ((some & Layout::valued) == 0) return;
+      for (int x = 0; x < B; ++x) {
+        const bool has = (wall[x] & Layout::valued) != 0 && (wall[x] & Layout::not_fluid) == 0;
+        if (has) take_values(layout.link_rows[masks + lane + x], place(x, y, z), scratch);
+      }
+    });
+  }
+  /// Places that are not fluid stay at rest.
+  SEICHE_FN void clear(const u32* wall, Scratch& scratch) const {
+    for (int k = 0; k < V; ++k) {
+      if (wall[k] & Layout::not_fluid) layout.keep(scratch.out, k, Quadratic<Real>{});
+    }
+  }
+
+#endif
+
+  /// Links that have values of their own give those back to the site whose populations arrive at `place`.
+  SEICHE_FN void take_values(u32 row, int place, Scratch& scratch) const {
+    const u32 mask = layout.link_masks[row];
+    const Store* values = layout.link_values + static_cast<Index>(row) * Q;
+    for (int q = 1; q < Q; ++q) {
+      if (mask >> q & 1u) scratch.f[opposite(q)][place] = decode<Real>(values[q]);
+    }
+  }
+};
+
+}  // namespace seiche

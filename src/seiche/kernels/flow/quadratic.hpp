@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// What leaves a site after the regularised collision (Latt and Chopard 2006): a quadratic polynomial in the lattice
+/// vector, known by ten numbers (theory/flow, eqs. 41 and 42).
+#pragma once
+#include "moments.hpp"
+
+namespace seiche {
+
+/// f*_q = w_q (rest + c.j + c c:a): the ten coefficients, populations being shifted by the weight.
+template <class Real>
+struct Quadratic {
+  Real rest, jx, jy, jz;
+  Symmetric<Real> a;
+};
+
+/// c c:a without the products by zero.
+template <class Lattice, int q, class Real>
+SEICHE_FN Real along_twice(const Symmetric<Real>& a) {
+  constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);
+  Real sum = Real(0);
+  if constexpr (X != 0 && Y == 0 && Z == 0) {
+    sum = a.xx;
+  } else if constexpr (X == 0 && Y != 0 && Z == 0) {
+    sum = a.yy;
+  } else if constexpr (X == 0 && Y == 0 && Z != 0) {
+    sum = a.zz;
+  } else if constexpr (X != 0 && Y != 0 && Z == 0) {
+    sum = a.xx + a.yy;
+  } else if constexpr (X != 0 && Y == 0 && Z != 0) {
+    sum = a.xx + a.zz;
+  } else if constexpr (X == 0 && Y != 0 && Z != 0) {
+    sum = a.yy + a.zz;
+  } else if constexpr (X != 0 && Y != 0 && Z != 0) {
+    sum = (a.xx + a.yy) + a.zz;
+  }
+  add<X * Y>(sum, a.xy + a.xy);
+  add<X * Z>(sum, a.xz + a.xz);
+  add<Y * Z>(sum, a.yz + a.yz);
+  return sum;
+}
+
+/// The population that leaves along c_q; two opposite ones share the even and the odd part.
+template <class Lattice, int q, class Real>
+SEICHE_FN Real population(const Quadratic<Real>& m) {
+  constexpr Real w = static_cast<Real>(Lattice::weight(q));
+  if constexpr (q == 0) {
+    return w * m.rest;
+  } else {
+    constexpr int first = q % 2 ? q : q - 1;
+    const Real even = m.rest + along_twice<Lattice, first>(m.a), odd = along<Lattice, first>(m.jx, m.jy, m.jz);
+    return w * (q == first ? even + odd : even - odd);
+  }
+}
+
+/// The coefficients after the collision, from Pi (eq. 5): a = 9/2 (rho u u + (1 - omega) Pi + (u g + g u)/2),
+/// j = 3 (rho u + g/2), rest = rho - 1 - tr(a)/3.
+template <class Real, class Force>
+SEICHE_FN Quadratic<Real> regularised(const Moments<Real>& m, const Symmetric<Real>& p, Real omega,
+                                      const Force& force) {
+  const Real keep = Real(1) - omega;
+  Real jx = m.rho * m.ux, jy = m.rho * m.uy, jz = m.rho * m.uz;
+  Symmetric<Real> a = {jx * m.ux + keep * p.xx, jy * m.uy + keep * p.yy, jz * m.uz + keep * p.zz,
+                       jx * m.uy + keep * p.xy, jx * m.uz + keep * p.xz, jy * m.uz + keep * p.yz};
+  if constexpr (Force::present) {
+    a.xx += m.ux * force.x();
+    a.yy += m.uy * force.y();
+    a.zz += m.uz * force.z();
+    a.xy += Real(0.5) * (m.ux * force.y() + force.x() * m.uy);
+    a.xz += Real(0.5) * (m.ux * force.z() + force.x() * m.uz);
+    a.yz += Real(0.5) * (m.uy * force.z() + force.y() * m.uz);
+    jx += Real(0.5) * force.x();
+    jy += Real(0.5) * force.y();
+    jz += Real(0.5) * force.z();
+  }
+  constexpr Real scale = Real(4.5);
+  a = {scale * a.xx, scale * a.yy, scale * a.zz, scale * a.xy, scale * a.xz, scale * a.yz};
+  const Real third = Real(1.0 / 3) * ((a.xx + a.yy) + a.zz);
+  return {m.excess - third, Real(3) * jx, Real(3) * jy, Real(3) * jz, a};
+}
+
+}  // namespace seiche
