@@ -7,9 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from seiche.case.geometry import Vessel, build
+from seiche.case.limits import refuse_impossible
 from seiche.case.load import check_case
 from seiche.case.setup import Setup, build_setup
+from seiche.errors import CaseError
 
 SOURCE = "case.toml"
 
@@ -79,3 +83,13 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     return json.dumps(value)
+
+
+def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
+    """Return the message with which `tables` is refused, without the name of the file."""
+    with pytest.raises(CaseError) as caught:
+        refuse_impossible(setup_of(tables), ranks)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.startswith(f"{SOURCE}: ")
+    return text.removeprefix(f"{SOURCE}: ")

@@ -6,31 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from case_files import SOURCE, box_tables, changed, setup_of, toml_of, tube_tables, vessel_of
+from case_files import SOURCE, box_tables, changed, message_of, setup_of, toml_of, tube_tables, vessel_of
 from seiche.case.geometry import build
 from seiche.case.limits import refuse_impossible
 from seiche.case.load import check_case, read_case
-from seiche.domain.surface import Surface
 from seiche.errors import CaseError, FormatError
-from seiche.io.formats.stl import write_stl
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
 CAROTID = {"preset": "internal-carotid"}
 SAMPLES = {"samples": [1, 2, 3], "harmonics": 4}
 OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
-
-
-def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
-    """Return the message with which `tables` is refused, without the name of the file."""
-    with pytest.raises(CaseError) as caught:
-        refuse_impossible(setup_of(tables), ranks)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert text.startswith(f"{SOURCE}: ")
-    return text.removeprefix(f"{SOURCE}: ")
 
 
 @pytest.mark.parametrize(
@@ -339,15 +326,6 @@ def test_geometries_that_cannot_be_made_are_refused() -> None:
     )
 
 
-def test_an_stl_needs_its_unit_and_the_places_of_its_openings(tmp_path: Path) -> None:
-    write_stl(tmp_path / "a.stl", prism())
-    tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", str(tmp_path / "a.stl"))
-    assert message_of(tables) == 'geometry: an STL file does not say its unit: add the key unit, such as "1 mm"'
-    assert message_of(changed(tables, "geometry.unit", "1 mm")) == (
-        'iolet["inlet"].center: is missing; the STL surface has no open rim, so center, normal and radius are needed'
-    )
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [
@@ -398,56 +376,3 @@ def test_a_number_without_decimal_form_is_refused() -> None:
     tables = changed(tube_tables(), "lattice.tau", 0.8)
     tables["lattice"]["tau"] = 16**5000
     assert message_of(tables) == "lattice.tau: a value too long to print is not a number"
-
-
-def prism(reverse: bool = False) -> Surface:
-    """Return a closed octagonal prism of radius 1 and length 4 along x."""
-    angle = np.arange(8) * np.pi / 4
-    rim = np.stack([np.zeros(8), np.cos(angle), np.sin(angle)], axis=1)
-    vertices = np.concatenate([rim, rim + np.array([4, 0, 0]), [[0, 0, 0], [4, 0, 0]]])
-    faces = [(k, (k + 1) % 8, 8 + k) for k in range(8)] + [((k + 1) % 8, 8 + (k + 1) % 8, 8 + k) for k in range(8)]
-    faces += [((k + 1) % 8, k, 16) for k in range(8)] + [(8 + k, 8 + (k + 1) % 8, 17) for k in range(8)]
-    surface = Surface(vertices, np.array(faces, np.int32))
-    outward = surface.volume > 0
-    return surface if outward != reverse else Surface(vertices, np.array(faces, np.int32)[:, ::-1].copy())
-
-
-def stl_tables(path: Path) -> dict[str, Any]:
-    tables = changed(tube_tables(), "geometry", {"spacing": "0.2 mm", "stl": str(path), "unit": "1 mm"})
-    tables["iolet"][0] |= {"center": ["0 mm", "0 mm", "0 mm"], "normal": [1, 0, 0], "radius": "1 mm"}
-    tables["iolet"][1] |= {"center": ["4 mm", "0 mm", "0 mm"], "normal": [-2, 0, 0], "radius": "1 mm"}
-    return tables
-
-
-def test_an_stl_becomes_a_vessel(tmp_path: Path) -> None:
-    path = tmp_path / "prism.stl"
-    write_stl(path, prism())
-    vessel = vessel_of(stl_tables(path))
-    # Area of the octagon 2 sqrt(2) r^2, length 4 mm, spacing 0.2 mm.
-    assert len(vessel.sites) == pytest.approx(2 * 2**0.5 * 4 / 0.2**3, rel=0.05)
-    assert vessel.surface is not None
-    assert vessel.surface.vertices[:, 0].max() == pytest.approx(4e-3)
-    assert [plane.role for plane in vessel.sites.iolets] == ["inlet", "outlet"]
-
-
-def test_an_stl_that_is_inside_out_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "prism.stl"
-    write_stl(path, prism(reverse=True))
-    assert message_of(stl_tables(path)).startswith("geometry: the surface is inside out")
-
-
-def test_an_iolet_that_touches_no_site_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "prism.stl"
-    write_stl(path, prism())
-    far = changed(stl_tables(path), "iolet.1.center", ["9 mm", "0 mm", "0 mm"])
-    assert message_of(far) == 'geometry: iolet "outlet" touches no site: check its center, normal and radius'
-
-
-def test_a_broken_stl_is_a_format_error_that_names_it(tmp_path: Path) -> None:
-    path = tmp_path / "prism.stl"
-    write_stl(path, prism())
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(FormatError) as caught:
-        vessel_of(stl_tables(path))
-    assert str(caught.value).startswith(str(path))
-    assert "\n" not in str(caught.value)
