@@ -12,7 +12,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from kspace_oracle import Oracle
-
 from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request
 from seiche.ultrasound.solver import Solver

@@ -20,7 +20,8 @@ def varies(value: Field | None) -> bool:
 def neper_coefficient(absorption: Absorption) -> Field:
     """Return a0 in Np (rad/s)^-y m^-1 from dB/(MHz^y cm) (eq. 11)."""
     scale = 100 * (1e-6 / (2 * np.pi)) ** absorption.alpha_power / (20 * np.log10(np.e))
-    return as_double(absorption.alpha_coeff) * scale
+    coefficient: Field = as_double(absorption.alpha_coeff) * scale
+    return coefficient
 
 
 def as_double(value: Field) -> Field:
