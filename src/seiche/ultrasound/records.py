@@ -267,8 +267,9 @@ class Recorder:
         """Hand on the rows after those that were handed on; they lie in one piece, the ring's start included."""
         count = self.recorded - series.written
         at = series.written % series.rows
-        ring = self._state.backend.download(series.ring)
-        rows = np.concatenate([ring[at : at + count], ring[: max(0, at + count - series.rows)]])
+        parts = [slice(at, min(at + count, series.rows)), slice(0, max(0, at + count - series.rows))]
+        download = self._state.backend.download
+        rows = np.concatenate([download(series.ring[part]) for part in parts])
         if self.request.sink is None:
             series.blocks.append(rows)
         else:
