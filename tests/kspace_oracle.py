@@ -15,8 +15,8 @@ from seiche.ultrasound.problem import Problem
 class Oracle:
     """Fields p, u[i], rho[i] of a problem after `step(t)` for t = 0, 1, ..."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, scheme: str = "exact") -> None:
+        self.problem, self.scheme = problem, scheme
         shape, self.axes = problem.shape, range(problem.dimensions)
         as_array = lambda value: np.broadcast_to(np.asarray(value, float), shape).copy()  # noqa: E731
         self.c0, self.rho0 = as_array(problem.sound_speed), as_array(problem.density)
@@ -36,6 +36,9 @@ class Oracle:
         a = problem.reference_speed * problem.time_step / 2 * self.magnitude
         self.kappa = np.where(a == 0, 1.0, np.sin(a) / np.where(a == 0, 1.0, a))
         self.source_kappa = np.cos(a)
+        if scheme != "exact":
+            self.kappa = np.ones(shape)
+        self.separable = np.exp(-((2 * a) ** 2) / 12)
         self.pml, self.pml_sg = [], []
         for i in self.axes:
             for shift, where in ((0.0, self.pml), (0.5, self.pml_sg)):
@@ -67,6 +70,15 @@ class Oracle:
         k, d = self.k[i], self.problem.spacing[i]
         return self.spectral(field, 1j * k * np.exp(sign * 0.5j * k * d) * self.kappa)
 
+    def corrected(self) -> np.ndarray:
+        """Return the pressure whose gradient drives the velocity."""
+        if self.scheme == "separable":
+            return self.spectral(self.p, self.separable)
+        if self.scheme == "local4":
+            parts = [self.gradient(self.gradient(self.p, i, 1) / self.rho_sg[i], i, -1) for i in self.axes]
+            return self.p + self.problem.time_step**2 / 12 * self.c0**2 * self.rho0 * sum(parts)
+        return self.p
+
     def inject(self, fields: list[np.ndarray], source, t: int) -> None:
         if t >= source.steps:
             return
@@ -86,8 +98,9 @@ class Oracle:
 
     def step(self, t: int) -> None:
         problem, dt = self.problem, self.problem.time_step
+        corrected = self.corrected()
         for i in self.axes:
-            slope = self.gradient(self.p, i, 1)
+            slope = self.gradient(corrected, i, 1)
             self.u[i] = self.pml_sg[i] * (self.pml_sg[i] * self.u[i] - dt / self.rho_sg[i] * slope)
         for source in problem.sources:
             if source.quantity != "p":
@@ -113,7 +126,7 @@ class Oracle:
         if t == 0 and problem.initial_pressure is not None:
             self.p = np.array(problem.initial_pressure, float)
             self.rho = [self.p / (problem.dimensions * self.c0**2) for _ in self.axes]
-            self.u = [dt / (2 * self.rho_sg[i]) * self.gradient(self.p, i, 1) for i in self.axes]
+            self.u = [dt / (2 * self.rho_sg[i]) * self.gradient(self.corrected(), i, 1) for i in self.axes]
 
     def not_staggered(self, i: int) -> np.ndarray:
         return self.spectral(self.u[i], np.exp(-0.5j * self.k[i] * self.problem.spacing[i]))

@@ -18,7 +18,7 @@ from seiche.ultrasound.solver import Solver
 
 STEPS = 30
 SHAPES = [(41,), (32, 27), (18, 21, 24), (16, 12, 15)]
-#: Greatest difference of the pressure over its peak, for steps in FP32 and FP64; velocity and density get twice that.
+#: Greatest difference of the pressure over its peak, for steps in FP32 and FP64; the velocity and the parts of the density get three times that.
 #: Signals are added to small numbers again and again, which costs some digits more than an initial pressure.
 TOLERANCE = {"float32": 1e-6, "float64": 1e-14}
 SOURCE_TOLERANCE = 3e-6
@@ -54,9 +54,10 @@ def problem_of(shape: tuple[int, ...], **given: object) -> Problem:
     return Problem(**(values | given))  # type: ignore[arg-type]
 
 
-def compare(problem: Problem, device: str, precision: str = "float32") -> None:
+def compare(problem: Problem, device: str, precision: str = "float32", scheme: str = "exact") -> None:
     """Run both and compare every field with its peak in time."""
-    solver, oracle = Solver(problem, device=device, precision=precision, threads=2), Oracle(problem)
+    solver = Solver(problem, device=device, precision=precision, scheme=scheme, threads=2)
+    oracle = Oracle(problem, scheme)
     solver.run()
     peak = {"p": 0.0, "u": 0.0, "rho": 0.0}
     for t in range(problem.steps):
@@ -70,7 +71,7 @@ def compare(problem: Problem, device: str, precision: str = "float32") -> None:
     for name, field in expected.items():
         error = np.abs(solver.field(name) - field).max() / peak[name.rstrip("xyz")]
         allowed = SOURCE_TOLERANCE if problem.sources else TOLERANCE[precision]
-        assert error < allowed * (1 if name == "p" else 2), name
+        assert error < allowed * (1 if name == "p" else 3), name
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -107,6 +108,45 @@ def test_staggered_densities_may_be_given(device):
     shape = (16, 12, 15)
     given = tuple(1000.0 + 100 * np.random.default_rng(axis).random(shape) for axis in range(3))
     compare(problem_of(shape, initial_pressure=ball(shape), staggered_density=given, **layered(shape)), device)
+
+
+@pytest.mark.parametrize("scheme", ["separable", "local4"])
+@pytest.mark.parametrize("shape", [*SHAPES, (22, 7, 35)], ids=str)
+@pytest.mark.parametrize(
+    "medium",
+    [
+        {},
+        {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
+        {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)},
+    ],
+    ids=["lossless", "stokes", "power law"],
+)
+@pytest.mark.parametrize("varying", [False, True], ids=["uniform", "layered"])
+def test_schemes_along_one_axis_at_a_time_step_as_in_numpy(shape, medium, varying, scheme, device):
+    rest = layered(shape) if varying else {}
+    pml = tuple(Pml(min(4, n // 2), 2.0) for n in shape)
+    problem = problem_of(shape, initial_pressure=ball(shape), pml=pml, **medium, **rest)
+    compare(problem, device, scheme=scheme)
+
+
+@pytest.mark.parametrize("scheme", ["separable", "local4"])
+def test_schemes_along_one_axis_agree_to_double_precision(scheme, device):
+    shape = (18, 21, 24)
+    problem = problem_of(shape, initial_pressure=ball(shape), BonA=6.0, **layered(shape))
+    compare(problem, device, "float64", scheme)
+
+
+@pytest.mark.parametrize("scheme", ["separable", "local4"])
+def test_sources_act_in_schemes_along_one_axis(scheme, device):
+    shape = (18, 21, 24)
+    points = np.arange(5) + 24 * 21 * 9 + 250
+    sources = (
+        MaskSource("p", points, 1e-3 * SIGNAL, "additive", STEPS - 8),
+        MaskSource("x", points, SIGNAL, "additive-no-correction", STEPS - 10),
+        MaskSource("z", points + 54, SIGNAL, "dirichlet", STEPS - 5),
+    )
+    problem = problem_of(shape, sources=sources, BonA=6.0, absorption=Absorption(0.5, 2.0, stokes=True))
+    compare(problem, device, scheme=scheme)
 
 
 SIGNAL = np.sin(0.3 * np.arange(STEPS))[:, None]

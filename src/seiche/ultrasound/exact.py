@@ -18,6 +18,7 @@ from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
+from seiche.ultrasound.absorption import bind_power_law, coefficients_of, finish_members, finish_of
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, State, stage
 
@@ -64,18 +65,10 @@ class ExactScheme:
             state.upload(operators.ones_table(problem)), -problem.time_step / 2
         )
         self._layer = state.upload(operators.pml_table(problem, staggered=False))
-        self._fractional = self._bind_fractional()
-        power_law = bool(self._fractional)
-        self._density_and_pressure = self._bind_density("power-law" if power_law else self._finish)
+        self._fractional = bind_power_law(state, self._medium, self._real)
+        self._density_and_pressure = self._bind_density(finish_of(state))
         self._density_alone = self._bind_density("keep-rate")
         self._pressure_alone = self._bind_state()
-
-    @property
-    def _finish(self) -> registry.Finish:
-        absorption = self._state.problem.absorption
-        if absorption is None:
-            return "lossless"
-        return "stokes" if absorption.stokes else "power-law"
 
     def _bind_velocity(self, layer: Any, dt: float) -> Bound:
         state = self._state
@@ -83,96 +76,48 @@ class ExactScheme:
         spec = registry.velocity(state.problem.dimensions, kind, self._real)
         return state.bind(spec, u=state.u, gradient=state.work, pml=layer, density=members, rows=state.rows, dt=dt)
 
-    def _finish_members(self, finish: registry.Finish) -> dict[str, Any]:
-        state = self._state
-        if finish == "keep-rate":
-            return {"rate_out": state.work[0]}
-        if finish == "power-law":
-            return {"p": state.p, "rate_out": state.work[0], "rho_out": state.work[1]}
-        return {"p": state.p}
-
-    def _used(self, finish: registry.Finish) -> list[str]:
-        used = ["rho0"]
-        if finish in ("lossless", "stokes"):
-            used.append("c0")
-        if finish == "stokes":
-            used.append("tau")
-        if self._state.problem.BonA is not None and finish != "keep-rate":
-            used.append("BonA")
-        return used
-
     def _bind_density(self, finish: registry.Finish) -> Bound:
         state, nonlinear = self._state, self._state.problem.BonA is not None
-        varying, medium = self._medium.members(*self._used(finish))
+        varying, medium = self._medium.members(*coefficients_of(state, finish))
         return state.bind(
             registry.density(state.problem.dimensions, varying, nonlinear, finish, self._real),
             rho=state.rho,
             derivative=state.work,
             pml=self._layer,
             medium=medium,
-            finish=self._finish_members(finish),
+            finish=finish_members(state, finish),
             rows=state.rows,
             dt=state.problem.time_step,
         )
 
     def _bind_state(self) -> Bound:
-        state, nonlinear, finish = self._state, self._state.problem.BonA is not None, self._finish
-        varying, medium = self._medium.members(*self._used(finish))
+        state, nonlinear, finish = self._state, self._state.problem.BonA is not None, finish_of(self._state)
+        varying, medium = self._medium.members(*coefficients_of(state, finish))
         return state.bind(
             registry.state_of_density(state.problem.dimensions, varying, nonlinear, finish, self._real),
             rho=state.rho,
             rate=state.work[0],
+            total=None,
+            rate_row=2 * state.rows["half"],
             medium=medium,
-            finish=self._finish_members(finish),
+            finish=finish_members(state, finish),
             rows=state.rows,
         )
 
-    def _bind_fractional(self) -> list[Bound]:
-        """Return what follows the inputs of power-law absorption; a switched-off term is not transformed."""
-        state, problem = self._state, self._state.problem
-        absorption = problem.absorption
-        if absorption is None or absorption.stokes:
-            return []
-        first, last = 0 if absorption.losses else 1, 2 if absorption.dispersion else 1
-        active = state.work[first:last]
-        varying, medium = self._medium.members("c0", "tau")
-        laplacians = state.bind(
-            registry.fractional_laplacians(self._real),
-            work=state.work,
-            squares=state.upload(operators.square_table(problem)),
-            rows=state.rows,
-            exponent=(absorption.alpha_power - 2) / 2,
-            scale=1 / problem.points,
-        )
-        pressure = state.bind(
-            registry.power_law_pressure(varying, self._real),
-            p=state.p,
-            absorbed=state.work[0],
-            dispersed=state.work[1],
-            medium=medium,
-            rows=state.rows,
-            absorption=float(absorption.losses),
-            tangent=float(np.tan(np.pi * absorption.alpha_power / 2)) if absorption.dispersion else 0.0,
-        )
-        if not len(active):
-            return [pressure]
-        return [state.transforms.forward(None, active), laplacians, state.transforms.inverse(active), pressure]
-
-    def momentum(self) -> list[Stage]:
-        """Return the stages up to the new velocity."""
-        return [
+    def step(self, velocity_source: Stage | None, mass_source: Stage | None) -> list[Stage]:
+        """Return the stages of a step in which these sources act."""
+        momentum = [
             stage("gradient", self._forward_p, self._gradient, self._inverse),
             stage("velocity", self._velocity),
         ]
-
-    def mass(self, source: Stage | None = None) -> list[Stage]:
-        """Return the stages from the new velocity to the new pressure; a source of mass acts on the density."""
+        if velocity_source is not None:
+            momentum.append(velocity_source)
         divergence = stage("divergence", self._forward_u, self._divergence, self._inverse)
         fractional = [stage("absorption", *self._fractional)] if self._fractional else []
-        if source is None:
-            return [divergence, stage("density", self._density_and_pressure), *fractional]
+        if mass_source is None:
+            return [*momentum, divergence, stage("density", self._density_and_pressure), *fractional]
         kept = stage("density", self._density_alone)
-        return [divergence, kept, source, stage("pressure", self._pressure_alone), *fractional]
+        return [*momentum, divergence, kept, mass_source, stage("pressure", self._pressure_alone), *fractional]
 
     def start(self) -> list[Stage]:
         """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""

@@ -24,12 +24,14 @@ from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
+from seiche.ultrasound.axis_wise import AxisWiseScheme
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Recorder, Request
 from seiche.ultrasound.source_stages import SourceStages
 from seiche.ultrasound.state import State, stage
 
+SCHEMES = ("exact", "separable", "local4")
 #: Steps between two looks whether the pressure is still finite.
 _CHECK_EVERY = 256
 
@@ -41,7 +43,7 @@ class Solver:
         problem: what is computed.
         device: "cpu", "cuda" or "cuda:1".
         precision: "float32" or "float64".
-        scheme: "exact".
+        scheme: "exact", "separable" or "local4".
         record: what sensors record.
         threads: CPU threads.
 
@@ -63,12 +65,12 @@ class Solver:
         """Allocate the fields at rest."""
         if precision not in ("float32", "float64"):
             raise CaseError(f"precision: {precision!r} is not float32 or float64")
-        if scheme != "exact":
-            raise CaseError(f"scheme: {scheme!r} is not exact")
+        if scheme not in SCHEMES:
+            raise CaseError(f"scheme: {scheme!r} is not {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}")
         self.problem = problem
         self.backend = open_backend(device, threads)
         self.state = State(self.backend, problem, precision)
-        self._scheme = ExactScheme(self.state)
+        self._scheme = ExactScheme(self.state) if scheme == "exact" else AxisWiseScheme(self.state, scheme)
         self._sources = SourceStages(self.state)
         self.recorder = Recorder(self.state, record or Request())
         self._advance = self.state.bind(registry.advance(), items=1, clock=self.state.clock)
@@ -87,11 +89,11 @@ class Solver:
         key = (*active, recording)
         if key not in self._lists:
             velocity, pressure = self._sources.velocity(active), self._sources.pressure(active)
-            stages = self._scheme.momentum()
-            if velocity:
-                stages.append(stage("velocity sources", *velocity))
-            source = stage("pressure sources", *pressure) if pressure else None
-            self._lists[key] = [*stages, *self._scheme.mass(source), *self._after(recording)]
+            stages = self._scheme.step(
+                stage("velocity sources", *velocity) if velocity else None,
+                stage("pressure sources", *pressure) if pressure else None,
+            )
+            self._lists[key] = [*stages, *self._after(recording)]
         return self._lists[key]
 
     def _after(self, recording: bool) -> list[Stage]:

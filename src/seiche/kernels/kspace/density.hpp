@@ -51,15 +51,17 @@ struct Density {
   }
 };
 
-/// The same `Finish` from densities that are there already; the rate was kept in the first work array.
-/// Bytes a point: D densities, the medium, what `Finish` reads and writes.
+/// The same `Finish` from densities that are there already; the rate was kept, in rows `rate_row` apart. `total` takes
+/// their sum where it is not null. Bytes a point: D densities, the medium, what `Finish` reads and writes.
 template <int D, class Medium, class Finish>
 struct StateOfDensity {
   using Real = typename Medium::Real;
   const Real *rho, *rate;
+  Real* total;
   Medium medium;
   Finish finish;
   Rows rows;
+  Index rate_row;
   using Scratch = NoScratch;
   static constexpr int bytes =
       (D + Finish::uses_rate) * sizeof(Real) + Finish::bytes + Finish::template medium_bytes<Medium>;
@@ -67,10 +69,12 @@ struct StateOfDensity {
   SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
     const Index base = row * rows.length, padded = 2 * row * rows.half, points = rows.points;
     const Real* const densities = rho + base;
-    const Real* const rates = rate + padded;
+    const Real* const rates = rate + row * rate_row;
+    Real* const sums = total;
     team.each(rows.length, [&](int c) SEICHE_INLINED {
       Real sum = 0;
       each<0, D>([&]<int j>() SEICHE_INLINED { sum += densities[j * points + c]; });
+      if (sums != nullptr) sums[base + c] = sum;
       finish(medium, base + c, padded + c, sum, Finish::uses_rate ? rates[c] : Real(0));
     });
   }
@@ -104,7 +108,8 @@ struct PowerLawPressure {
   }
 };
 
-/// The density of an initial pressure, in equal parts (theory/ultrasound, eq. 14). Bytes a point: pressure, D densities.
+/// The density of an initial pressure, in equal parts (theory/ultrasound, eq. 14). Bytes a point: pressure, D
+/// densities.
 template <int D, class Medium>
 struct InitialDensity {
   using Real = typename Medium::Real;

@@ -98,4 +98,18 @@ struct KeepRate {
   }
 };
 
+/// Keeps the density itself, without a rate.
+template <class Real>
+struct KeepSum {
+  Real* sum_out;
+  static constexpr bool uses_rate = false;
+  static constexpr int bytes = sizeof(Real);
+  template <class Medium>
+  static constexpr int medium_bytes = 0;
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium&, Index i, Index, Real rho, Real) const {
+    sum_out[i] = rho;
+  }
+};
+
 }  // namespace seiche::kspace

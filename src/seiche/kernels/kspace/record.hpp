@@ -43,9 +43,7 @@ struct Sample {
   const Index* clock;
   Index first, ring, sensors;
   static constexpr int bytes = Sensor::bytes + sizeof(Real);
-  SEICHE_FN void operator()(Index s) const {
-    series[(clock[0] - first) % ring * sensors + s] = sensor.value(s);
-  }
+  SEICHE_FN void operator()(Index s) const { series[(clock[0] - first) % ring * sensors + s] = sensor.value(s); }
 };
 
 struct Greatest {

@@ -11,7 +11,7 @@ namespace seiche::kspace {
 template <class Real>
 struct Signal {
   const Real *samples, *weight;  // weight null: one
-  const u32* delay;               // null: none
+  const u32* delay;              // null: none
   const Index* clock;
   Index stride, column;
   SEICHE_FN Real at(Index s) const {

@@ -11,7 +11,7 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real
 #: What the CPU table has, in words.
 BUILT = "a medium that is uniform or varies, with the k-space scheme"
 
-Finish = Literal["lossless", "stokes", "power-law", "keep-rate"]
+Finish = Literal["lossless", "stokes", "power-law", "keep-rate", "keep-sum"]
 DensityKind = Literal["uniform", "mean", "staggered"]
 Rule = Literal["Greatest", "Least", "SumOfSquares"]
 SensorKind = Literal["everywhere", "points", "between"]
@@ -48,6 +48,8 @@ def finish_type(finish: Finish, nonlinear: bool, real: Real) -> tuple[str, Membe
     cpp = CPP_TYPE[real]
     if finish == "keep-rate":
         return f"{_CPP}KeepRate<{cpp}>", (("rate_out", "ptr"),)
+    if finish == "keep-sum":
+        return f"{_CPP}KeepSum<{cpp}>", (("sum_out", "ptr"),)
     if finish == "power-law":
         names = ("p", "rate_out", "rho_out")
         return f"{_CPP}PowerLawInputs<{cpp},{_bool(nonlinear)}>", tuple((name, "ptr") for name in names)
@@ -104,17 +106,24 @@ def fractional_laplacians(real: Real) -> KernelSpec:
     return _team(f"FractionalLaplacians<{CPP_TYPE[real]}>", "fractional", members)
 
 
+def density_type(density: DensityKind, real: Real) -> tuple[str, Members]:
+    """Return C++ type and members of the density half a cell further."""
+    return f"{_CPP}{density.capitalize()}Density<{CPP_TYPE[real]}>", (
+        ("rho0", real if density == "uniform" else "ptr"),
+    )
+
+
 def velocity(dimensions: int, density: DensityKind, real: Real) -> KernelSpec:
     """Momentum equation."""
+    kind, density_members = density_type(density, real)
     members: Members = (
         ("u", "ptr"),
         ("gradient", "ptr"),
         ("pml", "ptr"),
-        ("density", (("rho0", real if density == "uniform" else "ptr"),)),
+        ("density", density_members),
         ("rows", ROWS),
         ("dt", real),
     )
-    kind = f"{_CPP}{density.capitalize()}Density<{CPP_TYPE[real]}>"
     return _team(f"Velocity<{dimensions},{kind}>", "velocity", members)
 
 
@@ -141,9 +150,11 @@ def state_of_density(dimensions: int, varying: bool, nonlinear: bool, finish: Fi
     members: Members = (
         ("rho", "ptr"),
         ("rate", "ptr"),
+        ("total", "ptr"),
         ("medium", medium_members),
         ("finish", finish_members),
         ("rows", ROWS),
+        ("rate_row", "int64"),
     )
     return _team(f"StateOfDensity<{dimensions},{medium},{then}>", "density", members)
 
@@ -238,6 +249,84 @@ def harmonic(sensor: SensorKind, real: Real) -> KernelSpec:
     return KernelSpec(f"{_CPP}Harmonic<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", (("sensor", members), *rest))
 
 
+#: Greatest length of lines, and how many of them a batch has two of, so that the scratch of a batch has 64 KiB.
+LINE_CAPACITIES = {128: 16, 256: 16, 512: 8, 1024: 4, 2048: 2}
+
+
+def line_lanes(capacity: int, real: Real) -> int:
+    """Return the lanes of batches of lines of this capacity."""
+    return LINE_CAPACITIES[capacity] // (2 if real == "float64" else 1)
+
+
+def lines_members(real: Real) -> Members:
+    """Return the members of lines along an axis."""
+    del real
+    plan: Members = (("roots", "ptr"), ("length", "int32"), ("stages", "int32"), ("radix", ("int32", 16)))
+    return (("outer", "int64"), ("inner", "int64"), ("batches", "int64"), ("plan", plan))
+
+
+def _line(
+    name: str, arguments: str, members: Members, capacity: int, last: bool, real: Real, rest: str = ""
+) -> KernelSpec:
+    """Return a kernel whose items are batches of lines."""
+    shape = f"{capacity},{line_lanes(capacity, real)},{_bool(last)}"
+    cpp = f"{_CPP}{name}<{arguments},{shape}{rest}>"
+    return KernelSpec(cpp, "kspace/lines.hpp", members, threads=256, team=True)
+
+
+def line_filter(capacity: int, last: bool, real: Real) -> KernelSpec:
+    """A factor on the spectrum of lines."""
+    members: Members = (("in", "ptr"), ("out", "ptr"), ("factor", "ptr"), ("lines", lines_members(real)))
+    return _line("LineFilter", CPP_TYPE[real], members, capacity, last, real)
+
+
+def line_correction(density: DensityKind, varying: bool, capacity: int, last: bool, real: Real) -> KernelSpec:
+    """One axis of the correction with the local sound speed."""
+    kind, density_members = density_type(density, real)
+    medium, medium_members = medium_type(varying, real)
+    members: Members = (
+        ("p", "ptr"),
+        ("sum", "ptr"),
+        ("forward", "ptr"),
+        ("back", "ptr"),
+        ("density", density_members),
+        ("medium", medium_members),
+        ("lines", lines_members(real)),
+        ("component", "int64"),
+        ("scale", real),
+        ("first", "int32"),
+    )
+    return _line("LineCorrection", f"{kind},{medium}", members, capacity, last, real)
+
+
+def line_step(
+    density: DensityKind,
+    varying: bool,
+    nonlinear: bool,
+    capacity: int,
+    last: bool,
+    real: Real,
+    *,
+    momentum: bool = True,
+    mass: bool = True,
+) -> KernelSpec:
+    """One axis of a step."""
+    kind, density_members = density_type(density, real)
+    medium, medium_members = medium_type(varying, real)
+    names = ("p", "u", "rho", "total", "rate", "forward", "back", "pml", "pml_staggered")
+    members: Members = (
+        *((name, "ptr") for name in names),
+        ("density", density_members),
+        ("medium", medium_members),
+        ("lines", lines_members(real)),
+        ("component", "int64"),
+        ("dt", real),
+        ("first", "int32"),
+    )
+    halves = f",{_bool(momentum)},{_bool(mass)}"
+    return _line("LineStep", f"{kind},{medium},{_bool(nonlinear)}", members, capacity, last, real, halves)
+
+
 def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[KernelSpec]:
     """Yield every kernel of these precisions and numbers of dimensions."""
     finishes: tuple[Finish, ...] = ("lossless", "stokes", "power-law")
@@ -269,6 +358,22 @@ def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[Ker
                         yield state_of_density(d, varying, nonlinear, finish, real)
 
 
+def _lines(reals: tuple[Real, ...], capacities: tuple[int, ...]) -> Iterator[KernelSpec]:
+    """Yield every kernel of the axis-wise schemes."""
+    cases: tuple[tuple[DensityKind, bool], ...] = (("uniform", False), ("mean", True))
+    for real in reals:
+        for capacity in capacities:
+            for last in (False, True):
+                yield line_filter(capacity, last, real)
+                for kind, varying in cases:
+                    yield line_correction(kind, varying, capacity, last, real)
+                    for nonlinear in (False, True):
+                        for momentum, mass in ((True, True), (True, False), (False, True)):
+                            yield line_step(
+                                kind, varying, nonlinear, capacity, last, real, momentum=momentum, mass=mass
+                            )
+
+
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
     yield from ()
@@ -278,3 +383,4 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
     yield advance()
     yield from _every(("float32", "float64"), (3,))
+    yield from _lines(("float32", "float64"), (256,))
