@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The k-space scheme in plain NumPy: double precision, complex transforms, whole arrays, one formula a line.
 
-Written from the published equations (Treeby, Jaros, Rendell and Cox 2012; Cox et al. 2007; Wise et al. 2019) for any
-number of dimensions, to test the solver against.
+Written from the published equations (Treeby, Jaros, Rendell and Cox 2012, doi 10.1121/1.4712021) for any number of
+dimensions, to test the solver against.
 """
 
 from __future__ import annotations

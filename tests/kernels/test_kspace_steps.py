@@ -18,8 +18,9 @@ from seiche.ultrasound.solver import Solver
 
 STEPS = 30
 SHAPES = [(41,), (32, 27), (18, 21, 24), (16, 12, 15)]
-#: Greatest difference of the pressure over its peak, for steps in FP32 and FP64; the velocity and the parts of the density get three times that.
-#: Signals are added to small numbers again and again, which costs some digits more than an initial pressure.
+#: Greatest difference of the pressure over its peak, for steps in FP32 and FP64; the velocity and the parts of the
+#: density get three times that. Signals are added to small numbers again and again, which costs some digits more than
+#: an initial pressure.
 TOLERANCE = {"float32": 1e-6, "float64": 1e-14}
 SOURCE_TOLERANCE = 3e-6
 

@@ -90,7 +90,7 @@ def simulate(
         pml_alpha: its strength.
         pml_inside: whether it is a part of the grid; else the grid grows.
         smooth_p0: smooth the initial pressure.
-        scheme: "exact".
+        scheme: "exact", "separable" or "local4".
         device: "cpu", "cuda" or "cuda:1".
         precision: "float32" or "float64".
         threads: CPU threads.

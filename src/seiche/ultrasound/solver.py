@@ -48,7 +48,7 @@ class Solver:
         threads: CPU threads.
 
     Raises:
-        CaseError: an unknown precision or scheme.
+        CaseError: an unknown precision or scheme, or a record that the scheme does not have.
         BackendUnavailable: the device is not there, or has too little memory.
     """
 
@@ -67,6 +67,9 @@ class Solver:
             raise CaseError(f"precision: {precision!r} is not float32 or float64")
         if scheme not in SCHEMES:
             raise CaseError(f"scheme: {scheme!r} is not {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}")
+        recorded = () if record is None else record.quantities
+        if scheme != "exact" and any(name.startswith("u") for name in recorded):
+            raise CaseError(f"record: the velocity is not recorded by the {scheme} scheme; use the exact one")
         self.problem = problem
         self.backend = open_backend(device, threads)
         self.state = State(self.backend, problem, precision)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.backend.transforms import Transforms
+from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
@@ -30,7 +31,11 @@ class State:
     """
 
     def __init__(self, backend: Backend, problem: Problem, real: str) -> None:
-        """Allocate fields at rest."""
+        """Allocate fields at rest.
+
+        Raises:
+            BackendUnavailable: the device has too little memory.
+        """
         self.backend, self.problem, self.real = backend, problem, np.dtype(real)
         self.extents = operators.padded_shape(problem)
         half = self.extents[2] // 2 + 1
@@ -44,6 +49,11 @@ class State:
             "spectrum": self.row_count * half,
         }
         dimensions = problem.dimensions
+        needed, free = problem.points * self.real.itemsize * (2 + 3 * dimensions), backend.free_memory()
+        if 0 < free < needed:
+            raise BackendUnavailable(
+                f"{backend.name}: {problem.points} points need {needed / 1e9:.1f} GB or more, {free / 1e9:.1f} GB are free"
+            )
         self.p = backend.zeros(problem.points, self.real)
         self.u = backend.zeros((dimensions, problem.points), self.real)
         self.rho = backend.zeros((dimensions, problem.points), self.real)
