@@ -52,7 +52,8 @@ class State:
         needed, free = problem.points * self.real.itemsize * (2 + 3 * dimensions), backend.free_memory()
         if 0 < free < needed:
             raise BackendUnavailable(
-                f"{backend.name}: {problem.points} points need {needed / 1e9:.1f} GB or more, {free / 1e9:.1f} GB are free"
+                f"{backend.name}: {problem.points} points need at least {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB"
+                " are free"
             )
         self.p = backend.zeros(problem.points, self.real)
         self.u = backend.zeros((dimensions, problem.points), self.real)
