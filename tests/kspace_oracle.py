@@ -53,7 +53,13 @@ class Oracle:
         self._absorption()
 
     def _absorption(self) -> None:
-        absorption = self.problem.absorption
+        absorption, relaxation = self.problem.absorption, self.problem.relaxation
+        if relaxation is not None:
+            h, at = self.problem.time_step / 2 / relaxation.times, relaxation.labels
+            self.processes = [
+                {"a": relaxation.strengths[at, m], "h": h[at, m], "kept": np.zeros(self.problem.shape)}
+                for m in range(3)
+            ]
         if absorption is None:
             return
         y = absorption.alpha_power
@@ -122,11 +128,26 @@ class Oracle:
         elif absorption is not None:
             inside += self.tau * self.spectral(self.rho0 * sum(du), self.powers[0])
             inside -= self.eta * self.spectral(rho, self.powers[1])
+        if problem.relaxation is not None:
+            inside -= self.relax(rho)
         self.p = self.c0**2 * inside
         if t == 0 and problem.initial_pressure is not None:
             self.p = np.array(problem.initial_pressure, float)
             self.rho = [self.p / (problem.dimensions * self.c0**2) for _ in self.axes]
+            if problem.relaxation is not None:
+                for process in self.processes:
+                    process["kept"] = process["h"] * sum(self.rho)
             self.u = [dt / (2 * self.rho_sg[i]) * self.gradient(self.corrected(), i, 1) for i in self.axes]
+
+    def relax(self, rho: np.ndarray) -> np.ndarray:
+        """Advance tau d xi/dt + xi = rho by the trapezoidal rule and return the sum of a xi."""
+        total = np.zeros_like(rho)
+        for process in self.processes:
+            h = process["h"]
+            xi = (process["kept"] + h * rho) / (1 + h)
+            process["kept"] = (1 - h) * xi + h * rho
+            total += process["a"] * xi
+        return total
 
     def not_staggered(self, i: int) -> np.ndarray:
         return self.spectral(self.u[i], np.exp(-0.5j * self.k[i] * self.problem.spacing[i]))

@@ -26,6 +26,7 @@ GOOD: dict[str, Any] = {
     "pml_size": 4,
 }
 WAVE = np.ones(5)
+ROUGH = 1500.0 + np.arange(480).reshape(SHAPE)
 
 
 def complaint(**change: Any) -> str:
@@ -51,11 +52,45 @@ def complaint(**change: Any) -> str:
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="none")},  # type: ignore[arg-type]
-            "medium.alpha_mode: 'none' is not no_absorption, no_dispersion or stokes",
+            "medium.alpha_mode: 'none' is not no_absorption, no_dispersion, stokes or relaxation",
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="stokes")},
             "alpha_power: 1.5 with Stokes absorption, whose exponent is 2",
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=np.ones(SHAPE))},
+            'medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes',
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_mode="relaxation")},
+            'medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" needs both',
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=2.5, alpha_mode="relaxation")},
+            "medium.alpha_power: 2.5 to 2.5 is not between 0 and 2",
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=-0.5, alpha_power=1.5, alpha_mode="relaxation")},
+            "medium.alpha_coeff: -0.5 is not >= 0",
+        ),
+        (
+            {"medium": Medium(ROUGH, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="relaxation")},
+            "medium: 480 combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption takes at most"
+            " 256: round them to tissues",
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=50.0, alpha_power=2.0, alpha_mode="relaxation")},
+            "alpha_coeff: 50 dB/(MHz^2 cm) from 500000 to 5e+06 Hz is not followed by 3 relaxation processes; use a"
+            " narrower band",
+        ),
+        (
+            {
+                "medium": Medium(
+                    1500.0, alpha_coeff=0.5, alpha_power=1.0, alpha_mode="relaxation", relaxation_band=(2e6, 1e6)
+                )
+            },
+            "medium.relaxation_band: 2e+06 to 1e+06 Hz is no band",
         ),
         ({"source": Source()}, "source: has neither p0 nor a signal p, ux, uy or uz"),
         ({"source": Source(p0=np.ones((3, 3)))}, "source.p0: shape (3, 3) is not the grid's (24, 20)"),

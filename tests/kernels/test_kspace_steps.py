@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from kspace_oracle import Oracle
 from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request
+from seiche.ultrasound.relaxation import Relaxation
 from seiche.ultrasound.solver import Solver
 
 STEPS = 30
@@ -147,6 +148,25 @@ def test_sources_act_in_schemes_along_one_axis(scheme, device):
         MaskSource("z", points + 54, SIGNAL, "dirichlet", STEPS - 5),
     )
     problem = problem_of(shape, sources=sources, BonA=6.0, absorption=Absorption(0.5, 2.0, stokes=True))
+    compare(problem, device, scheme=scheme)
+
+
+@pytest.mark.parametrize("scheme", ["exact", "local4"])
+@pytest.mark.parametrize("nonlinear", [False, True])
+def test_relaxation_processes_step_as_in_numpy(scheme, nonlinear, device):
+    shape = (18, 21, 24)
+    random = np.random.default_rng(3)
+    relaxation = Relaxation(
+        random.integers(0, 2, shape).astype(np.uint8),
+        np.array([[0.02, 0.01, 0.03], [0.05, 0.0, 0.1]]),
+        np.array([[1e-6, 1e-7, 1e-8], [5e-7, 5e-8, 5e-9]]),
+        np.array([1500.0, 1600.0]),
+    )
+    source = MaskSource("p", np.arange(4) + 4400, 1e-3 * SIGNAL, "additive", STEPS - 9)
+    bona = 6.0 if nonlinear else None
+    problem = problem_of(
+        shape, relaxation=relaxation, initial_pressure=ball(shape), sources=(source,), BonA=bona, **layered(shape)
+    )
     compare(problem, device, scheme=scheme)
 
 

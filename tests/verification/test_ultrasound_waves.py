@@ -86,6 +86,43 @@ def test_plane_wave_is_absorbed_and_dispersed_by_the_power_law(y, losses, device
     assert np.abs(w * length / phase * (1 / C + dispersion) - 1).max() < 4e-4
 
 
+@pytest.mark.parametrize("scheme", ["exact", "local4"])
+@pytest.mark.parametrize("y", [0.8, 1.0, 1.1, 1.5, 2.0])
+def test_relaxation_follows_the_power_law_from_half_to_five_megahertz(y, scheme, device):
+    """Absorption and speed within 1 percent, two exponents in one medium, the exponent 1 included."""
+    n, dx, steps = 1024, 5e-5, 4000
+    x = np.arange(n)
+    band, centre = (0.5e6, 5e6), np.sqrt(0.5e6 * 5e6)
+    medium = Medium(
+        C, RHO, alpha_coeff=0.5, alpha_power=np.where(x < 900, y, 0.9), alpha_mode="relaxation", relaxation_band=band
+    )
+    grid = Grid((n,), dx, 4e-9, steps)
+    source = Source(p0=np.exp(-((x - 150) ** 2) / 8.0))
+    p = simulate(
+        grid,
+        medium,
+        source,
+        Sensor(np.isin(x, (300, 500))),
+        pml_size=40,
+        smooth_p0=False,
+        scheme=scheme,
+        device=device,
+        precision="float64",
+    )["p"]
+    spectrum, f = np.fft.rfft(p, 8192, axis=1), np.fft.rfftfreq(8192, grid.time_step)
+    inside = (f > band[0]) & (f < band[1])
+    w, w0, length = 2 * np.pi * f[inside], 2 * np.pi * centre, 200 * dx
+    a0 = 0.5 * DB * (1e-6 / (2 * np.pi)) ** y
+    if y == 1:
+        dispersion = -2 / np.pi * a0 * np.log(w / w0)
+    else:
+        dispersion = a0 * np.tan(np.pi * y / 2) * (w ** (y - 1) - w0 ** (y - 1)) if y != 2 else 0.0
+    found = np.log(np.abs(spectrum[0, inside] / spectrum[1, inside])) / length
+    phase = np.unwrap(np.angle(spectrum[0] * spectrum[1].conj()))[inside]
+    assert np.abs(found / (a0 * w**y) - 1).max() < 0.012
+    assert np.abs(w * length / phase * (1 / C + dispersion) - 1).max() < 0.01
+
+
 def harmonics(alpha: float, device: str) -> tuple[np.ndarray, float]:
     """Return the first five harmonics over p0 of a plane wave of 5 MPa, and the distance in shock distances."""
     frequency, p0, bona, per_wave = 1e6, 5e6, 5.0, 50

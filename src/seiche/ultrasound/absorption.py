@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fractional Laplacians of power-law absorption, bound to a state: the same for every scheme (eq. 12)."""
+"""What every scheme does for absorption: fractional Laplacians (eq. 12) or relaxation processes (eq. 26)."""
 
 from __future__ import annotations
 
@@ -47,13 +47,46 @@ def bind_power_law(state: State, medium_arrays: MediumArrays, real: Real) -> lis
 def finish_of(state: State) -> registry.Finish:
     """Return what is made of a new density."""
     absorption = state.problem.absorption
+    if state.problem.relaxation is not None:
+        return "relaxation"
     if absorption is None:
         return "lossless"
     return "stokes" if absorption.stokes else "power-law"
 
 
+def relaxation_members(state: State) -> dict[str, object]:
+    """Return the members of relaxation processes; their memory is made once for a state."""
+    problem, backend = state.problem, state.backend
+    relaxation = problem.relaxation
+    assert relaxation is not None
+    processes = relaxation.strengths.shape[1]
+    table = np.stack([relaxation.strengths, problem.time_step / (2 * relaxation.times)], axis=-1)
+    return {
+        "memory": state.once("relaxation", lambda: backend.zeros((processes, problem.points), state.real)),
+        "labels": state.once("tissues", lambda: backend.upload(relaxation.labels.reshape(-1))),
+        "table": state.once("processes", lambda: state.upload(table)),
+        "points": problem.points,
+    }
+
+
+def bind_start(state: State, medium_arrays: MediumArrays, real: Real) -> list[Bound]:
+    """Return what relaxation processes do when a density is set at once; empty for other media."""
+    if state.problem.relaxation is None:
+        return []
+    varying, medium = medium_arrays.members()
+    spec = registry.state_of_density(state.problem.dimensions, varying, False, "start-relaxation", real)
+    members = relaxation_members(state)
+    return [
+        state.bind(
+            spec, rho=state.rho, rate=None, total=None, medium=medium, finish=members, rows=state.rows, rate_row=0
+        )
+    ]
+
+
 def finish_members(state: State, finish: registry.Finish) -> dict[str, object]:
     """Return the members of that."""
+    if finish == "relaxation":
+        return {"p": state.p, **relaxation_members(state)}
     if finish == "keep-rate":
         return {"rate_out": state.work[0]}
     if finish == "power-law":
@@ -64,7 +97,7 @@ def finish_members(state: State, finish: registry.Finish) -> dict[str, object]:
 def coefficients_of(state: State, finish: registry.Finish) -> list[str]:
     """Return the coefficients of the medium that it uses, with the density's own."""
     used = ["rho0"]
-    if finish in ("lossless", "stokes"):
+    if finish in ("lossless", "stokes", "relaxation"):
         used.append("c0")
     if finish == "stokes":
         used.append("tau")

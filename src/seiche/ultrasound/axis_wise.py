@@ -22,7 +22,7 @@ from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
-from seiche.ultrasound.absorption import bind_power_law, coefficients_of, finish_members, finish_of
+from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, State, stage
 
@@ -43,7 +43,7 @@ class AxisWiseScheme:
         backend = state.backend
         self._corrected = backend.zeros(problem.points, state.real)
         finish = finish_of(state)
-        self._rate = None if finish == "lossless" else backend.zeros(problem.points, state.real)
+        self._rate = None if finish in ("lossless", "relaxation") else backend.zeros(problem.points, state.real)
         nonlinear = problem.BonA is not None
         self._total = backend.zeros(problem.points, state.real) if nonlinear else None
         self._layers = [state.upload(operators.pml_table(problem, staggered=staggered)) for staggered in (False, True)]
@@ -79,7 +79,11 @@ class AxisWiseScheme:
         velocity = [
             self._bind_step(lines, mass=False, layer=self._no_layer, time_step=half_step) for lines in self._lines
         ]
-        initial = [stage("initial density", density), stage("initial velocity", *self._correction, *velocity)]
+        relaxing = bind_start(state, self._medium, self._real)
+        initial = [
+            stage("initial density", density, *relaxing),
+            stage("initial velocity", *self._correction, *velocity),
+        ]
         if self._total is not None:
             initial.append(stage("initial sum", self._bind_pressure("keep-sum")))
         return initial

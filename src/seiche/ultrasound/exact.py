@@ -18,7 +18,7 @@ from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
-from seiche.ultrasound.absorption import bind_power_law, coefficients_of, finish_members, finish_of
+from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, State, stage
 
@@ -131,6 +131,6 @@ class ExactScheme:
             rows=state.rows,
         )
         return [
-            stage("initial density", density),
+            stage("initial density", density, *bind_start(state, self._medium, self._real)),
             stage("initial velocity", self._forward_p, self._gradient, self._inverse, self._velocity_without_layer),
         ]

@@ -12,8 +12,11 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, tau_of
 from seiche.ultrasound.problem import Absorption, Field, Problem
+from seiche.ultrasound.relaxation import Relaxation, tissues_of
 
-AlphaMode = Literal["no_absorption", "no_dispersion", "stokes"]
+AlphaMode = Literal["no_absorption", "no_dispersion", "stokes", "relaxation"]
+#: Frequencies (Hz) in which relaxation processes follow a power law by default.
+BAND = (0.5e6, 5e6)
 
 
 @dataclass(frozen=True)
@@ -26,17 +29,20 @@ class Medium:
         BonA: parameter of nonlinearity B/A.
         alpha_coeff, alpha_power: absorption alpha_coeff f^alpha_power in dB/(MHz^y cm).
         alpha_mode: "no_absorption" or "no_dispersion" leave one of the two terms out, "stokes" takes the exponent 2
-            without transforms.
+            without transforms, "relaxation" fits relaxation processes: no transforms, any exponent up to 2 with 1
+            included, also one a point. The sound speed is then that at the geometric mean of the band.
         sound_speed_ref: c_ref of the k-space correction; the greatest sound speed by default.
+        relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
     """
 
     sound_speed: npt.ArrayLike
     density: npt.ArrayLike = 1000.0
     BonA: npt.ArrayLike | None = None
     alpha_coeff: npt.ArrayLike | None = None
-    alpha_power: float | None = None
+    alpha_power: npt.ArrayLike | None = None
     alpha_mode: AlphaMode | None = None
     sound_speed_ref: float | None = None
+    relaxation_band: tuple[float, float] = BAND
 
     def absorption(self, shape: tuple[int, ...]) -> Absorption | None:
         """Return what is absorbed on a grid.
@@ -44,8 +50,12 @@ class Medium:
         Raises:
             CaseError: coefficient and exponent do not come together, or an unknown mode.
         """
-        if self.alpha_mode not in (None, "no_absorption", "no_dispersion", "stokes"):
-            raise CaseError(f"medium.alpha_mode: {self.alpha_mode!r} is not no_absorption, no_dispersion or stokes")
+        if self.alpha_mode not in (None, "no_absorption", "no_dispersion", "stokes", "relaxation"):
+            raise CaseError(
+                f"medium.alpha_mode: {self.alpha_mode!r} is not no_absorption, no_dispersion, stokes or relaxation"
+            )
+        if self.alpha_mode == "relaxation":
+            return None
         stokes = self.alpha_mode == "stokes"
         if self.alpha_coeff is None:
             return None
@@ -53,15 +63,31 @@ class Medium:
         if power is None:
             raise CaseError("medium.alpha_power: is missing beside alpha_coeff")
         if np.ndim(power):
-            raise CaseError("medium.alpha_power: must be one number; relaxation absorption takes an exponent a point")
-        stokes = stokes or (float(power) == 2.0 and self.alpha_mode is None)
+            raise CaseError('medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes')
+        exponent = float(np.asarray(power))
+        stokes = stokes or (exponent == 2.0 and self.alpha_mode is None)
         return Absorption(
             on_grid("medium.alpha_coeff", self.alpha_coeff, shape),
-            float(power),
+            exponent,
             stokes,
             losses=self.alpha_mode != "no_absorption",
             dispersion=self.alpha_mode != "no_dispersion",
         )
+
+    def relaxation(self, shape: tuple[int, ...]) -> Relaxation | None:
+        """Return the relaxation processes on a grid, None unless the mode asks for them.
+
+        Raises:
+            CaseError: coefficient or exponent is missing or has another shape, or no processes follow the power law.
+        """
+        if self.alpha_mode != "relaxation":
+            return None
+        if self.alpha_coeff is None or self.alpha_power is None:
+            raise CaseError('medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" needs both')
+        coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
+        power = on_grid("medium.alpha_power", self.alpha_power, shape)
+        speed = on_grid("medium.sound_speed", self.sound_speed, shape)
+        return tissues_of(coefficient, power, speed, shape, self.relaxation_band)
 
 
 def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:

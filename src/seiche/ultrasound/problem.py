@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.relaxation import Relaxation
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 #: A number, or an array over the grid.
@@ -77,6 +78,7 @@ class Problem:
         staggered_density: rho0 at the staggered points of each axis; None takes means of neighbours.
         BonA: parameter of nonlinearity; None for linear acoustics.
         absorption: None for a medium without losses.
+        relaxation: relaxation processes instead; `sound_speed` is then the unrelaxed one.
         initial_pressure: p0 in Pa.
         sources: signals at points.
     """
@@ -93,6 +95,7 @@ class Problem:
     staggered_density: tuple[Field, ...] | None = None
     BonA: Field | None = None
     absorption: Absorption | None = None
+    relaxation: Relaxation | None = None
     initial_pressure: Floats | None = None
     sources: tuple[MaskSource, ...] = ()
 
@@ -127,6 +130,8 @@ class Problem:
             self._check_field("BonA", self.BonA)
         if self.absorption is not None:
             self._check_absorption(self.absorption)
+        if self.relaxation is not None and self.absorption is not None:
+            raise CaseError("absorption: a power law and relaxation processes exclude each other")
         if self.initial_pressure is not None:
             self._check_field("initial pressure", self.initial_pressure)
         for source in self.sources:

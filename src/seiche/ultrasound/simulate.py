@@ -130,7 +130,11 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         return np.pad(value, [(n, n) for n in grow], mode="edge") if np.ndim(value) else value
 
     speed = on_grid("medium.sound_speed", medium.sound_speed, shape)
-    absorption = medium.absorption(shape)
+    absorption, relaxation = medium.absorption(shape), medium.relaxation(shape)
+    if relaxation is not None:
+        faster = relaxation.unrelaxed_speeds[relaxation.labels]
+        speed = float(faster.ravel()[0]) if (faster == faster.ravel()[0]).all() else faster
+        relaxation = replace(relaxation, labels=np.pad(relaxation.labels, [(n, n) for n in grow], mode="edge"))
     if absorption is not None:
         absorption = replace(absorption, alpha_coeff=widened(absorption.alpha_coeff))
     reference = float(np.max(speed)) if medium.sound_speed_ref is None else float(medium.sound_speed_ref)
@@ -158,6 +162,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         density=widened(on_grid("medium.density", medium.density, shape)),
         BonA=None if medium.BonA is None else widened(on_grid("medium.BonA", medium.BonA, shape)),
         absorption=absorption,
+        relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
         initial_pressure=pressure,
         sources=tuple(replace(one, points=_moved(one.points, shape, grow)) for one in sources),

@@ -12,7 +12,7 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real
 #: What the CPU table has, in words.
 BUILT = "nothing of ultrasound"
 
-Finish = Literal["lossless", "stokes", "power-law", "keep-rate", "keep-sum"]
+Finish = Literal["lossless", "stokes", "power-law", "keep-rate", "keep-sum", "relaxation", "start-relaxation"]
 DensityKind = Literal["uniform", "mean", "staggered"]
 Rule = Literal["Greatest", "Least", "SumOfSquares"]
 SensorKind = Literal["everywhere", "points", "between"]
@@ -26,6 +26,8 @@ ROWS: Members = (
     ("spectrum", "int64"),
 )
 _CPP = "kspace::"
+#: Relaxation processes of a tissue.
+PROCESSES = 3
 
 
 def _team(name: str, header: str, members: Members) -> KernelSpec:
@@ -51,6 +53,11 @@ def finish_type(finish: Finish, nonlinear: bool, real: Real) -> tuple[str, Membe
         return f"{_CPP}KeepRate<{cpp}>", (("rate_out", "ptr"),)
     if finish == "keep-sum":
         return f"{_CPP}KeepSum<{cpp}>", (("sum_out", "ptr"),)
+    if finish in ("relaxation", "start-relaxation"):
+        starts = finish == "start-relaxation"
+        arrays = ("memory", "labels", "table") if starts else ("p", "memory", "labels", "table")
+        kind = f"StartRelaxing<{cpp},{PROCESSES}>" if starts else f"Relaxing<{cpp},{_bool(nonlinear)},{PROCESSES}>"
+        return f"{_CPP}{kind}", (*((name, "ptr") for name in arrays), ("points", "int64"))
     if finish == "power-law":
         names = ("p", "rate_out", "rho_out")
         return f"{_CPP}PowerLawInputs<{cpp},{_bool(nonlinear)}>", tuple((name, "ptr") for name in names)
@@ -128,6 +135,11 @@ def velocity(dimensions: int, density: DensityKind, real: Real) -> KernelSpec:
     return _team(f"Velocity<{dimensions},{kind}>", "velocity", members)
 
 
+def _header_of(finish: Finish) -> str:
+    """Return the header that has what is made of a density."""
+    return "relaxation" if finish in ("relaxation", "start-relaxation") else "density"
+
+
 def density(dimensions: int, varying: bool, nonlinear: bool, finish: Finish, real: Real) -> KernelSpec:
     """Conservation of mass, and what follows from the density."""
     medium, medium_members = medium_type(varying, real)
@@ -141,7 +153,8 @@ def density(dimensions: int, varying: bool, nonlinear: bool, finish: Finish, rea
         ("rows", ROWS),
         ("dt", real),
     )
-    spec = _team(f"Density<{dimensions},{_bool(nonlinear)},{medium},{then}>", "density", members)
+    header = _header_of(finish)
+    spec = _team(f"Density<{dimensions},{_bool(nonlinear)},{medium},{then}>", header, members)
     # In double precision the assembler for sm_80 keeps five words of one of them in memory.
     return replace(spec, may_spill=real == "float64")
 
@@ -159,7 +172,7 @@ def state_of_density(dimensions: int, varying: bool, nonlinear: bool, finish: Fi
         ("rows", ROWS),
         ("rate_row", "int64"),
     )
-    return _team(f"StateOfDensity<{dimensions},{medium},{then}>", "density", members)
+    return _team(f"StateOfDensity<{dimensions},{medium},{then}>", _header_of(finish), members)
 
 
 def power_law_pressure(varying: bool, real: Real) -> KernelSpec:
@@ -380,5 +393,8 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
     yield advance()
     yield from _every(("float32", "float64"), (3,))
+    yield density(3, True, True, "relaxation", "float64")
+    yield state_of_density(3, True, True, "relaxation", "float64")
+    yield state_of_density(3, False, False, "start-relaxation", "float64")
     yield from _lines("float32", 256)
     yield from _lines("float64", 1024)
