@@ -124,7 +124,7 @@ class FftwTransforms(Transforms):
         self._file = cache_folder() / f"fftw-{self.real.name}.wisdom"
         try:
             pyfftw.import_wisdom(tuple(self._file.read_bytes().split(_BETWEEN)))
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError):
             pass  # no wisdom, or unreadable: plans are measured again
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
