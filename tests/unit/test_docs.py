@@ -35,11 +35,10 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "src" / "seiche" / "kernels"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 THEORY = ROOT / "docs" / "theory" / "flow.md"
-FLOW_SOURCES = [
-    *(path for path in KERNELS.rglob("*.hpp") if path.parent.name != "membrane"),
-    *(ROOT / "src" / "seiche" / "flow").glob("*.py"),
-]
-CELL_SOURCES = [*(KERNELS / "membrane").glob("*.hpp"), *(ROOT / "src" / "seiche" / "cells").glob("*.py")]
+#: The theory page of each folder of kernels and solver that has one of its own; flow's is that of all others.
+PAGES_OF = {"kspace": "ultrasound", "ultrasound": "ultrasound", "membrane": "cells", "cells": "cells"}
+#: Packages whose sources cite theory pages.
+SOLVERS = ("cells", "flow", "ultrasound")
 BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -112,31 +111,44 @@ def test_citations_are_understood(text: str, numbers: set[int]) -> None:
     assert cited(text) == numbers
 
 
-def test_cited_equations_exist() -> None:
-    equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", THEORY.read_text())]
-    assert equations == sorted(set(equations))
-    assert set(equations) >= set(range(1, 23))
-    for path in FLOW_SOURCES:
-        assert cited(path.read_text()) <= set(equations), path
-    headers = set().union(*(cited(path.read_text()) for path in FLOW_SOURCES if path.suffix == ".hpp"))
-    assert headers >= set(range(1, 17))
+def theory_of(path: Path) -> Path:
+    """Return the theory page that a source cites."""
+    return ROOT / "docs" / "theory" / f"{PAGES_OF.get(path.parent.name, 'flow')}.md"
 
 
-def test_cited_equations_of_cells_exist() -> None:
-    page = (THEORY.parent / "cells.md").read_text()
-    equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", page)]
-    assert equations == list(range(1, 15))
-    for path in CELL_SOURCES:
-        assert cited(path.read_text()) <= set(equations), path
-    headers = set().union(*(cited(path.read_text()) for path in CELL_SOURCES if path.suffix == ".hpp"))
-    assert headers >= set(equations)
-    assert all("theory/cells" in path.read_text() for path in CELL_SOURCES if path.name in ("force.hpp", "shells.hpp"))
+def sources() -> list[Path]:
+    solvers = [path for name in SOLVERS for path in (ROOT / "src" / "seiche" / name).glob("*.py")]
+    return [*KERNELS.rglob("*.hpp"), *solvers]
+
+
+@pytest.mark.parametrize(("page", "at_least", "in_headers"), [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14)])
+def test_cited_equations_exist(page: str, at_least: int, in_headers: int) -> None:
+    text = (ROOT / "docs" / "theory" / f"{page}.md").read_text()
+    equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", text)]
+    assert len(equations) == len(set(equations))
+    assert set(equations) >= set(range(1, at_least + 1))
+    headers: set[int] = set()
+    for path in sources():
+        if theory_of(path).stem == page:
+            assert cited(path.read_text()) <= set(equations), path
+            headers |= cited(path.read_text()) if path.suffix == ".hpp" else set()
+    assert headers >= set(range(1, in_headers + 1))
 
 
 def test_cited_sections_exist() -> None:
-    sections = set(re.findall(r"^## (\d+)\. ", THEORY.read_text(), re.MULTILINE))
-    for path in FLOW_SOURCES:
-        assert set(re.findall(r"theory/flow, section (\d+)", path.read_text())) <= sections, path
+    for path in sources():
+        page = theory_of(path)
+        sections = set(re.findall(r"^## (\d+)\. ", page.read_text(), re.MULTILINE))
+        assert set(re.findall(rf"theory/{page.stem}, section (\d+)", path.read_text())) <= sections, path
+
+
+def test_the_stages_of_ultrasound_are_those_of_its_solver() -> None:
+    page = ROOT / "docs" / "theory" / "ultrasound.md"
+    section = page.read_text().partition("## 3. One step")[2].partition("$$")[0]
+    solver = "".join(path.read_text() for path in (ROOT / "src" / "seiche" / "ultrasound").glob("*.py"))
+    stages = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+    assert len(stages) == 8
+    assert all(f'"{stage}"' in solver for stage in stages)
 
 
 def test_the_stages_of_the_theory_are_those_of_the_solver() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.kernels.registry import KernelSpec, Members
+
+if TYPE_CHECKING:
+    from seiche.backend.transforms import Transforms
 
 #: Copies that `copy_times` measures; the first ones warm up.
 COPIES, COPIES_TO_WARM_UP = 9, 2
@@ -122,6 +125,10 @@ class Backend(ABC):
         Raises:
             KernelCompileError: the compiler refused it, or its argument struct has another size than Python packs.
         """
+
+    @abstractmethod
+    def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:
+        """Return real Fourier transforms of grids of this shape in a precision ("float32" or "float64")."""
 
     @abstractmethod
     def stream(self, *, urgent: bool = False) -> Stream:

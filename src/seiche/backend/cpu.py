@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
 from seiche.backend.host_compiler import ROW, compiled_row
+from seiche.backend.transforms import Transforms, cpu_transforms
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec, built_kernels
 from seiche.native.make_table import headers_hash, table_headers
@@ -216,6 +217,10 @@ class CpuBackend(Backend):
         if spec not in self._kernels:
             self._kernels[spec] = CpuKernel(spec, self.threads)
         return self._kernels[spec]
+
+    def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:
+        """Return FFTW's or SciPy's."""
+        return cpu_transforms(shape, real, self.threads)
 
     def stream(self, *, urgent: bool = False) -> Stream:
         """Return the one stream."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
 from seiche.backend.cache import cached_kernel
+from seiche.backend.cuda_transforms import CufftTransforms
 from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec
 
@@ -187,6 +188,10 @@ class CudaBackend(Backend):
         if spec not in self._kernels:
             self._kernels[spec] = CudaKernel(spec, self._architecture)
         return self._kernels[spec]
+
+    def transforms(self, shape: tuple[int, int, int], real: str) -> CufftTransforms:
+        """Return cuFFT's."""
+        return CufftTransforms(shape, real, self._cupy)
 
     def stream(self, *, urgent: bool = False) -> Stream:
         """Return a new stream, of higher priority than the others if it is urgent."""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real Fourier transforms on a GPU: cuFFT plans in place, without scaling, on the current stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seiche.backend.base import Array
+from seiche.backend.transforms import Bound, Transforms
+
+
+class CufftTransforms(Transforms):
+    """cuFFT through CuPy's plans; `cupy` is the module, which only the backend imports."""
+
+    name = "cuFFT"
+
+    def __init__(self, shape: tuple[int, int, int], real: str, cupy: Any) -> None:
+        """Plans are made when they are first asked for, one a kind, and used for every array of that kind."""
+        super().__init__(shape, real)
+        self._cufft = cupy.cuda.cufft
+        self._plans: dict[str, Any] = {}
+
+    def _plan(self, kind: str) -> Any:
+        """Return the plan of a kind: "from" (reals without padding to a spectrum), "forward" or "inverse" in place."""
+        if kind not in self._plans:
+            extents = tuple(self.shape[axis] for axis in self.axes)
+            halves = (*extents[:-1], self.half)
+            padded = (*extents[:-1], 2 * self.half)
+            single = self.real.itemsize == 4
+            reals = extents if kind == "from" else padded
+            sizes = [1, 1]
+            for k, layout in enumerate((reals, halves)):
+                for extent in layout:
+                    sizes[k] *= extent
+            if kind == "inverse":
+                code = self._cufft.CUFFT_C2R if single else self._cufft.CUFFT_Z2D
+                layouts = (halves, 1, sizes[1], reals, 1, sizes[0])
+            else:
+                code = self._cufft.CUFFT_R2C if single else self._cufft.CUFFT_D2Z
+                layouts = (reals, 1, sizes[0], halves, 1, sizes[1])
+            last = len(extents) - 1
+            self._plans[kind] = self._cufft.PlanNd(extents, *layouts, code, 1, "C", last, None)
+        return self._plans[kind]
+
+    def forward(self, source: Array | None, spectrum: Array) -> Bound:
+        """Return one execution of the plan for each spectrum."""
+        plan = self._plan("forward" if source is None else "from")
+        pairs = [(spectrum[k] if source is None else source[k], spectrum[k]) for k in range(len(spectrum))]
+
+        def run() -> None:
+            for reals, target in pairs:
+                plan.fft(reals, target, self._cufft.CUFFT_FORWARD)
+
+        return run
+
+    def inverse(self, spectrum: Array) -> Bound:
+        """Return one execution of the plan for each spectrum."""
+        plan = self._plan("inverse")
+        each = [spectrum[k] for k in range(len(spectrum))]
+
+        def run() -> None:
+            for one in each:
+                plan.fft(one, one, self._cufft.CUFFT_INVERSE)
+
+        return run

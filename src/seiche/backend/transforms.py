@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real Fourier transforms of grids on the CPU, bound to arrays once and called often.
+
+A transform covers the last three axes. A spectrum has half + 1 = n/2 + 1 complex numbers along the last axis and no
+scaling in either direction. Backwards a transform always works in place: the reals of a row then lie at the beginning
+of the room of its half row ("padded" rows). FFTW is used where pyfftw is installed, else SciPy's pocketfft.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend.base import Array
+from seiche.backend.cache import cache_folder, write_whole
+
+#: What a transform is when it is bound: a call without arguments.
+Bound = Callable[[], None]
+
+
+class Transforms(ABC):
+    """Transforms of one shape and precision on one device.
+
+    Args:
+        shape: extents of the three axes; 1 where the grid has none.
+        real: "float32" or "float64".
+    """
+
+    #: Which library computes.
+    name: str
+
+    def __init__(self, shape: tuple[int, int, int], real: str) -> None:
+        """Keep the shape."""
+        self.shape, self.real = shape, np.dtype(real)
+        self.complex = np.dtype(f"complex{16 * self.real.itemsize}")
+        self.half = shape[2] // 2 + 1
+        self.axes = tuple(axis for axis in range(3) if shape[axis] > 1) or (2,)
+        if 2 not in self.axes:
+            self.axes = (*self.axes, 2)
+
+    @property
+    def spectrum_shape(self) -> tuple[int, int, int]:
+        """Return the shape of one spectrum."""
+        return (*self.shape[:2], self.half)
+
+    @abstractmethod
+    def forward(self, source: Array | None, spectrum: Array) -> Bound:
+        """Return the call that transforms (count, *shape) reals into (count, *spectrum_shape).
+
+        Without a source the reals are the padded rows in `spectrum` itself. Binding may lose the arrays' content.
+        """
+
+    @abstractmethod
+    def inverse(self, spectrum: Array) -> Bound:
+        """Return the call that transforms spectra into padded rows in place. Binding may lose their content."""
+
+
+def padded_view(spectrum: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+    """Return the reals in the rows of (..., half) spectra as a view (..., length)."""
+    return spectrum.view(spectrum.real.dtype)[..., :length]
+
+
+class ScipyTransforms(Transforms):
+    """pocketfft of SciPy: there wherever Seiche is, with a copy more than need be."""
+
+    name = "SciPy pocketfft"
+
+    def __init__(self, shape: tuple[int, int, int], real: str, threads: int) -> None:
+        """Use so many threads."""
+        super().__init__(shape, real)
+        self._threads = threads
+
+    def forward(self, source: Array | None, spectrum: Array) -> Bound:
+        """Return a call of rfftn."""
+        from scipy import fft
+
+        reals = padded_view(spectrum, self.shape[2]) if source is None else source
+        axes = tuple(axis - 3 for axis in self.axes)
+
+        def run() -> None:
+            for one, target in zip(reals, spectrum, strict=True):
+                target[...] = fft.rfftn(one, axes=axes, workers=self._threads)
+
+        return run
+
+    def inverse(self, spectrum: Array) -> Bound:
+        """Return a call of irfftn."""
+        from scipy import fft
+
+        reals = padded_view(spectrum, self.shape[2])
+        axes = tuple(axis - 3 for axis in self.axes)
+        extents = [self.shape[axis] for axis in self.axes]
+
+        def run() -> None:
+            for one, target in zip(spectrum, reals, strict=True):
+                target[...] = fft.irfftn(one, s=extents, axes=axes, norm="forward", workers=self._threads)
+
+        return run
+
+
+_WISDOM_LOCK = threading.Lock()
+#: Between the parts of the wisdom (a part a precision) in its file.
+_BETWEEN = b"\n----\n"
+
+
+class FftwTransforms(Transforms):
+    """FFTW through pyfftw, planned by measuring; what was learnt is kept in the folder of compiled kernels."""
+
+    name = "FFTW"
+
+    def __init__(self, shape: tuple[int, int, int], real: str, threads: int) -> None:
+        """Load what is known of earlier plans."""
+        super().__init__(shape, real)
+        import pyfftw
+
+        self._pyfftw, self._threads = pyfftw, threads
+        self._file = cache_folder() / f"fftw-{self.real.name}.wisdom"
+        try:
+            pyfftw.import_wisdom(tuple(self._file.read_bytes().split(_BETWEEN)))
+        except (OSError, ValueError, IndexError):
+            pass  # no wisdom, or unreadable: plans are measured again
+
+    def forward(self, source: Array | None, spectrum: Array) -> Bound:
+        """Return the execution of a plan."""
+        reals = padded_view(spectrum, self.shape[2]) if source is None else source
+        return self._plan(reals, spectrum, "FFTW_FORWARD")
+
+    def inverse(self, spectrum: Array) -> Bound:
+        """Return the execution of a plan."""
+        return self._plan(spectrum, padded_view(spectrum, self.shape[2]), "FFTW_BACKWARD")
+
+    def _plan(self, source: npt.NDArray[Any], target: npt.NDArray[Any], direction: str) -> Bound:
+        axes = tuple(axis - 3 for axis in self.axes)
+        with _WISDOM_LOCK:
+            plan = self._pyfftw.FFTW(
+                source, target, axes=axes, direction=direction, flags=("FFTW_MEASURE",), threads=self._threads
+            )
+            try:
+                wisdom = _BETWEEN.join(self._pyfftw.export_wisdom())
+                write_whole(self._file, lambda part: part.write_bytes(wisdom))
+            except OSError:
+                pass  # no folder to keep it in: the next run measures again
+        source[...] = 0
+        target[...] = 0
+        return plan.execute  # type: ignore[no-any-return]
+
+
+def cpu_transforms(shape: tuple[int, int, int], real: str, threads: int) -> Transforms:
+    """Return the fastest transforms that are installed; SEICHE_FFT = "scipy" or "fftw" chooses."""
+    wanted = os.environ.get("SEICHE_FFT", "")
+    if wanted != "scipy" and importlib.util.find_spec("pyfftw") is not None:
+        return FftwTransforms(shape, real, threads)
+    return ScipyTransforms(shape, real, threads)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of kspaceFirstOrder-OMP and kspaceFirstOrder-CUDA (k-Wave manual, section 4)."""
+
+from __future__ import annotations
+
+import getopt
+from dataclasses import dataclass, field
+
+from seiche.errors import CaseError
+
+_SERIES = {"p_raw": "p", "u_raw": "u", "u_non_staggered_raw": "u_non_staggered"}
+_AGGREGATES = tuple(f"{q}_{kind}" for q in "pu" for kind in ("rms", "max", "min", "max_all", "min_all", "final"))
+_LONG = (
+    *(*_SERIES, *_AGGREGATES, "copy_sensor_mask", "help", "version"),
+    *("benchmark=", "verbose=", "checkpoint_file=", "checkpoint_interval=", "checkpoint_timesteps="),
+)
+
+USAGE = """\
+Usage: {program} -i INPUT -o OUTPUT [options]
+  -i FILE, -o FILE              input and output file (HDF5)
+  -t N                          CPU threads
+  -g N                          GPU
+  -r PERCENT                    interval of progress reports, 1 to 100 (5)
+  -c LEVEL                      compression of the output, 0 to 9 (0)
+  -s STEP                       first recorded time step, from 1 (1)
+  --benchmark N                 run N time steps only
+  --verbose LEVEL               0, 1 or 2 (0)
+  --checkpoint_file FILE        where a leg leaves its state
+  --checkpoint_interval S       end a leg after S seconds
+  --checkpoint_timesteps N      end a leg after N time steps
+  -p, --p_raw                   pressure at the sensor; what is recorded if nothing is named
+  --p_rms --p_max --p_min --p_max_all --p_min_all --p_final
+  -u, --u_raw                   velocity at the sensor, on the staggered grid
+  --u_rms --u_max --u_min --u_max_all --u_min_all --u_final
+  --u_non_staggered_raw         velocity at the points of the grid
+  --copy_sensor_mask            repeat the sensor mask in the output
+  -h, --help                    this text
+  --version                     version
+"""
+
+
+@dataclass
+class Options:
+    """What a command line says; `quantities` are names of `seiche.ultrasound.records.Request`."""
+
+    input: str = ""
+    output: str = ""
+    threads: int | None = None
+    gpu: int | None = None
+    progress: int = 5
+    compression: int = 0
+    first: int = 0
+    benchmark: int | None = None
+    verbose: int = 0
+    checkpoint_file: str | None = None
+    checkpoint_interval: float | None = None
+    checkpoint_steps: int | None = None
+    quantities: list[str] = field(default_factory=list)
+    final: list[str] = field(default_factory=list)
+    copy_sensor_mask: bool = False
+    help: bool = False
+    version: bool = False
+
+
+def parse(arguments: list[str]) -> Options:
+    """Return what the arguments say; long options may be abbreviated.
+
+    Raises:
+        CaseError: an unknown option, or a value out of its range.
+    """
+    try:
+        pairs, rest = getopt.gnu_getopt(arguments, "i:o:t:g:r:c:s:puh", _LONG)
+    except getopt.GetoptError as error:
+        raise CaseError(str(error)) from error
+    options = Options()
+    for flag, value in pairs:
+        _set(options, flag.lstrip("-"), value)
+    if options.help or options.version:
+        return options
+    if rest:
+        raise CaseError(f"argument {rest[0]!r} belongs to no option")
+    for flag, name in (("-i", options.input), ("-o", options.output)):
+        if not name:
+            raise CaseError(f"option {flag} is missing")
+    periods = options.checkpoint_interval is not None or options.checkpoint_steps is not None
+    if periods != (options.checkpoint_file is not None):
+        raise CaseError("--checkpoint_file needs --checkpoint_interval or --checkpoint_timesteps, and they need it")
+    if not options.quantities and not options.final:
+        options.quantities = ["p"]
+    return options
+
+
+def _set(options: Options, name: str, value: str) -> None:
+    name = {"p": "p_raw", "u": "u_raw", "h": "help"}.get(name, name)
+    if name in _SERIES:
+        _add(options.quantities, _SERIES[name])
+    elif name in _AGGREGATES:
+        _add(options.final if name.endswith("_final") else options.quantities, name)
+    elif name in ("copy_sensor_mask", "help", "version"):
+        setattr(options, name, True)
+    elif name in ("i", "o"):
+        setattr(options, {"i": "input", "o": "output"}[name], value)
+    elif name == "checkpoint_file":
+        options.checkpoint_file = value
+    elif name == "t":
+        options.threads = _whole(name, value, 1, 4096)
+    elif name == "g":
+        options.gpu = _whole(name, value, 0, 4096)
+    elif name == "r":
+        options.progress = _whole(name, value, 1, 100)
+    elif name == "c":
+        options.compression = _whole(name, value, 0, 9)
+    elif name == "s":
+        options.first = _whole(name, value, 1, 1 << 62) - 1
+    elif name == "benchmark":
+        options.benchmark = _whole(name, value, 1, 1 << 62)
+    elif name == "verbose":
+        options.verbose = _whole(name, value, 0, 2)
+    elif name == "checkpoint_timesteps":
+        options.checkpoint_steps = _whole(name, value, 1, 1 << 62)
+    else:
+        options.checkpoint_interval = float(_whole(name, value, 1, 1 << 62))
+
+
+def _add(names: list[str], name: str) -> None:
+    if name not in names:
+        names.append(name)
+
+
+def _whole(name: str, value: str, least: int, most: int) -> int:
+    dashes = "-" if len(name) == 1 else "--"
+    try:
+        number = int(value)
+    except ValueError:
+        raise CaseError(f"{dashes}{name} {value}: not a whole number") from None
+    if not least <= number <= most:
+        raise CaseError(f"{dashes}{name} {value}: not between {least} and {most}")
+    return number

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Input files of the k-Wave simulation codes: HDF5, format 1.0 to 1.2 (k-Wave manual, appendix B).
+
+All datasets lie in the root group, three-dimensional with x fastest: an array over the grid has the HDF5 shape
+(Nz, Ny, Nx) and C order. Numbers are 32-bit floats or 64-bit unsigned integers. Indices count from 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import FormatError
+
+#: What h5py raises for damaged files, depending on where the damage is.
+DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, NotImplementedError)
+FLOAT, LONG = np.dtype("<f4"), np.dtype("<u8")
+#: Bytes that a byte of a file may stand for: deflate reaches 1032.
+_MOST_COMPRESSED = 1100
+#: Greatest extent of a grid that is read.
+_MOST = 1 << 31
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class TimeSource:
+    """A source in time: `samples` (t, 1) or (t, n), scaled; `steps` during which it acts."""
+
+    samples: Array
+    steps: int
+
+
+@dataclass
+class KWaveInput:
+    """An input file; arrays over the grid have shape (Nz, Ny, Nx), indices count from 0.
+
+    `scalars` holds every number that an output file repeats, by name, as (value, is a float).
+    """
+
+    path: str
+    description: str
+    shape: tuple[int, int, int]
+    scalars: dict[str, float | int] = field(default_factory=dict)
+    medium: dict[str, Array | float] = field(default_factory=dict)
+    sensor_points: Array | None = None
+    sensor_corners: Array | None = None
+    initial_pressure: Array | None = None
+    sources: dict[str, TimeSource] = field(default_factory=dict)
+    source_points: dict[str, Array] = field(default_factory=dict)
+    transducer_delays: Array | None = None
+
+    @property
+    def axes(self) -> str:
+        """Return the names of the axes that the grid has."""
+        return "xyz" if self.shape[0] > 1 else "xy"
+
+    def fail(self, place: str, reason: str) -> FormatError:
+        """Return the error that names this file and a dataset of it."""
+        return FormatError(self.path, place, reason)
+
+
+def text_of(value: object) -> str:
+    """Return a string attribute, whatever type HDF5 gave it."""
+    if isinstance(value, np.ndarray):
+        value = value.ravel()[0] if value.size else ""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+class DatasetReader:
+    """Reads checked datasets of one file; every complaint is a FormatError."""
+
+    def __init__(self, path: Path | str, file_type: str) -> None:
+        """Open the file and check its root attributes."""
+        self.path = str(path)
+        try:
+            self._room = (1 << 20) + _MOST_COMPRESSED * Path(path).stat().st_size
+            self.file = h5py.File(path, "r")
+        except DAMAGE as error:
+            if not Path(path).exists():
+                raise FormatError(self.path, "file", "does not exist") from error
+            raise FormatError(self.path, "file", f"cannot be read as HDF5 ({_one_line(error)})") from error
+        try:
+            self._check_root(file_type)
+        except BaseException:
+            self.file.close()
+            raise
+
+    def _check_root(self, file_type: str) -> None:
+        found = self.attribute("file_type")
+        if found != file_type:
+            raise FormatError(self.path, "attribute file_type", f"is {found!r}, not {file_type!r}")
+        major, minor = self.attribute("major_version"), self.attribute("minor_version")
+        if major != "1" or minor not in ("0", "1", "2"):
+            raise FormatError(self.path, "attribute major_version", f"version {major}.{minor} is not 1.0, 1.1 or 1.2")
+
+    def __enter__(self) -> Self:
+        """Return the reader."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self.file.close()
+
+    def attribute(self, name: str, default: str | None = None) -> str:
+        """Return a root attribute as text."""
+        try:
+            if name in self.file.attrs:
+                return text_of(self.file.attrs[name]).strip("\0 ")
+        except DAMAGE as error:
+            raise FormatError(self.path, f"attribute {name}", _one_line(error)) from error
+        if default is None:
+            raise FormatError(self.path, f"attribute {name}", "is missing")
+        return default
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a dataset of this name."""
+        try:
+            return name in self.file
+        except DAMAGE as error:
+            raise FormatError(self.path, name, _one_line(error)) from error
+
+    def read(self, name: str, kind: np.dtype[Any], sizes: tuple[int, ...] | None = None) -> Array:
+        """Return a dataset of one of the given total sizes (any size without them), with its HDF5 shape."""
+        try:
+            if name not in self.file:
+                raise FormatError(self.path, name, "is missing")
+            dataset = self.file[name]
+            if not isinstance(dataset, h5py.Dataset):
+                raise FormatError(self.path, name, "is not a dataset")
+            word = "float" if kind == FLOAT else "long"
+            stored = {key: text_of(dataset.attrs.get(key, "missing")) for key in ("data_type", "domain_type")}
+            if dataset.dtype != kind or stored["data_type"] != word:
+                raise FormatError(
+                    self.path, name, f"holds {dataset.dtype} (data_type {stored['data_type']}), not {word} numbers"
+                )
+            if stored["domain_type"] != "real":
+                raise FormatError(self.path, name, f"attribute domain_type is {stored['domain_type']!r}, not 'real'")
+            if sizes is not None and dataset.size not in sizes:
+                wanted = " or ".join(str(size) for size in sizes)
+                raise FormatError(self.path, name, f"has {dataset.size} numbers, not {wanted}")
+            if dataset.nbytes > self._room:
+                raise FormatError(self.path, name, f"says that it has {dataset.nbytes} bytes: more than the file holds")
+            return np.asarray(dataset[()])
+        except FormatError:
+            raise
+        except DAMAGE as error:
+            raise FormatError(self.path, name, f"cannot be read ({_one_line(error)})") from error
+        except MemoryError as error:
+            raise FormatError(self.path, name, "is larger than the memory") from error
+
+    def integer(self, name: str, *, most: int, default: int | None = None) -> int:
+        """Return a scalar integer between 0 and `most`."""
+        if default is not None and not self.has(name):
+            return default
+        value = int(self.read(name, LONG, (1,)).ravel()[0])
+        if value > most:
+            raise FormatError(self.path, name, f"{value} is not between 0 and {most}")
+        return value
+
+    def number(self, name: str, *, positive: bool = False) -> float:
+        """Return a scalar that is finite."""
+        value = float(self.read(name, FLOAT, (1,)).ravel()[0])
+        if not np.isfinite(value) or (positive and value <= 0):
+            raise FormatError(self.path, name, f"{value} is not a {'positive ' if positive else ''}finite number")
+        return value
+
+    def indices(self, name: str, points: int, size: int | None = None) -> Array:
+        """Return indices that count from 1 as indices (n,) that count from 0."""
+        found = self.read(name, LONG, None if size is None else (size,)).ravel()
+        if not found.size:
+            raise FormatError(self.path, name, "names no point")
+        if found.min() < 1 or found.max() > points:
+            wrong = found[(found < 1) | (found > points)][0]
+            raise FormatError(self.path, name, f"index {wrong} is not between 1 and {points}, the points of the grid")
+        return found.astype(np.int64) - 1
+
+    def field(self, name: str, shape: tuple[int, int, int], *, whole: bool = False) -> Array | float:
+        """Return an array over the grid, or one number; all finite."""
+        points = int(np.prod(shape))
+        found = self.read(name, FLOAT, (points,) if whole else (1, points))
+        if found.size > 1 and found.shape != shape:
+            raise FormatError(self.path, name, f"has shape {found.shape}, not {shape}")
+        if not np.isfinite(found).all():
+            raise FormatError(self.path, name, "not every value is a finite number")
+        return found if found.size > 1 else float(found.ravel()[0])
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def read_input(path: Path | str) -> KWaveInput:
+    """Read and check an input file.
+
+    Raises:
+        FormatError: the file is missing, damaged, or says something impossible; names the dataset.
+    """
+    with DatasetReader(path, "input") as reader:
+        shape = tuple(reader.integer(f"N{axis}", most=_MOST) for axis in "zyx")
+        for axis, extent in zip("zyx", shape, strict=True):
+            if extent < (1 if axis == "z" else 2):
+                raise FormatError(reader.path, f"N{axis}", f"{extent} points are too few")
+        problem = KWaveInput(reader.path, reader.attribute("file_description", ""), (shape[0], shape[1], shape[2]))
+        if int(np.prod([int(n) for n in shape])) >= 1 << 32:
+            raise FormatError(reader.path, "Nx", f"{shape[2]} x {shape[1]} x {shape[0]} points are too many")
+        _read_grid(reader, problem)
+        _read_medium(reader, problem)
+        _read_sources(reader, problem)
+        _read_sensor(reader, problem)
+    return problem
+
+
+def _read_grid(reader: DatasetReader, problem: KWaveInput) -> None:
+    scalars = problem.scalars
+    for axis, extent in zip("zyx", problem.shape, strict=True):
+        scalars[f"N{axis}"] = extent
+    scalars["Nt"] = reader.integer("Nt", most=_MOST)
+    if not scalars["Nt"]:
+        raise FormatError(reader.path, "Nt", "0 time steps are too few")
+    for name in ("dt", "c_ref", *(f"d{axis}" for axis in problem.axes)):
+        scalars[name] = reader.number(name, positive=True)
+    for axis in problem.axes:
+        extent = problem.shape[2 - "xyz".index(axis)]
+        size = scalars[f"pml_{axis}_size"] = reader.integer(f"pml_{axis}_size", most=_MOST)
+        if 2 * size > extent:
+            raise FormatError(reader.path, f"pml_{axis}_size", f"{size} is more than half of {extent} points")
+        alpha = scalars[f"pml_{axis}_alpha"] = reader.number(f"pml_{axis}_alpha")
+        if alpha < 0:
+            raise FormatError(reader.path, f"pml_{axis}_alpha", f"{alpha} is not >= 0")
+    if len(problem.axes) == 2:
+        scalars["pml_z_size"] = reader.integer("pml_z_size", most=_MOST, default=0)
+        scalars["pml_z_alpha"] = reader.number("pml_z_alpha") if reader.has("pml_z_alpha") else 0.0
+    for name, most in (("nonuniform_grid_flag", 0), ("axisymmetric_flag", 0), ("elastic_flag", 0)):
+        value = reader.integer(name, most=_MOST, default=0)
+        if value > most:
+            raise FormatError(reader.path, name, f"{value}: this kind of simulation is not supported")
+        if name != "elastic_flag":
+            scalars[name] = value
+    scalars["nonlinear_flag"] = reader.integer("nonlinear_flag", most=1)
+    scalars["absorbing_flag"] = reader.integer("absorbing_flag", most=2)
+
+
+def _read_medium(reader: DatasetReader, problem: KWaveInput) -> None:
+    names = ["c0", "rho0", *(f"rho0_sg{axis}" for axis in problem.axes)]
+    if problem.scalars["nonlinear_flag"]:
+        names.append("BonA")
+    if problem.scalars["absorbing_flag"]:
+        names.append("alpha_coeff")
+        problem.medium["alpha_power"] = reader.number("alpha_power")
+    for name in names:
+        value = problem.medium[name] = reader.field(name, problem.shape)
+        if name not in ("BonA", "alpha_coeff") and not np.min(value) > 0:
+            raise FormatError(reader.path, name, f"{np.min(value):g} is not a positive number")
+
+
+def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
+    scalars, points = problem.scalars, int(np.prod(problem.shape))
+    if reader.integer("p0_source_flag", most=1, default=0):
+        problem.initial_pressure = np.asarray(reader.field("p0_source_input", problem.shape, whole=True))
+        scalars["p0_source_flag"] = 1
+    else:
+        scalars["p0_source_flag"] = 0
+    for kind, names in (("p", ("p",)), ("u", tuple(f"u{axis}" for axis in "xyz"))):
+        lengths = {name: reader.integer(f"{name}_source_flag", most=_MOST, default=0) for name in names}
+        transducer = reader.integer("transducer_source_flag", most=_MOST, default=0) if kind == "u" else 0
+        for name, length in lengths.items():
+            scalars[f"{name}_source_flag"] = length
+        if kind == "u":
+            scalars["transducer_source_flag"] = transducer
+        if not any(lengths.values()) and not transducer:
+            continue
+        problem.source_points[kind] = reader.indices(f"{kind}_source_index", points)
+        count = problem.source_points[kind].size
+        if any(lengths.values()):
+            many = scalars[f"{kind}_source_many"] = reader.integer(f"{kind}_source_many", most=1)
+            scalars[f"{kind}_source_mode"] = reader.integer(f"{kind}_source_mode", most=2)
+            for name, length in lengths.items():
+                if length and name != "p" and name[1] not in problem.axes:
+                    raise FormatError(reader.path, f"{name}_source_flag", f"{length}: the grid has no axis {name[1]}")
+                if length:
+                    width = count if many else 1
+                    problem.sources[name] = _samples(reader, f"{name}_source_input", length, width)
+        if transducer:
+            _read_transducer(reader, problem, transducer, count)
+
+
+def _samples(reader: DatasetReader, name: str, length: int, width: int) -> TimeSource:
+    found = reader.read(name, FLOAT, (length * width,))
+    if not np.isfinite(found).all():
+        raise FormatError(reader.path, name, "not every value is a finite number")
+    return TimeSource(found.reshape(length, width), length)
+
+
+def _read_transducer(reader: DatasetReader, problem: KWaveInput, steps: int, count: int) -> None:
+    signal = reader.read("transducer_source_input", FLOAT).ravel()
+    delays = reader.indices("delay_mask", max(1, signal.size), count)
+    if steps + int(delays.max()) > signal.size:
+        raise FormatError(
+            reader.path,
+            "transducer_source_flag",
+            f"{steps} steps with delays up to {delays.max()} need more samples"
+            f" than the {signal.size} of transducer_source_input",
+        )
+    if not np.isfinite(signal).all():
+        raise FormatError(reader.path, "transducer_source_input", "not every value is a finite number")
+    problem.sources["transducer"] = TimeSource(signal.reshape(-1, 1), steps)
+    problem.transducer_delays = delays
+
+
+def _read_sensor(reader: DatasetReader, problem: KWaveInput) -> None:
+    kind = problem.scalars["sensor_mask_type"] = reader.integer("sensor_mask_type", most=1, default=0)
+    if kind == 0:
+        problem.sensor_points = reader.indices("sensor_mask_index", int(np.prod(problem.shape)))
+        return
+    found = reader.read("sensor_mask_corners", LONG)
+    if not found.size or found.size % 6:
+        raise FormatError(reader.path, "sensor_mask_corners", f"has {found.size} numbers, not six a cuboid")
+    corners = found.reshape(-1, 6)
+    extents = np.array([*problem.shape[::-1]] * 2, np.uint64)
+    if corners.min() < 1 or (corners > extents).any() or (corners[:, :3] > corners[:, 3:]).any():
+        raise FormatError(
+            reader.path, "sensor_mask_corners", f"a cuboid does not lie inside the grid of {problem.shape[::-1]} points"
+        )
+    problem.sensor_corners = corners.astype(np.int64) - 1

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Output and checkpoint files of the k-Wave simulation codes (HDF5, format 1.2)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import FormatError
+from seiche.io.formats.kwave import DAMAGE, FLOAT, LONG, DatasetReader, KWaveInput
+
+#: Bytes of a time step of a series above which its chunks are pieces of `_PIECE` bytes.
+_LARGE_STEP, _PIECE = 32 << 20, 8 << 20
+VERSION = {"major_version": "1", "minor_version": "2"}
+
+
+def attributes(file_type: str, description: str, created_by: str) -> dict[str, str]:
+    """Return the six root attributes of a file made now."""
+    return {
+        "created_by": created_by,
+        "creation_date": time.strftime("%d/%m/%y, %H:%M:%S"),
+        "file_description": description,
+        "file_type": file_type,
+        **VERSION,
+    }
+
+
+def _put_attributes(file: h5py.File, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        file.attrs[name] = np.bytes_(text or " ")
+
+
+def _mark(dataset: h5py.Dataset) -> None:
+    dataset.attrs["data_type"] = np.bytes_("long" if dataset.dtype == LONG else "float")
+    dataset.attrs["domain_type"] = np.bytes_("real")
+
+
+def _put(group: h5py.Group, name: str, values: npt.ArrayLike, **options: Any) -> None:
+    array = np.asarray(values)
+    kind = LONG if array.dtype.kind in "iu" else FLOAT
+    if name in group:
+        del group[name]
+    _mark(group.create_dataset(name, data=array.astype(kind), **options))
+
+
+class KWaveOutput:
+    """An output file that grows while the simulation runs.
+
+    Series of an index mask are (1, times, sensors) in HDF5's order; those of cuboids are groups with a dataset
+    (times, z, y, x) each. Whole fields are (Nz, Ny, Nx).
+    """
+
+    def __init__(self, path: Path | str, problem: KWaveInput, *, compression: int = 0, append: bool = False) -> None:
+        """Create the file, or open what an earlier leg left.
+
+        Raises:
+            FormatError: the file cannot be written, or is not what an earlier leg left.
+        """
+        self.path, self._problem = str(path), problem
+        self._options = {"compression": compression} if compression else {}
+        try:
+            self.file = h5py.File(path, "r+" if append else "w")
+        except DAMAGE as error:
+            raise FormatError(
+                self.path, "file", f"cannot be {'re-opened' if append else 'written'} ({error})"
+            ) from error
+
+    def cuboids(self) -> list[tuple[int, int, int]]:
+        """Return the extents (z, y, x) of the sensor's cuboids, in the order of the file."""
+        corners = self._problem.sensor_corners
+        if corners is None:
+            return []
+        return [(int(c[5] - c[2] + 1), int(c[4] - c[1] + 1), int(c[3] - c[0] + 1)) for c in corners]
+
+    def create_series(self, name: str, times: int, sensors: int) -> None:
+        """Make room for a series; what is there already stays."""
+        if name in self.file:
+            return
+        if self._problem.sensor_corners is None:
+            self._create(self.file, name, (1, times, sensors), (1, 1, sensors))
+            return
+        group = self.file.create_group(name)
+        for k, extents in enumerate(self.cuboids()):
+            self._create(group, str(k + 1), (times, *extents), (1, *extents))
+
+    def _create(self, group: h5py.Group, name: str, shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
+        size = int(np.prod([int(n) for n in chunks])) * FLOAT.itemsize
+        if size > _LARGE_STEP:
+            last = [*chunks]
+            for axis in range(len(chunks)):  # cut the slowest axes first
+                row = int(np.prod([int(n) for n in last[axis + 1 :]])) * FLOAT.itemsize
+                last[axis] = max(1, min(last[axis], _PIECE // max(1, row)))
+            chunks = tuple(last)
+        _mark(group.create_dataset(name, shape, FLOAT, chunks=chunks, **self._options))
+
+    def write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
+        """Write rows (n, sensors) of a series from row `row` on."""
+        end = row + len(values)
+        if self._problem.sensor_corners is None:
+            self.file[name][0, row:end] = values
+            return
+        first = 0
+        for k, extents in enumerate(self.cuboids()):
+            count = int(np.prod(extents))
+            self.file[name][str(k + 1)][row:end] = values[:, first : first + count].reshape(-1, *extents)
+            first += count
+
+    def write_aggregate(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Write numbers (sensors,) of an aggregate, or a field over the grid."""
+        if values.shape == self._problem.shape:
+            _put(self.file, name, values, chunks=(1, *values.shape[1:]), **self._options)
+        elif self._problem.sensor_corners is None:
+            _put(self.file, name, values.reshape(1, 1, -1))
+        else:
+            group = self.file.require_group(name)
+            first = 0
+            for k, extents in enumerate(self.cuboids()):
+                count = int(np.prod(extents))
+                _put(group, str(k + 1), values[first : first + count].reshape(extents))
+                first += count
+
+    def read_aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return what `write_aggregate` wrote, flat.
+
+        Raises:
+            FormatError: it is not there.
+        """
+        try:
+            found = self.file[name]
+            if isinstance(found, h5py.Group):
+                return np.concatenate([found[str(k + 1)][()].ravel() for k in range(len(self.cuboids()))])
+            return np.asarray(found[()]).ravel()
+        except DAMAGE as error:
+            raise FormatError(self.path, name, f"cannot be read ({error})") from error
+
+    def write_scalar(self, name: str, value: float) -> None:
+        """Write one number; integers as 64-bit unsigned."""
+        kind = LONG if isinstance(value, (int, np.integer)) else FLOAT
+        _put(self.file, name, np.full((1, 1, 1), value, kind))
+
+    def write_sensor_mask(self) -> None:
+        """Copy the sensor's mask."""
+        problem = self._problem
+        self.write_scalar("sensor_mask_type", int(problem.sensor_points is None))
+        if problem.sensor_points is not None:
+            _put(self.file, "sensor_mask_index", (problem.sensor_points + 1).reshape(1, 1, -1))
+        elif problem.sensor_corners is not None:
+            _put(self.file, "sensor_mask_corners", (problem.sensor_corners + 1).reshape(1, -1, 6))
+
+    def write_attributes(self, texts: Mapping[str, str]) -> None:
+        """Write root attributes."""
+        _put_attributes(self.file, texts)
+
+    def seconds(self, name: str) -> float:
+        """Return the seconds that an earlier leg wrote as an attribute, 0 if there are none."""
+        try:
+            text = self.file.attrs.get(name, b"0s")
+            return float((text.decode() if isinstance(text, bytes) else str(text)).strip().rstrip("s"))
+        except DAMAGE:
+            return 0.0
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+def write_checkpoint(
+    path: Path | str,
+    problem: KWaveInput,
+    fields: Mapping[str, npt.NDArray[Any]],
+    t_index: int,
+    created_by: str,
+) -> None:
+    """Write fields (Nz, Ny, Nx) after `t_index` steps; the file appears whole or not at all."""
+    part = Path(f"{path}.part")
+    try:
+        with h5py.File(part, "w") as file:
+            _put_attributes(file, attributes("checkpoint", problem.description, created_by))
+            for name, number in (("Nx", problem.shape[2]), ("Ny", problem.shape[1]), ("Nz", problem.shape[0])):
+                _put(file, name, np.full((1, 1, 1), number, LONG))
+            _put(file, "t_index", np.full((1, 1, 1), t_index, LONG))
+            for name, values in fields.items():
+                _put(file, name, values, chunks=(1, *values.shape[1:]))
+        os.replace(part, path)
+    except OSError as error:
+        raise FormatError(path, "file", f"cannot be written ({error})") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_checkpoint(
+    path: Path | str, problem: KWaveInput, names: tuple[str, ...]
+) -> tuple[int, dict[str, npt.NDArray[Any]]]:
+    """Return t_index and the fields of a checkpoint of this problem.
+
+    Raises:
+        FormatError: the file is damaged, or that of another grid.
+    """
+    with DatasetReader(path, "checkpoint") as reader:
+        for axis, extent in zip("zyx", problem.shape, strict=True):
+            found = reader.integer(f"N{axis}", most=1 << 62)
+            if found != extent:
+                raise FormatError(reader.path, f"N{axis}", f"is {found}, but {extent} in {problem.path}")
+        t_index = reader.integer("t_index", most=int(problem.scalars["Nt"]))
+        return t_index, {name: np.asarray(reader.field(name, problem.shape, whole=True)) for name in names}

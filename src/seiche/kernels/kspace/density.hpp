@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Conservation of mass with the split-field absorbing layer (theory/ultrasound, eq. 9), and what follows from the
+/// density in the same pass over memory. Bytes a point: D densities read and written, D derivatives, the medium, and
+/// what `Finish` writes.
+#pragma once
+#include "medium.hpp"
+
+namespace seiche::kspace {
+
+template <int D, bool nonlinear, class Medium, class Finish>
+struct Density {
+  using Real = typename Medium::Real;
+  Real* rho;
+  const Real* derivative;  // padded
+  const Real* pml;
+  Medium medium;
+  Finish finish;
+  Rows rows;
+  Real dt;
+  using Scratch = NoScratch;
+  static constexpr int bytes = 3 * D * sizeof(Real) + Finish::bytes + Finish::template medium_bytes<Medium>;
+
+  SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
+    const Index base = row * rows.length, padded = 2 * row * rows.half;
+    const Index points = rows.points, padded_points = 2 * rows.spectrum;
+    Real* const densities = rho + base;
+    const Real* const slopes = derivative + padded;
+    const Real first = pml[rows.template entry<0>(row)], middle = pml[rows.template entry<1>(row)];
+    const Real* const last = pml + rows.template entry<2>(row);
+    const Real step = dt;
+    team.each(rows.length, [&](int c) SEICHE_INLINED {
+      const Index i = base + c;
+      const Real rest = medium.density(i);
+      Real density[D], before = 0, after = 0, divergence = 0;
+      each<0, D>([&]<int j>() SEICHE_INLINED {
+        density[j] = densities[j * points + c];
+        before += density[j];
+      });
+      const Real mass = step * (nonlinear ? rest + Real(2) * before : rest);
+      each<0, D>([&]<int j>() SEICHE_INLINED {
+        constexpr int axis = axis_of<D, j>;
+        const Real m = axis == 0 ? first : axis == 1 ? middle : last[c];
+        const Real slope = slopes[j * padded_points + c];
+        density[j] = m * (m * density[j] - mass * slope);
+        densities[j * points + c] = density[j];
+        after += density[j];
+        divergence += slope;
+      });
+      finish(medium, i, padded + c, after, rest * divergence);
+    });
+  }
+};
+
+/// The same `Finish` from densities that are there already; the rate was kept, in rows `rate_row` apart. `total` takes
+/// their sum where it is not null. Bytes a point: D densities, the medium, what `Finish` reads and writes.
+template <int D, class Medium, class Finish>
+struct StateOfDensity {
+  using Real = typename Medium::Real;
+  const Real *rho, *rate;
+  Real* total;
+  Medium medium;
+  Finish finish;
+  Rows rows;
+  Index rate_row;
+  using Scratch = NoScratch;
+  static constexpr int bytes =
+      (D + Finish::uses_rate) * sizeof(Real) + Finish::bytes + Finish::template medium_bytes<Medium>;
+
+  SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
+    const Index base = row * rows.length, padded = 2 * row * rows.half, points = rows.points;
+    const Real* const densities = rho + base;
+    const Real* const rates = rate + row * rate_row;
+    Real* const sums = total;
+    team.each(rows.length, [&](int c) SEICHE_INLINED {
+      Real sum = 0;
+      each<0, D>([&]<int j>() SEICHE_INLINED { sum += densities[j * points + c]; });
+      if (sums != nullptr) sums[base + c] = sum;
+      finish(medium, base + c, padded + c, sum, Finish::uses_rate ? rates[c] : Real(0));
+    });
+  }
+};
+
+/// Pressure of a power-law medium (theory/ultrasound, eq. 12) from the compression in p and the two Laplacians; the
+/// tangent is that of the dispersion, eta = -tau c0 tan(pi y/2). Bytes a point: five numbers read with the medium, one
+/// written.
+template <class Medium>
+struct PowerLawPressure {
+  using Real = typename Medium::Real;
+  Real* p;
+  const Real *absorbed, *dispersed;  // padded
+  Medium medium;
+  Rows rows;
+  Real absorption, tangent;  // 1 or 0; tan(pi y/2) or 0
+  using Scratch = NoScratch;
+  static constexpr int bytes = (4 + 2 * Medium::fields) * sizeof(Real);
+
+  SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
+    const Index base = row * rows.length, padded = 2 * row * rows.half;
+    Real* const out = p + base;
+    const Real* const lost = absorbed + padded;
+    const Real* const delayed = dispersed + padded;
+    const Real losses = absorption, dispersion = tangent;
+    team.each(rows.length, [&](int c) SEICHE_INLINED {
+      const Real speed = medium.sound_speed(base + c);
+      const Real terms = losses * lost[c] + dispersion * speed * delayed[c];
+      out[c] = speed * speed * (out[c] + medium.absorption(base + c) * terms);
+    });
+  }
+};
+
+/// The density of an initial pressure, in equal parts (theory/ultrasound, eq. 14). Bytes a point: pressure, D
+/// densities.
+template <int D, class Medium>
+struct InitialDensity {
+  using Real = typename Medium::Real;
+  const Real* p;
+  Real* rho;
+  Medium medium;
+  Rows rows;
+  using Scratch = NoScratch;
+  static constexpr int bytes = (D + 1 + Medium::fields) * sizeof(Real);
+
+  SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
+    const Index base = row * rows.length, points = rows.points;
+    team.each(rows.length, [&](int c) SEICHE_INLINED {
+      const Real speed = medium.sound_speed(base + c);
+      const Real part = p[base + c] / (Real(D) * speed * speed);
+      each<0, D>([&]<int j>() SEICHE_INLINED { rho[j * points + base + c] = part; });
+    });
+  }
+};
+
+}  // namespace seiche::kspace

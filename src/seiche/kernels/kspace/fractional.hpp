@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The fractional Laplacians of power-law absorption (theory/ultrasound, eq. 12): spectrum 0 of `work` times k^(y-2),
+/// spectrum 1 times k^(y-1), zero at k = 0. Bytes a half row: two spectra read and written.
+#pragma once
+#include "../math.hpp"
+#include "rows.hpp"
+
+namespace seiche::kspace {
+
+template <class Real>
+struct FractionalLaplacians {
+  Complex<Real>* work;
+  const Real* squares;  // of the wave numbers along each axis
+  Rows rows;
+  Real exponent, scale;  // (y - 2)/2; 1 over the number of points
+  using Scratch = NoScratch;
+  static constexpr int bytes = 8 * sizeof(Real);
+
+  SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
+    Complex<Real>* const absorbed = work + row * rows.half;
+    Complex<Real>* const dispersed = absorbed + rows.spectrum;
+    const Real* const last = squares + rows.template entry<2>(row);
+    const Real across = squares[rows.template entry<0>(row)] + squares[rows.template entry<1>(row)];
+    const Real power = exponent, number = scale;
+    team.each(rows.half, [&](int c) SEICHE_INLINED {
+      const Real k2 = across + last[c];
+      const Real lower = k2 > Real(0) ? number * pow_positive(k2, power) : Real(0);
+      const Real upper = lower * square_root(k2);
+      absorbed[c] = lower * absorbed[c];
+      dispersed[c] = upper * dispersed[c];
+    });
+  }
+};
+
+}  // namespace seiche::kspace

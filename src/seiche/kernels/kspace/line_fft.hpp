@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Fourier transforms of lines in the scratch memory of a team: Stockham's algorithm for any length, fastest where the
+/// length has factors 2, 3, 4 and 5 (theory/ultrasound, section 4). A team handles 2 `lanes` real lines at once, two in
+/// the real and imaginary parts of a lane: a multiplier that keeps a real line real acts on both of them alike, so that
+/// no spectrum is ever taken apart.
+#pragma once
+#include "rows.hpp"
+
+namespace seiche::kspace {
+
+/// Room for lines of up to `capacity` numbers, twice: a stage reads one half and writes the other.
+template <class Real, int capacity, int lanes>
+struct LineScratch {
+  Real re[2][capacity * lanes], im[2][capacity * lanes];
+};
+
+/// Whether a team consists of several threads, that is, on a GPU.
+template <class T>
+concept ManyThreads = requires(T team) { team.threads; };
+
+/// f(i, lane) for i = 0 ... n - 1 and every lane, neighbouring lanes side by side.
+template <int lanes, class T, class F>
+SEICHE_FN void each_lane(const T& team, int n, F&& f) {
+  if constexpr (ManyThreads<T>) {
+    for (int k = team.thread; k < n * lanes; k += team.threads) f(k / lanes, k % lanes);
+  } else {
+    for (int i = 0; i < n; ++i) team.each(lanes, [&](int lane) SEICHE_INLINED { f(i, lane); });
+  }
+}
+
+/// The length of lines, its factors, and exp(-2 pi i q / n) for q = 0 ... n - 1.
+template <class Real>
+struct LinePlan {
+  const Complex<Real>* roots;
+  i32 length, stages;
+  i32 radix[16];
+};
+
+template <class Real, int capacity, int lanes>
+struct LineTransform {
+  const LinePlan<Real>& plan;
+  LineScratch<Real, capacity, lanes>& scratch;
+  int now = 0;  // the half that holds the lines
+
+  /// One stage: butterflies of `r` numbers that are n/r apart, times roots (turned for the inverse transform).
+  template <int r, bool inverse>
+  SEICHE_FN void stage(const Team& team, int done) {
+    const int n = plan.length, apart = n / r, turn = n / (done * r);
+    const Complex<Real>* const roots = plan.roots;
+    const Real *const re = scratch.re[now], *const im = scratch.im[now];
+    Real *const re_out = scratch.re[1 - now], *const im_out = scratch.im[1 - now];
+    each_lane<lanes>(team, apart, [&](int i, int lane) SEICHE_INLINED {
+      const int k = i % done, to = (i / done) * done * r + k;
+      Complex<Real> x[r];
+      each<0, r>([&]<int t>() SEICHE_INLINED {
+        const int from = (i + t * apart) * lanes + lane;
+        Complex<Real> root = roots[t * k * turn];
+        if constexpr (inverse) root.im = -root.im;
+        x[t] = t == 0 ? Complex<Real>{re[from], im[from]} : root * Complex<Real>{re[from], im[from]};
+      });
+      butterfly<r, inverse>(x);
+      each<0, r>([&]<int t>() SEICHE_INLINED {
+        re_out[(to + t * done) * lanes + lane] = x[t].re;
+        im_out[(to + t * done) * lanes + lane] = x[t].im;
+      });
+    });
+    team.barrier();
+    now = 1 - now;
+  }
+
+  /// The transform of r numbers in place.
+  template <int r, bool inverse>
+  SEICHE_FN static void butterfly(Complex<Real>* x) {
+    const auto add = [](Complex<Real> a, Complex<Real> b)
+                         SEICHE_INLINED { return Complex<Real>{a.re + b.re, a.im + b.im}; };
+    const auto sub = [](Complex<Real> a, Complex<Real> b)
+                         SEICHE_INLINED { return Complex<Real>{a.re - b.re, a.im - b.im}; };
+    // times -i forward, times i backward
+    const auto turn = [](Complex<Real> a)
+                          SEICHE_INLINED { return inverse ? Complex<Real>{-a.im, a.re} : Complex<Real>{a.im, -a.re}; };
+    if constexpr (r == 2) {
+      const Complex<Real> a = x[0];
+      x[0] = add(a, x[1]);
+      x[1] = sub(a, x[1]);
+    } else if constexpr (r == 4) {
+      const Complex<Real> a = add(x[0], x[2]), b = sub(x[0], x[2]), c = add(x[1], x[3]), d = turn(sub(x[1], x[3]));
+      x[0] = add(a, c);
+      x[1] = add(b, d);
+      x[2] = sub(a, c);
+      x[3] = sub(b, d);
+    } else if constexpr (r == 3) {
+      const Real half = Real(-0.5), sine = Real(0.86602540378443864676);
+      const Complex<Real> s = add(x[1], x[2]), d = sine * turn(sub(x[1], x[2]));
+      const Complex<Real> m = add(x[0], half * s);
+      x[0] = add(x[0], s);
+      x[1] = add(m, d);
+      x[2] = sub(m, d);
+    } else {
+      static_assert(r == 5);
+      const Real c1 = Real(0.30901699437494742410), c2 = Real(-0.80901699437494742410);
+      const Real s1 = Real(0.95105651629515357212), s2 = Real(0.58778525229247312917);
+      const Complex<Real> a = add(x[1], x[4]), b = turn(sub(x[1], x[4])), c = add(x[2], x[3]),
+                          d = turn(sub(x[2], x[3]));
+      const Complex<Real> m1 = add(x[0], add(c1 * a, c2 * c)), m2 = add(x[0], add(c2 * a, c1 * c));
+      const Complex<Real> n1 = add(s1 * b, s2 * d), n2 = sub(s2 * b, s1 * d);
+      x[0] = add(x[0], add(a, c));
+      x[1] = add(m1, n1);
+      x[4] = sub(m1, n1);
+      x[2] = add(m2, n2);
+      x[3] = sub(m2, n2);
+    }
+  }
+
+  /// A stage of any other factor, every number of the result by itself.
+  template <bool inverse>
+  SEICHE_FN void any_stage(const Team& team, int r, int done) {
+    const int n = plan.length, apart = n / r, turn = n / (done * r);
+    const Complex<Real>* const roots = plan.roots;
+    const Real *const re = scratch.re[now], *const im = scratch.im[now];
+    Real *const re_out = scratch.re[1 - now], *const im_out = scratch.im[1 - now];
+    each_lane<lanes>(team, n, [&](int index, int lane) SEICHE_INLINED {
+      const int i = index % apart, s = index / apart, k = i % done, to = (i / done) * done * r + k + s * done;
+      Complex<Real> sum{0, 0};
+      for (int t = 0; t < r; ++t) {
+        const int from = (i + t * apart) * lanes + lane;
+        Complex<Real> root = roots[(static_cast<Index>(t) * (k * turn + s * apart)) % n];
+        if constexpr (inverse) root.im = -root.im;
+        const Complex<Real> term = root * Complex<Real>{re[from], im[from]};
+        sum = {sum.re + term.re, sum.im + term.im};
+      }
+      re_out[to * lanes + lane] = sum.re;
+      im_out[to * lanes + lane] = sum.im;
+    });
+    team.barrier();
+    now = 1 - now;
+  }
+
+  template <bool inverse>
+  SEICHE_FN void transform(const Team& team) {
+    int done = 1;
+    for (int s = 0; s < plan.stages; ++s) {
+      const int r = plan.radix[s];
+      if (r == 4) {
+        stage<4, inverse>(team, done);
+      } else if (r == 2) {
+        stage<2, inverse>(team, done);
+      } else if (r == 3) {
+        stage<3, inverse>(team, done);
+      } else if (r == 5) {
+        stage<5, inverse>(team, done);
+      } else {
+        any_stage<inverse>(team, r, done);
+      }
+      done *= r;
+    }
+  }
+
+  /// Multiplies the lines' spectra by a table of `length` numbers; the scale of the inverse belongs into the table.
+  SEICHE_FN void apply(const Team& team, const Complex<Real>* multiplier) {
+    transform<false>(team);
+    Real *const re = scratch.re[now], *const im = scratch.im[now];
+    each_lane<lanes>(team, plan.length, [&](int k, int lane) SEICHE_INLINED {
+      const Complex<Real> z = multiplier[k] * Complex<Real>{re[k * lanes + lane], im[k * lanes + lane]};
+      re[k * lanes + lane] = z.re;
+      im[k * lanes + lane] = z.im;
+    });
+    team.barrier();
+    transform<true>(team);
+  }
+};
+
+}  // namespace seiche::kspace

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// What the medium is at a point: numbers that hold everywhere, or arrays; and the equation of state.
+#pragma once
+#include "rows.hpp"
+
+namespace seiche::kspace {
+
+template <class R>
+struct UniformMedium {
+  using Real = R;
+  Real rho0, c0, BonA, tau;
+  static constexpr int fields = 0;
+  SEICHE_FN Real density(Index) const { return rho0; }
+  SEICHE_FN Real sound_speed(Index) const { return c0; }
+  SEICHE_FN Real nonlinearity(Index) const { return BonA; }
+  SEICHE_FN Real absorption(Index) const { return tau; }
+};
+
+template <class R>
+struct VaryingMedium {
+  using Real = R;
+  const Real *rho0, *c0, *BonA, *tau;
+  static constexpr int fields = 1;
+  SEICHE_FN Real density(Index i) const { return rho0[i]; }
+  SEICHE_FN Real sound_speed(Index i) const { return c0[i]; }
+  SEICHE_FN Real nonlinearity(Index i) const { return BonA[i]; }
+  SEICHE_FN Real absorption(Index i) const { return tau[i]; }
+};
+
+/// rho + (B/A) rho^2/(2 rho0), or rho alone: what c0^2 multiplies in a medium without losses
+/// (theory/ultrasound, eq. 10).
+template <bool nonlinear, class Medium, class Real>
+SEICHE_FN Real compression(const Medium& medium, Index i, Real rho) {
+  if constexpr (nonlinear) {
+    return rho + medium.nonlinearity(i) * rho * rho / (Real(2) * medium.density(i));
+  } else {
+    return rho;
+  }
+}
+
+/// What is made of the new density rho and of rate = rho0 div u (theory/ultrasound, eqs. 10 to 12). `padded` is the
+/// place of the point i in the work arrays.
+template <class Real, bool nonlinear>
+struct Lossless {
+  Real* p;
+  static constexpr bool uses_rate = false;
+  static constexpr int bytes = sizeof(Real);
+  template <class Medium>
+  static constexpr int medium_bytes = Medium::fields * (nonlinear ? 3 : 1) * sizeof(Real);
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real) const {
+    const Real c = medium.sound_speed(i);
+    p[i] = c * c * compression<nonlinear>(medium, i, rho);
+  }
+};
+
+template <class Real, bool nonlinear>
+struct Stokes {
+  Real* p;
+  static constexpr bool uses_rate = true;
+  static constexpr int bytes = sizeof(Real);
+  template <class Medium>
+  static constexpr int medium_bytes = Medium::fields * (nonlinear ? 4 : 3) * sizeof(Real);
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real rate) const {
+    const Real c = medium.sound_speed(i);
+    p[i] = c * c * (compression<nonlinear>(medium, i, rho) + medium.absorption(i) * rate);
+  }
+};
+
+/// Leaves what the fractional Laplacians act on: p keeps the compression until they are known.
+template <class Real, bool nonlinear>
+struct PowerLawInputs {
+  Real *p, *rate_out, *rho_out;
+  static constexpr bool uses_rate = true;
+  static constexpr int bytes = 3 * sizeof(Real);
+  template <class Medium>
+  static constexpr int medium_bytes = Medium::fields * (nonlinear ? 2 : 1) * sizeof(Real);
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium& medium, Index i, Index padded, Real rho, Real rate) const {
+    p[i] = compression<nonlinear>(medium, i, rho);
+    rate_out[padded] = rate;
+    rho_out[padded] = rho;
+  }
+};
+
+/// Keeps the rate for `StateOfDensity`, in a step whose sources change the density before the pressure follows from it.
+template <class Real>
+struct KeepRate {
+  Real* rate_out;
+  static constexpr bool uses_rate = true;
+  static constexpr int bytes = sizeof(Real);
+  template <class Medium>
+  static constexpr int medium_bytes = Medium::fields * sizeof(Real);
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium&, Index, Index padded, Real, Real rate) const {
+    rate_out[padded] = rate;
+  }
+};
+
+/// Keeps the density itself, without a rate.
+template <class Real>
+struct KeepSum {
+  Real* sum_out;
+  static constexpr bool uses_rate = false;
+  static constexpr int bytes = sizeof(Real);
+  template <class Medium>
+  static constexpr int medium_bytes = 0;
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium&, Index i, Index, Real rho, Real) const {
+    sum_out[i] = rho;
+  }
+};
+
+}  // namespace seiche::kspace

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Absorption by relaxation processes (theory/ultrasound, eqs. 24 and 26): what is made of a new density instead of the
+/// operators of a power law. Bytes a point: the processes read and written, a label, the pressure written.
+#pragma once
+#include "density.hpp"
+
+namespace seiche::kspace {
+
+/// `table` holds for each tissue and process the strength a and h = dt/(2 tau).
+template <class Real, bool nonlinear, int processes>
+struct Relaxing {
+  Real *p, *memory;  // memory: process after process
+  const u8* labels;
+  const Real* table;
+  Index points;
+  static constexpr bool uses_rate = false;
+  static constexpr int bytes = (2 * processes + 1) * sizeof(Real) + 1;
+  template <class Medium>
+  static constexpr int medium_bytes = Medium::fields * (nonlinear ? 3 : 1) * sizeof(Real);
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real) const {
+    const Real* const tissue = table + 2 * processes * labels[i];
+    Real relaxed = 0;
+    each<0, processes>([&]<int l>() SEICHE_INLINED {
+      const Real h = tissue[2 * l + 1];
+      Real& kept = memory[l * points + i];
+      const Real now = (kept + h * rho) / (Real(1) + h);
+      kept = (Real(1) - h) * now + h * rho;
+      relaxed += tissue[2 * l] * now;
+    });
+    const Real c = medium.sound_speed(i);
+    p[i] = c * c * (compression<nonlinear>(medium, i, rho) - relaxed);
+  }
+};
+
+/// The processes of a density that was there at once: none has begun to relax.
+template <class Real, int processes>
+struct StartRelaxing {
+  Real* memory;
+  const u8* labels;
+  const Real* table;
+  Index points;
+  static constexpr bool uses_rate = false;
+  static constexpr int bytes = processes * sizeof(Real) + 1;
+  template <class Medium>
+  static constexpr int medium_bytes = 0;
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium&, Index i, Index, Real rho, Real) const {
+    const Real* const tissue = table + 2 * processes * labels[i];
+    each<0, processes>([&]<int l>() SEICHE_INLINED { memory[l * points + i] = tissue[2 * l + 1] * rho; });
+  }
+};
+
+}  // namespace seiche::kspace

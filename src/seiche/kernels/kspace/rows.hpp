@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// How grids lie in memory, for kernels whose items are rows: lines along the last of three axes. A grid of D < 3
+/// dimensions has extent 1 along the first 3 - D axes. A spectrum has half a row (length/2 + 1 complex numbers); a
+/// transform in place leaves a row of reals in the room of a half row, so that such rows are 2 half apart ("padded").
+#pragma once
+#include "../launch.hpp"
+
+namespace seiche::kspace {
+
+template <class Real>
+struct Complex {
+  Real re, im;
+};
+template <class Real>
+SEICHE_FN Complex<Real> operator*(Complex<Real> a, Complex<Real> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+template <class Real>
+SEICHE_FN Complex<Real> operator*(Real a, Complex<Real> b) {
+  return {a * b.re, a * b.im};
+}
+
+/// Teams of these kernels share nothing.
+struct NoScratch {};
+
+struct Rows {
+  i32 planes, middle, length, half;
+  Index points, spectrum;  // numbers of a real field, complex numbers of a spectrum
+
+  SEICHE_FN int plane_of(Index row) const { return static_cast<int>(static_cast<u32>(row) / static_cast<u32>(middle)); }
+  SEICHE_FN int middle_of(Index row) const {
+    return static_cast<int>(static_cast<u32>(row) % static_cast<u32>(middle));
+  }
+  /// Tables of numbers along the axes hold those of axis 0, then 1, then 2: where the entry of a row is.
+  template <int axis>
+  SEICHE_FN int entry(Index row) const {
+    if constexpr (axis == 0) return plane_of(row);
+    if constexpr (axis == 1) return planes + middle_of(row);
+    return planes + middle;
+  }
+  /// Distance from a point of the row to the next one along axis 0 or 1, zero in the last plane.
+  template <int axis>
+  SEICHE_FN Index to_next(Index row) const {
+    if constexpr (axis == 0) return plane_of(row) + 1 < planes ? static_cast<Index>(middle) * length : 0;
+    return middle_of(row) + 1 < middle ? length : 0;
+  }
+};
+
+/// The axis of component j of D.
+template <int D, int j>
+inline constexpr int axis_of = 3 - D + j;
+
+}  // namespace seiche::kspace

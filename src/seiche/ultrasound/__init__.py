@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ultrasound by the k-space pseudospectral method, in one, two and three dimensions; SI units, C order.
+
+grid = Grid((128, 128), 1e-4).with_time(1500.0)
+result = simulate(grid, Medium(1500.0), Source(p0=disc), Sensor(mask=line))
+"""
+
+from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.medium import Medium
+from seiche.ultrasound.sensor import Sensor
+from seiche.ultrasound.simulate import simulate
+from seiche.ultrasound.source import Source
+
+__all__ = ["Grid", "Medium", "Sensor", "Source", "simulate"]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The k-space scheme with the exact correction (theory/ultrasound, section 3): stages bound to a state.
+
+gradient     P = F p;  g_i = F^-1[D+_i P]                                       eq. 6
+velocity     u_i <- s_i (s_i u_i - dt/rho0_i g_i)                               eq. 7
+divergence   d_i = F^-1[D-_i F u_i]                                             eq. 8
+density      rho_i <- m_i (m_i rho_i - dt R d_i)                                eq. 9
+pressure     p from rho, in the pass of the density where no transform is due   eqs. 10 to 12
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seiche.kernels.registry import Real
+from seiche.kernels.registry import kspace as registry
+from seiche.observe.stage import Stage
+from seiche.ultrasound import operators
+from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
+from seiche.ultrasound.medium_arrays import MediumArrays
+from seiche.ultrasound.state import Bound, State, stage
+
+
+class ExactScheme:
+    """Stages of the exact scheme."""
+
+    name = "exact"
+
+    def __init__(self, state: State) -> None:
+        """Upload tables, make plans, bind kernels."""
+        self._state, problem = state, state.problem
+        self._medium = MediumArrays(state)
+        self._real: Real = "float32" if state.real == np.float32 else "float64"
+        dimensions = problem.dimensions
+        work, rows = state.work, state.rows
+        table = state.upload(operators.kappa(problem, state.real))
+        forward_table = state.upload(operators.derivative_tables(problem, 1))
+        back_table = state.upload(operators.derivative_tables(problem, -1))
+        staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
+        components = work[:dimensions]
+        last = work[dimensions - 1 : dimensions]
+        transforms = state.transforms
+        volumes = (1, *state.extents)
+        self._forward_p = transforms.forward(state.p.reshape(volumes), last)
+        self._inverse = transforms.inverse(components)
+        self._forward_u = transforms.forward(state.u.reshape(dimensions, *state.extents), components)
+        self._gradient = state.bind(
+            registry.spectral_gradient(dimensions, self._real),
+            work=work,
+            derivative=forward_table,
+            kappa=table,
+            rows=rows,
+        )
+        self._divergence = state.bind(
+            registry.spectral_divergence(dimensions, self._real),
+            work=work,
+            derivative=back_table,
+            kappa=table,
+            rows=rows,
+        )
+        self._velocity = self._bind_velocity(staggered_layer, problem.time_step)
+        self._velocity_without_layer = self._bind_velocity(
+            state.upload(operators.ones_table(problem)), -problem.time_step / 2
+        )
+        self._layer = state.upload(operators.pml_table(problem, staggered=False))
+        self._fractional = bind_power_law(state, self._medium, self._real)
+        self._density_and_pressure = self._bind_density(finish_of(state))
+        self._density_alone = self._bind_density("keep-rate")
+        self._pressure_alone = self._bind_state()
+
+    def _bind_velocity(self, layer: Any, dt: float) -> Bound:
+        state = self._state
+        kind, members = self._medium.staggered()
+        spec = registry.velocity(state.problem.dimensions, kind, self._real)
+        return state.bind(spec, u=state.u, gradient=state.work, pml=layer, density=members, rows=state.rows, dt=dt)
+
+    def _bind_density(self, finish: registry.Finish) -> Bound:
+        state, nonlinear = self._state, self._state.problem.BonA is not None
+        varying, medium = self._medium.members(*coefficients_of(state, finish))
+        return state.bind(
+            registry.density(state.problem.dimensions, varying, nonlinear, finish, self._real),
+            rho=state.rho,
+            derivative=state.work,
+            pml=self._layer,
+            medium=medium,
+            finish=finish_members(state, finish),
+            rows=state.rows,
+            dt=state.problem.time_step,
+        )
+
+    def _bind_state(self) -> Bound:
+        state, nonlinear, finish = self._state, self._state.problem.BonA is not None, finish_of(self._state)
+        varying, medium = self._medium.members(*coefficients_of(state, finish))
+        return state.bind(
+            registry.state_of_density(state.problem.dimensions, varying, nonlinear, finish, self._real),
+            rho=state.rho,
+            rate=state.work[0],
+            total=None,
+            rate_row=2 * state.rows["half"],
+            medium=medium,
+            finish=finish_members(state, finish),
+            rows=state.rows,
+        )
+
+    def step(self, velocity_source: Stage | None, mass_source: Stage | None) -> list[Stage]:
+        """Return the stages of a step in which these sources act."""
+        momentum = [
+            stage("gradient", self._forward_p, self._gradient, self._inverse),
+            stage("velocity", self._velocity),
+        ]
+        if velocity_source is not None:
+            momentum.append(velocity_source)
+        divergence = stage("divergence", self._forward_u, self._divergence, self._inverse)
+        fractional = [stage("absorption", *self._fractional)] if self._fractional else []
+        if mass_source is None:
+            return [*momentum, divergence, stage("density", self._density_and_pressure), *fractional]
+        kept = stage("density", self._density_alone)
+        return [*momentum, divergence, kept, mass_source, stage("pressure", self._pressure_alone), *fractional]
+
+    def start(self) -> list[Stage]:
+        """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""
+        state = self._state
+        varying, medium = self._medium.members("c0")
+        density = state.bind(
+            registry.initial_density(state.problem.dimensions, varying, self._real),
+            p=state.p,
+            rho=state.rho,
+            medium=medium,
+            rows=state.rows,
+        )
+        return [
+            stage("initial density", density, *bind_start(state, self._medium, self._real)),
+            stage("initial velocity", self._forward_p, self._gradient, self._inverse, self._velocity_without_layer),
+        ]

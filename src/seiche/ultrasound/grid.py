@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The grid in space and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A regular grid of one to three axes x, y, z, and the time steps.
+
+    Attributes:
+        shape: points along each axis.
+        spacing: metres between points, one number or one an axis.
+        time_step: seconds; `with_time` finds one.
+        steps: number of time steps.
+    """
+
+    shape: tuple[int, ...]
+    spacing: tuple[float, ...] | float
+    time_step: float | None = None
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        """Make both tuples.
+
+        Raises:
+            CaseError: not one to three axes, too few points, or a spacing that is not positive.
+        """
+        shape = (self.shape,) if isinstance(self.shape, (int, np.integer)) else tuple(self.shape)
+        if not 1 <= len(shape) <= 3:
+            raise CaseError(f"grid.shape: {len(shape)} axes; need 1, 2 or 3")
+        if any(int(n) != n or n < 2 for n in shape):
+            raise CaseError(f"grid.shape: {shape} has an axis of less than 2 points")
+        given = np.asarray(self.spacing, np.float64)
+        spacing = [float(d) for d in (np.full(len(shape), given) if given.ndim == 0 else given)]
+        if len(spacing) != len(shape) or not all(np.isfinite(d) and d > 0 for d in spacing):
+            raise CaseError(f"grid.spacing: {self.spacing} is not one positive number an axis")
+        object.__setattr__(self, "shape", tuple(int(n) for n in shape))
+        object.__setattr__(self, "spacing", tuple(spacing))
+
+    @property
+    def spacings(self) -> tuple[float, ...]:
+        """Return metres between points along each axis."""
+        assert isinstance(self.spacing, tuple)
+        return self.spacing
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Return the names of the axes."""
+        return ("x", "y", "z")[: len(self.shape)]
+
+    def positions(self, axis: str) -> npt.NDArray[np.float64]:
+        """Return the coordinates along an axis, m; the point n // 2 is zero."""
+        number = self.axes.index(axis)
+        points = self.shape[number]
+        return np.asarray((np.arange(points) - points // 2) * self.spacings[number], np.float64)
+
+    def with_time(self, sound_speed: npt.ArrayLike, *, end: float | None = None, cfl: float = 0.3) -> Grid:
+        """Return the grid with a time step and as many steps as last to `end` seconds.
+
+        The step is cfl min(spacing) / max(c0); without an end, sound crosses the diagonal once at min(c0).
+
+        Raises:
+            CaseError: a Courant number or an end that is not positive.
+        """
+        if not cfl > 0 or (end is not None and not end > 0):
+            raise CaseError(f"grid: cfl = {cfl:g} and end = {end} must be positive")
+        step = cfl * min(self.spacings) / float(np.max(sound_speed))
+        if end is None:
+            diagonal = np.sqrt(sum((n * d) ** 2 for n, d in zip(self.shape, self.spacings, strict=True)))
+            end = float(diagonal / np.min(sound_speed))
+        return replace(self, time_step=step, steps=int(np.floor(end / step)) + 1)

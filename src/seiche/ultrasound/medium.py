@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The medium that waves travel in, and the longest time step that it allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, tau_of
+from seiche.ultrasound.problem import Absorption, Field, Problem
+from seiche.ultrasound.relaxation import Relaxation, tissues_of
+
+AlphaMode = Literal["no_absorption", "no_dispersion", "stokes", "relaxation"]
+#: Frequencies (Hz) in which relaxation processes follow a power law by default.
+BAND = (0.5e6, 5e6)
+
+
+@dataclass(frozen=True)
+class Medium:
+    """Properties of a medium: numbers, or arrays in the shape of the grid.
+
+    Attributes:
+        sound_speed: c0, m/s.
+        density: rho0, kg/m3.
+        BonA: parameter of nonlinearity B/A.
+        alpha_coeff, alpha_power: absorption alpha_coeff f^alpha_power in dB/(MHz^y cm).
+        alpha_mode: "no_absorption" or "no_dispersion" leave one of the two terms out, "stokes" takes the exponent 2
+            without transforms, "relaxation" fits relaxation processes: no transforms, any exponent up to 2 with 1
+            included, also one a point. The sound speed is then that at the geometric mean of the band.
+        sound_speed_ref: c_ref of the k-space correction; the greatest sound speed by default.
+        relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
+    """
+
+    sound_speed: npt.ArrayLike
+    density: npt.ArrayLike = 1000.0
+    BonA: npt.ArrayLike | None = None
+    alpha_coeff: npt.ArrayLike | None = None
+    alpha_power: npt.ArrayLike | None = None
+    alpha_mode: AlphaMode | None = None
+    sound_speed_ref: float | None = None
+    relaxation_band: tuple[float, float] = BAND
+
+    def absorption(self, shape: tuple[int, ...]) -> Absorption | None:
+        """Return what is absorbed on a grid.
+
+        Raises:
+            CaseError: coefficient and exponent do not come together, or an unknown mode.
+        """
+        if self.alpha_mode not in (None, "no_absorption", "no_dispersion", "stokes", "relaxation"):
+            raise CaseError(
+                f"medium.alpha_mode: {self.alpha_mode!r} is not no_absorption, no_dispersion, stokes or relaxation"
+            )
+        if self.alpha_mode == "relaxation":
+            return None
+        stokes = self.alpha_mode == "stokes"
+        if self.alpha_coeff is None:
+            return None
+        power = 2.0 if stokes and self.alpha_power is None else self.alpha_power
+        if power is None:
+            raise CaseError("medium.alpha_power: is missing beside alpha_coeff")
+        if np.ndim(power):
+            raise CaseError('medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes')
+        exponent = float(np.asarray(power))
+        stokes = stokes or (exponent == 2.0 and self.alpha_mode is None)
+        return Absorption(
+            on_grid("medium.alpha_coeff", self.alpha_coeff, shape),
+            exponent,
+            stokes,
+            losses=self.alpha_mode != "no_absorption",
+            dispersion=self.alpha_mode != "no_dispersion",
+        )
+
+    def relaxation(self, shape: tuple[int, ...]) -> Relaxation | None:
+        """Return the relaxation processes on a grid, None unless the mode asks for them.
+
+        Raises:
+            CaseError: coefficient or exponent is missing or has another shape, or no processes follow the power law.
+        """
+        if self.alpha_mode != "relaxation":
+            return None
+        if self.alpha_coeff is None or self.alpha_power is None:
+            raise CaseError('medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" needs both')
+        coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
+        power = on_grid("medium.alpha_power", self.alpha_power, shape)
+        speed = on_grid("medium.sound_speed", self.sound_speed, shape)
+        return tissues_of(coefficient, power, speed, shape, self.relaxation_band)
+
+
+def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
+    """Return a number, or an array of the grid's shape; an array of equal numbers becomes one number.
+
+    Raises:
+        CaseError: another shape, or not numbers.
+    """
+    try:
+        array = np.asarray(value)
+        array = array if array.dtype == np.float32 else np.asarray(array, np.float64)
+    except (TypeError, ValueError):
+        raise CaseError(f"{name}: is not a number or an array of numbers") from None
+    if array.size == 1:
+        return float(array.ravel()[0])
+    if array.shape != shape:
+        raise CaseError(f"{name}: shape {array.shape} is not the grid's {shape}")
+    return float(array.ravel()[0]) if (array == array.ravel()[0]).all() else array
+
+
+def longest_time_step(problem: Problem) -> float:
+    """Return the time step (s) up to which a problem is stable, infinity if every one is (theory, eq. 17).
+
+    Without losses and with c_ref >= max(c0) the exact correction has no limit.
+    """
+    highest = float(np.max(problem.sound_speed))
+    wave_number = float(np.sqrt(sum((np.pi / d) ** 2 for d in problem.spacing)))
+    reference = problem.reference_speed
+    absorption = problem.absorption
+    if absorption is None:
+        return np.inf if reference >= highest else 2 / (reference * wave_number) * float(np.arcsin(reference / highest))
+    y = absorption.alpha_power
+    tau = tau_of(absorption, problem.sound_speed) if absorption.losses else 0.0
+    eta: Field = 0.0
+    if absorption.dispersion and not absorption.stokes:
+        speed = as_double(problem.sound_speed)
+        eta = 2 * np.asarray(neper_coefficient(absorption)) * np.asarray(speed) ** y * np.tan(np.pi * y / 2)
+    slowing = 1 - float(np.min(eta)) * wave_number ** (y - 1)
+    if slowing <= 0:
+        return 0.0
+    correction = 1.0
+    step = 0.0
+    for _ in range(50):
+        loss = highest * float(np.min(tau)) * correction * wave_number ** (y - 1)
+        step = (loss + np.sqrt(loss**2 + 4 * slowing)) / (slowing * wave_number * correction * highest)
+        after = float(np.sinc(reference * wave_number * min(step, 2 * np.pi / (reference * wave_number)) / 2 / np.pi))
+        if after < 0.05:
+            return float(step)
+        if abs(after - correction) < 1e-6:
+            break
+        correction = after
+    return float(step)

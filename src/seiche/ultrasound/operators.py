@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables of the k-space scheme: wave numbers, derivatives, correction, absorbing layers (theory/ultrasound, section 2).
+
+Tables along axes hold the numbers of the three axes of a padded shape one after another; an axis that the grid has not
+has extent 1. The last axis of a spectrum has half the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.ultrasound.problem import Problem
+
+Real = npt.NDArray[np.float64]
+
+
+def padded_shape(problem: Problem) -> tuple[int, int, int]:
+    """Return the extents along three axes: 1 before those of the grid."""
+    first, middle, last = (1,) * (3 - problem.dimensions) + tuple(problem.shape)
+    return first, middle, last
+
+
+def wave_numbers(problem: Problem, *, half: bool = True) -> list[Real]:
+    """Return k along each of the grid's axes in FFT order, 1/m; the last one halved. Nyquist entries are -pi/d."""
+    numbers = []
+    for axis, (points, spacing) in enumerate(zip(problem.shape, problem.spacing, strict=True)):
+        k = 2 * np.pi * np.fft.fftfreq(points, spacing)
+        if half and axis == problem.dimensions - 1:
+            k = k[: points // 2 + 1]  # even sizes: the Nyquist entry of fftfreq is negative
+        numbers.append(np.asarray(k, np.float64))
+    return numbers
+
+
+def derivative_tables(problem: Problem, sign: int) -> npt.NDArray[np.complex128]:
+    """Return i k exp(sign i k d/2) / N along the axes one after another (eqs. 6 and 8), N points in all."""
+    tables: list[npt.NDArray[np.complex128]] = [np.zeros(1, np.complex128)] * (3 - problem.dimensions)
+    for k, spacing, points in zip(wave_numbers(problem), problem.spacing, problem.shape, strict=True):
+        table = 1j * k * np.exp(sign * 0.5j * k * spacing)
+        if points % 2 == 0:
+            table[points // 2] = table[points // 2].real  # exactly, so that real fields stay real
+        tables.append(table / problem.points)
+    return np.concatenate(tables)
+
+
+def shift_table(problem: Problem) -> npt.NDArray[np.complex128]:
+    """Return exp(-i k d/2) / N: half a cell back, from staggered points to the grid's (eq. 19)."""
+    tables: list[npt.NDArray[np.complex128]] = [np.ones(1, np.complex128)] * (3 - problem.dimensions)
+    for k, spacing, points in zip(wave_numbers(problem), problem.spacing, problem.shape, strict=True):
+        table = np.exp(-0.5j * k * spacing)
+        if points % 2 == 0:
+            table[points // 2] = 0.0  # the real part of -i
+        tables.append(table / problem.points)
+    return np.concatenate(tables)
+
+
+def square_table(problem: Problem) -> Real:
+    """Return k^2 along the axes one after another."""
+    zeros = [np.zeros(1)] * (3 - problem.dimensions)
+    return np.concatenate([*zeros, *(k * k for k in wave_numbers(problem))])
+
+
+def on_spectrum(problem: Problem, function: Callable[[Real], Real], dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
+    """Return function(|k|) on the half spectrum, shape (n0, n1, half), computed plane by plane in double precision."""
+    first, middle, last = padded_shape(problem)
+    squares = [np.zeros(1)] * (3 - problem.dimensions) + [k * k for k in wave_numbers(problem)]
+    result = np.empty((first, middle, last // 2 + 1), dtype)
+    plane = squares[1][:, None] + squares[2][None, :]
+    for a in range(first):
+        result[a] = function(np.sqrt(squares[0][a] + plane))
+    return result
+
+
+def kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
+    """Return the correction sin(a)/a, a = c_ref k dt/2 (eq. 4)."""
+    scale = problem.reference_speed * problem.time_step / 2 / np.pi
+    return on_spectrum(problem, lambda k: np.sinc(scale * k), dtype)
+
+
+def source_kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
+    """Return the correction of additive sources cos(a) over the number of points (eq. 16)."""
+    scale = problem.reference_speed * problem.time_step / 2
+    return on_spectrum(problem, lambda k: np.cos(scale * k) / problem.points, dtype)
+
+
+def pml_table(problem: Problem, *, staggered: bool) -> Real:
+    """Return the factors of the absorbing layers along the axes one after another (eq. 13)."""
+    shift = 0.5 if staggered else 0.0
+    tables = [np.ones(1)] * (3 - problem.dimensions)
+    for points, spacing, layer in zip(problem.shape, problem.spacing, problem.pml, strict=True):
+        table, size = np.zeros(points), layer.size
+        if size:
+            i = np.arange(1, size + 1) + shift
+            table[:size] = ((size + 1 - i) / size) ** 4
+            table[points - size :] = (i / size) ** 4
+        strength = layer.alpha * problem.reference_speed / spacing * problem.time_step / 2
+        tables.append(np.exp(-strength * table))
+    return np.concatenate(tables)
+
+
+def ones_table(problem: Problem) -> Real:
+    """Return factors 1 along the axes: no layer."""
+    return np.ones(sum(padded_shape(problem)))

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What sensors record while a problem is computed (theory/ultrasound, section 6).
+
+Series are gathered in a ring on the device and handed on in blocks of rows; extremes and sums stay on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.errors import CaseError
+from seiche.kernels.registry import Real
+from seiche.kernels.registry import kspace as registry
+from seiche.ultrasound import operators
+from seiche.ultrasound.state import Bound, State
+
+#: Bytes of the ring of one series.
+_RING_BYTES = 8 << 20
+#: Rules of the aggregates, and where they start.
+_RULES: dict[str, tuple[registry.Rule, float]] = {
+    "max": ("Greatest", -float(np.finfo(np.float32).max)),
+    "min": ("Least", float(np.finfo(np.float32).max)),
+    "rms": ("SumOfSquares", 0.0),
+}
+
+
+class Sink(Protocol):
+    """Takes the rows of a series as they come."""
+
+    def __call__(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
+        """Take rows `row`, `row + 1` ... of series `name`: (rows, sensors)."""
+
+
+@dataclass(frozen=True)
+class Harmonics:
+    """Amplitude and phase of the pressure at `frequency` (Hz) at all points, over steps `first` to `last`."""
+
+    frequency: float
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is recorded.
+
+    Attributes:
+        points: indices of sensor points in C order, (n,).
+        nodes, weights: instead, (n, m) indices and weights of sensors between points.
+        quantities: names of "p" and "u" with suffixes: "" and "_non_staggered" (u only) are series, "_max", "_min" and
+            "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the grid.
+        first: step that is recorded first, from 0.
+        harmonics: frequencies at which amplitude and phase are wanted.
+        sink: where the rows of series go; kept in memory when left out.
+    """
+
+    points: npt.NDArray[np.int64] | None = None
+    nodes: npt.NDArray[np.int64] | None = None
+    weights: npt.NDArray[np.floating[Any]] | None = None
+    quantities: tuple[str, ...] = ()
+    first: int = 0
+    harmonics: tuple[Harmonics, ...] = ()
+    sink: Sink | None = None
+
+
+@dataclass
+class _Series:
+    name: str
+    ring: Array
+    rows: int
+    written: int = 0
+    blocks: list[npt.NDArray[Any]] = field(default_factory=list)
+
+
+class Recorder:
+    """Records of a request from the fields of a state."""
+
+    def __init__(self, state: State, request: Request) -> None:
+        """Allocate rings and aggregates, and bind their kernels.
+
+        Raises:
+            CaseError: an unknown quantity, or a sensor outside the grid.
+        """
+        self._state, self.request = state, request
+        self._real: Real = "float32" if state.real == np.float32 else "float64"
+        self._series: dict[str, _Series] = {}
+        self.aggregates: dict[str, Array] = {}
+        self._work: list[Bound] = []
+        self._harmonics: list[tuple[Array, Array]] = []
+        self.recorded = 0
+        self._check()
+        self._sensors = self._sensor_members(padded=False)
+        for quantity in request.quantities:
+            for name, array in self._fields(quantity):
+                self._add(name, quantity, array)
+        for one in request.harmonics:
+            self._add_harmonics(one)
+
+    @property
+    def sensors(self) -> int:
+        """Return the number of sensors."""
+        points = self.request.points if self.request.nodes is None else self.request.nodes
+        return 0 if points is None else len(points)
+
+    def _check(self) -> None:
+        request, points = self.request, self._state.problem.points
+        known = {f"p{kind}" for kind in ("", "_max", "_min", "_rms", "_max_all", "_min_all")}
+        known |= {f"u{name[1:]}" for name in known} | {"u_non_staggered"}
+        for quantity in request.quantities:
+            if quantity not in known:
+                raise CaseError(f"record: {quantity!r} is not one of {', '.join(sorted(known))}")
+        for indices in (request.points, request.nodes):
+            if indices is not None and indices.size and (indices.min() < 0 or indices.max() >= points):
+                raise CaseError(f"sensor: a point lies outside the grid of {points} points")
+        if not self.sensors and any(not name.endswith("_all") for name in request.quantities):
+            raise CaseError("sensor: has no point")
+        if request.quantities and not 0 <= request.first < self._state.problem.steps:
+            raise CaseError(
+                f"sensor: the first recorded step, {request.first + 1}, is not one of the"
+                f" {self._state.problem.steps} steps"
+            )
+        for one in request.harmonics:
+            if not 0 <= one.first < one.last <= self._state.problem.steps or not one.frequency > 0:
+                raise CaseError(f"record: harmonics at {one.frequency:g} Hz over steps {one.first} to {one.last}")
+
+    def _fields(self, quantity: str) -> list[tuple[str, Array]]:
+        """Return (name, array) of the components of a quantity."""
+        state = self._state
+        if quantity.startswith("p"):
+            return [(quantity, state.p)]
+        return [(f"u{axis}{quantity[1:]}", state.u[k]) for k, axis in enumerate(state.problem.axes)]
+
+    def _sensor_members(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
+        """Return kind and members of the sensors, for arrays (points,) or for padded rows."""
+        request, state = self.request, self._state
+
+        def upload(indices: npt.NDArray[np.int64]) -> Array:
+            if padded:
+                length, room = state.extents[2], 2 * state.rows["half"]
+                indices = indices // length * room + indices % length
+            return state.backend.upload(np.ascontiguousarray(indices, np.uint32).reshape(-1))
+
+        if request.nodes is not None and request.weights is not None:
+            weights = state.backend.upload(np.ascontiguousarray(request.weights, state.real).reshape(-1))
+            nodes = {"points": upload(request.nodes), "weights": weights, "count": request.nodes.shape[1]}
+            return "between", nodes
+        if request.points is not None and request.points.size:
+            return "points", {"points": upload(request.points)}
+        return "points", {"points": None}
+
+    def _add(self, name: str, quantity: str, array: Array) -> None:
+        suffix = quantity[1:].lstrip("_")
+        if suffix.removesuffix("_all") in _RULES:
+            self._add_aggregate(name, suffix, array)
+            return
+        ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._rows_left()))
+        ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
+        self._series[name] = _Series(name, ring, ring_rows)
+        sensors = self._sensors
+        if suffix == "non_staggered":
+            array = self._state.work[0:1]
+            self._work += self._shift(name[1])
+            sensors = self._sensor_members(padded=True)
+        sensor_kind, members = sensors
+        self._work.append(
+            self._state.bind(
+                registry.sample(sensor_kind, self._real),
+                items=self.sensors,
+                sensor={"field": array, **members},
+                series=ring,
+                clock=self._state.clock,
+                first=self.request.first,
+                ring=ring_rows,
+                sensors=self.sensors,
+            )
+        )
+
+    def _rows_left(self) -> int:
+        return self._state.problem.steps - self.request.first
+
+    def _add_aggregate(self, name: str, suffix: str, array: Array) -> None:
+        state, everywhere = self._state, suffix.endswith("_all")
+        rule, start = _RULES[suffix.removesuffix("_all")]
+        items = state.problem.points if everywhere else self.sensors
+        result = state.backend.upload(np.full(items, start, state.real))
+        kind, members = ("everywhere", {}) if everywhere else self._sensors
+        sensor_kind: registry.SensorKind = kind
+        self.aggregates[name] = result
+        self._work.append(
+            state.bind(
+                registry.accumulate(sensor_kind, rule, self._real),
+                items=items,
+                sensor={"field": array, **members},
+                result=result,
+            )
+        )
+
+    def _shift(self, axis: str) -> list[Bound]:
+        """Return the work that leaves a velocity component at the grid's points in padded rows (eq. 19)."""
+        state = self._state
+        component = state.problem.axes.index(axis)
+        shift = state.once("shift", lambda: state.upload(operators.shift_table(state.problem)))
+        spectrum = state.work[0:1]
+        source = state.u[component : component + 1].reshape(1, *state.extents)
+        place = 3 - state.problem.dimensions + component
+        return [
+            state.transforms.forward(source, spectrum),
+            state.bind(registry.spectral_shift(place, self._real), spectrum=spectrum, shift=shift, rows=state.rows),
+            state.transforms.inverse(spectrum),
+        ]
+
+    def _add_harmonics(self, one: Harmonics) -> None:
+        state = self._state
+        time = np.arange(state.problem.steps) * state.problem.time_step
+        acts = (np.arange(len(time)) >= one.first) & (np.arange(len(time)) < one.last)
+        phase = 2 * np.pi * one.frequency * time
+        factors = np.stack([np.cos(phase), np.sin(phase)], axis=1) * acts[:, None] * 2 / (one.last - one.first)
+        sums = (
+            state.backend.zeros(state.problem.points, state.real),
+            state.backend.zeros(state.problem.points, state.real),
+        )
+        self._harmonics.append(sums)
+        self._work.append(
+            state.bind(
+                registry.harmonic("everywhere", self._real),
+                items=state.problem.points,
+                sensor={"field": state.p},
+                cosine=sums[0],
+                sine=sums[1],
+                factors=state.upload(factors),
+                clock=state.clock,
+                first=0,
+            )
+        )
+
+    def records(self, t: int) -> bool:
+        """Return whether step t is recorded."""
+        if t >= self._state.problem.steps:
+            return False
+        return bool(self._work) and t >= min([self.request.first, *(one.first for one in self.request.harmonics)])
+
+    def work(self) -> None:
+        """Record the present fields."""
+        for one in self._work:
+            one()
+
+    def done(self, steps: int) -> None:
+        """Hand full rings on; `steps` steps are done."""
+        self.recorded = max(0, steps - self.request.first)
+        for series in self._series.values():
+            if self.recorded - series.written == series.rows:
+                self._hand_on(series)
+
+    def flush(self) -> None:
+        """Hand on what the rings still hold."""
+        for series in self._series.values():
+            if self.recorded > series.written:
+                self._hand_on(series)
+
+    def _hand_on(self, series: _Series) -> None:
+        """Hand on the rows after those that were handed on; they lie in one piece, the ring's start included."""
+        count = self.recorded - series.written
+        at = series.written % series.rows
+        parts = [slice(at, min(at + count, series.rows)), slice(0, max(0, at + count - series.rows))]
+        download = self._state.backend.download
+        rows = np.concatenate([download(series.ring[part]) for part in parts])
+        if self.request.sink is None:
+            series.blocks.append(rows)
+        else:
+            self.request.sink(series.name, series.written, rows)
+        series.written += count
+
+    def series(self, name: str) -> npt.NDArray[Any]:
+        """Return a series kept in memory: (steps recorded, sensors)."""
+        blocks = self._series[name].blocks
+        return np.concatenate(blocks) if blocks else np.zeros((0, self.sensors), self._state.real)
+
+    def series_names(self) -> tuple[str, ...]:
+        """Return the names of the series."""
+        return tuple(self._series)
+
+    def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return an aggregate as it is while it runs, flat: sums of squares where the root of their mean is wanted."""
+        return np.asarray(self._state.backend.download(self.aggregates[name]))
+
+    def restore(self, steps: int, aggregates: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on after `steps` steps with what `raw_aggregate` returned; the series so far were handed on."""
+        for name, values in aggregates.items():
+            self._state.backend.assign(self.aggregates[name], np.ascontiguousarray(values, self._state.real))
+        self.recorded = max(0, steps - self.request.first)
+        for series in self._series.values():
+            series.written = self.recorded
+
+    def aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""
+        values = self.raw_aggregate(name)
+        if name.endswith("_rms"):
+            values = np.sqrt(values / max(1, self.recorded))
+        return values.reshape(self._state.problem.shape) if name.endswith("_all") else values
+
+    def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase) for a number in `request.harmonics`."""
+        cosine, sine = (self._state.host(array) for array in self._harmonics[number])
+        return np.hypot(cosine, sine), np.arctan2(-sine, cosine)
+
+
+def half_step_later(series: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a series (times, sensors) of the velocity at the times of the pressure, half a step later (eq. 20)."""
+    count = len(series)
+    numbers = np.fft.rfftfreq(count) * 2 * np.pi
+    phase = np.exp(0.5j * numbers)
+    if count % 2 == 0:
+        phase[-1] = phase[-1].real
+    return np.asarray(np.fft.irfft(np.fft.rfft(series, axis=0) * phase[:, None], count, axis=0), series.dtype)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Absorption by relaxation processes that are fitted to a power law (theory/ultrasound, section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import least_squares, nnls
+
+from seiche.errors import CaseError
+from seiche.kernels.registry.kspace import PROCESSES
+
+#: How much faster than the top of the band a process may be: the faster, the better y = 2 is followed, and the further
+#: the unrelaxed speed lies above that of the band.
+_FASTEST = 10.0
+#: Tissues that a label of 8 bits tells apart.
+MOST_TISSUES = 256
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Relaxation processes of the tissues of a problem.
+
+    Attributes:
+        labels: tissue of each point, uint8, in the grid's shape.
+        strengths, times: a and tau (s) of the processes of every tissue, (tissues, PROCESSES).
+        unrelaxed_speeds: sound speed at infinite frequency of every tissue, m/s.
+    """
+
+    labels: npt.NDArray[np.uint8]
+    strengths: Array
+    times: Array
+    unrelaxed_speeds: Array
+
+
+def power_law(
+    frequency: Array, alpha_coeff: float, alpha_power: float, sound_speed: float, reference: float
+) -> tuple[Array, Array]:
+    """Return absorption (Np/m) and phase speed (m/s) of a power law whose speed at `reference` Hz is given (eq. 23)."""
+    w, w0, y = 2 * np.pi * frequency, 2 * np.pi * reference, alpha_power
+    a0 = 100 * alpha_coeff / (20 * np.log10(np.e)) * (1e-6 / (2 * np.pi)) ** y
+    if abs(y - 1) < 1e-9:
+        dispersion = -2 / np.pi * a0 * np.log(w / w0)
+    else:
+        dispersion = a0 * np.tan(np.pi * y / 2) * (w ** (y - 1) - w0 ** (y - 1))
+    return a0 * w**y, 1 / (1 / sound_speed + dispersion)
+
+
+def response(frequency: Array, strengths: Array, times: Array, unrelaxed_speed: float) -> tuple[Array, Array]:
+    """Return absorption (Np/m) and phase speed (m/s) of relaxation processes (eq. 25)."""
+    w = 2 * np.pi * frequency
+    wave_number = w / unrelaxed_speed / np.sqrt(1 - (strengths / (1 + 1j * w[:, None] * times)).sum(1))
+    return -wave_number.imag, w / wave_number.real
+
+
+def fit(
+    alpha_coeff: float, alpha_power: float, sound_speed: float, band: tuple[float, float]
+) -> tuple[Array, Array, float]:
+    """Return strengths, times and the unrelaxed speed that follow a power law within `band` (Hz).
+
+    The speed is exact at the geometric mean of the band.
+
+    Raises:
+        CaseError: no processes come within a fifth of the absorption, or a band that is none.
+    """
+    low, high = band
+    if not 0 < low < high:
+        raise CaseError(f"medium.relaxation_band: {low:g} to {high:g} Hz is no band")
+    if alpha_coeff == 0:
+        return np.zeros(PROCESSES), np.full(PROCESSES, 1 / (2 * np.pi * high)), sound_speed
+    f, centre = np.geomspace(low, high, 40), float(np.sqrt(low * high))
+    alpha, speed = power_law(f, alpha_coeff, alpha_power, sound_speed, centre)
+    w = 2 * np.pi * f
+
+    def unpack(x: Array) -> tuple[Array, Array, float]:
+        strengths, times = np.exp(x[:PROCESSES]), np.exp(x[PROCESSES:])
+        _, now = response(np.array([centre]), strengths, times, 1.0)
+        return strengths, times, float(sound_speed / now[0])
+
+    def misfit(x: Array) -> Array:
+        found, phase_speed = response(f, *unpack(x))
+        return np.asarray(np.nan_to_num(np.concatenate([found / alpha - 1, phase_speed / speed - 1]), nan=10.0))
+
+    lowest = np.log(np.repeat([1e-9, 1 / (_FASTEST * w[-1])], PROCESSES))
+    highest = np.log(np.repeat([0.9, _FASTEST / w[0]], PROCESSES))
+    best = None
+    for spread in (1.0, 2.0, 4.0):
+        times = 1 / np.geomspace(w[0] / spread, w[-1] * spread, PROCESSES)
+        columns = w[:, None] ** 2 * times / (1 + (w[:, None] * times) ** 2) / (2 * sound_speed) / alpha[:, None]
+        strengths, _ = nnls(columns, np.ones(len(f)))
+        start = np.log(np.concatenate([np.maximum(strengths, 1e-3 * strengths.max()), times]))
+        found = least_squares(misfit, np.clip(start, lowest, highest), bounds=(lowest, highest), max_nfev=300)
+        if best is None or found.cost < best.cost:
+            best = found
+    assert best is not None
+    strengths, times, unrelaxed = unpack(np.asarray(best.x))
+    if not np.abs(misfit(best.x)[: len(f)]).max() < 0.2 or strengths.sum() >= 1:
+        raise CaseError(
+            f"alpha_coeff: {alpha_coeff:g} dB/(MHz^{alpha_power:g} cm) from {low:g} to {high:g} Hz is not followed by"
+            f" {PROCESSES} relaxation processes; use a narrower band"
+        )
+    return strengths, times, unrelaxed
+
+
+def tissues_of(
+    alpha_coeff: npt.ArrayLike,
+    alpha_power: npt.ArrayLike,
+    sound_speed: npt.ArrayLike,
+    shape: tuple[int, ...],
+    band: tuple[float, float],
+) -> Relaxation:
+    """Return the processes of every different combination of coefficient, exponent and sound speed on a grid.
+
+    Raises:
+        CaseError: too many combinations, an exponent outside 0 < y <= 2, or a fit that fails.
+    """
+    fields = [
+        np.broadcast_to(np.asarray(one, np.float64), shape).reshape(-1)
+        for one in (alpha_coeff, alpha_power, sound_speed)
+    ]
+    tissues, labels = np.unique(np.stack(fields), axis=1, return_inverse=True)
+    count = tissues.shape[1]
+    if count > MOST_TISSUES:
+        raise CaseError(
+            f"medium: {count} combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption takes at"
+            f" most {MOST_TISSUES}: round them to tissues"
+        )
+    if not (tissues[0] >= 0).all():
+        raise CaseError(f"medium.alpha_coeff: {tissues[0].min():g} is not >= 0")
+    if not ((tissues[1] > 0) & (tissues[1] <= 2)).all():
+        raise CaseError(f"medium.alpha_power: {tissues[1].min():g} to {tissues[1].max():g} is not between 0 and 2")
+    fits = [fit(float(a), float(y), float(c), band) for a, y, c in tissues.T]
+    return Relaxation(
+        labels.reshape(shape).astype(np.uint8),
+        np.stack([strengths for strengths, _, _ in fits]),
+        np.stack([times for _, times, _ in fits]),
+        np.array([speed for _, _, speed in fits]),
+    )

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sensors as users give them: points of a mask, cuboids, or positions between points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.source import mask_points
+
+#: What can be recorded.
+_KINDS = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
+RECORDS = (*(f"{quantity}{kind}" for quantity in "pu" for kind in _KINDS), "u_non_staggered", "I", "I_avg")
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """Where and what is recorded. Exactly one of mask, corners and positions; none with whole-grid records only.
+
+    Attributes:
+        mask: points, in the shape of the grid; they count in C order.
+        corners: cuboids (n, 2 D): first and last index (from 0, inclusive) along every axis: x1, y1, z1, x2, y2, z2.
+        positions: (n, D) coordinates in metres, as of `Grid.positions`; linear interpolation.
+        record: names of `RECORDS`.
+        first: step that is recorded first, from 0.
+        frequencies: frequencies (Hz) at which amplitude and phase of the pressure are found at all points.
+        frequency_window: first step and the one after the last for these; the steps recorded by default.
+    """
+
+    mask: npt.ArrayLike | None = None
+    corners: npt.ArrayLike | None = None
+    positions: npt.ArrayLike | None = None
+    record: tuple[str, ...] = ("p",)
+    first: int = 0
+    frequencies: tuple[float, ...] = ()
+    frequency_window: tuple[int, int] | None = None
+
+    def check(self, grid: Grid) -> None:
+        """Refuse unknown records and sensors that are not one of the three kinds.
+
+        Raises:
+            CaseError: naming what is wrong.
+        """
+        for name in self.record:
+            if name not in RECORDS:
+                raise CaseError(f"sensor.record: {name!r} is not one of {', '.join(RECORDS)}")
+        kinds = [name for name in ("mask", "corners", "positions") if getattr(self, name) is not None]
+        if len(kinds) > 1:
+            raise CaseError(f"sensor: has {' and '.join(kinds)}; need one of them")
+        if not kinds and any(not name.endswith(("_all", "_final")) for name in self.record):
+            raise CaseError("sensor.mask: is missing; records at points need a mask, corners or positions")
+        if grid.steps is not None and not 0 <= self.first < grid.steps:
+            raise CaseError(f"sensor.first: {self.first} is not one of the {grid.steps} steps")
+
+    def points(self, grid: Grid) -> npt.NDArray[np.int64] | None:
+        """Return the indices of the points of mask or cuboids.
+
+        Raises:
+            CaseError: a mask without a point, or a cuboid outside the grid.
+        """
+        if self.mask is not None:
+            return mask_points("sensor.mask", self.mask, grid.shape)
+        if self.corners is None:
+            return None
+        parts = [np.ravel_multi_index(np.ix_(*ranges), grid.shape).reshape(-1) for ranges in self.cuboids(grid)]
+        return np.concatenate(parts).astype(np.int64)
+
+    def cuboids(self, grid: Grid) -> list[list[npt.NDArray[np.int64]]]:
+        """Return for each cuboid its indices along every axis."""
+        dimensions = len(grid.shape)
+        corners = np.atleast_2d(np.asarray(self.corners))
+        if corners.shape[1:] != (2 * dimensions,) or corners.dtype.kind not in "iu":
+            raise CaseError(f"sensor.corners: shape {corners.shape} is not (n, {2 * dimensions}) of whole numbers")
+        lowest, highest = corners[:, :dimensions], corners[:, dimensions:]
+        if lowest.min() < 0 or (lowest > highest).any() or (highest >= np.array(grid.shape)).any():
+            raise CaseError(f"sensor.corners: a cuboid does not lie inside the grid of {grid.shape} points")
+        return [
+            [np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]
+            for first, last in zip(lowest, highest, strict=True)
+        ]
+
+    def nodes(self, grid: Grid) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None:
+        """Return indices and weights (n, 2^D) of the points around each position.
+
+        Raises:
+            CaseError: a position outside the grid.
+        """
+        if self.positions is None:
+            return None
+        dimensions = len(grid.shape)
+        places = np.atleast_2d(np.asarray(self.positions, np.float64))
+        if places.ndim != 2 or places.shape[1] != dimensions:
+            raise CaseError(f"sensor.positions: shape {places.shape} is not (n, {dimensions})")
+        scaled = places / grid.spacings + np.array([n // 2 for n in grid.shape])
+        if not ((scaled >= 0) & (scaled <= np.array(grid.shape) - 1)).all():
+            raise CaseError("sensor.positions: a position lies outside the grid")
+        below = np.minimum(np.floor(scaled).astype(np.int64), np.array(grid.shape) - 2)
+        part = scaled - below
+        indices, weights = [], []
+        for corner in np.ndindex((2,) * dimensions):
+            up = np.array(corner)
+            indices.append(np.ravel_multi_index(tuple((below + up).T), grid.shape))
+            weights.append(np.prod(np.where(up == 1, part, 1 - part), axis=1))
+        return np.stack(indices, 1).astype(np.int64), np.stack(weights, 1)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From grid, medium, source and sensor to recorded arrays in one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
+from seiche.ultrasound.problem import Field, Pml, Problem
+from seiche.ultrasound.records import Harmonics, Request, half_step_later
+from seiche.ultrasound.sensor import Sensor
+from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.source import Source, smoothed
+
+#: Points of the absorbing layer by the number of dimensions, and its strength.
+PML_SIZES, PML_ALPHA = {1: 20, 2: 20, 3: 10}, 2.0
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Absorbing layers: their size along each axis, their strength, and whether they lie inside the grid."""
+
+    sizes: tuple[int, ...]
+    alphas: tuple[float, ...]
+    inside: bool
+
+    @classmethod
+    def of(
+        cls,
+        grid: Grid,
+        size: int | tuple[int, ...] | None,
+        alpha: float | tuple[float, ...],
+        inside: bool,
+    ) -> Layers:
+        """Return the layers of a grid; one number holds for every axis.
+
+        Raises:
+            CaseError: not one number an axis.
+        """
+        dimensions = len(grid.shape)
+        size = PML_SIZES[dimensions] if size is None else size
+        sizes = (int(size),) * dimensions if np.ndim(size) == 0 else tuple(size)  # type: ignore[arg-type]
+        alphas = (float(alpha),) * dimensions if np.ndim(alpha) == 0 else tuple(alpha)  # type: ignore[arg-type]
+        if len(sizes) != dimensions or len(alphas) != dimensions:
+            raise CaseError(f"pml_size, pml_alpha: {size} and {alpha} are not one number for each of {dimensions} axes")
+        if min(sizes) < 0:
+            raise CaseError(f"pml_size: {min(sizes)} is negative")
+        return cls(sizes, alphas, inside)
+
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """Return by how many points the grid grows at both ends of each axis."""
+        return (0,) * len(self.sizes) if self.inside else self.sizes
+
+
+def simulate(
+    grid: Grid,
+    medium: Medium,
+    source: Source,
+    sensor: Sensor,
+    *,
+    pml_size: int | tuple[int, ...] | None = None,
+    pml_alpha: float | tuple[float, ...] = PML_ALPHA,
+    pml_inside: bool = True,
+    smooth_p0: bool = True,
+    scheme: str = "exact",
+    device: str = "cpu",
+    precision: str = "float32",
+    threads: int | None = None,
+) -> dict[str, npt.NDArray[Any]]:
+    """Return what the sensor recorded, by name; no argument is changed.
+
+    Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
+    outside). Velocities have one entry an axis ("ux"); series of cuboids are in the order of the cuboids, C order in
+    each. "I" is the intensity p u at equal places and times, "I_avg" its mean. "p_amplitude" and "p_phase" are
+    (n_frequencies, *grid) where frequencies are asked for.
+
+    Args:
+        grid: with its time steps; without them they are found (Courant number 0.3, one crossing of the diagonal).
+        medium: what waves travel in.
+        source: what makes them.
+        sensor: what is recorded.
+        pml_size: points of the absorbing layer, 20 (1D, 2D) or 10 (3D) by default.
+        pml_alpha: its strength.
+        pml_inside: whether it is a part of the grid; else the grid grows.
+        smooth_p0: smooth the initial pressure.
+        scheme: "exact", "separable" or "local4".
+        device: "cpu", "cuda" or "cuda:1".
+        precision: "float32" or "float64".
+        threads: CPU threads.
+
+    Raises:
+        CaseError: something impossible is asked for; names the argument.
+        UnstableError: the pressure is no longer finite.
+        BackendUnavailable: no such device, or too little memory.
+    """
+    if grid.time_step is None or grid.steps is None:
+        grid = grid.with_time(medium.sound_speed)
+    layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
+    sensor.check(grid)
+    problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
+    limit = longest_time_step(problem)
+    if problem.time_step > limit:
+        raise CaseError(
+            f"grid.time_step: {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
+            f" {limit:.4g} s"
+        )
+    request = request_of(grid, sensor, layers)
+    solver = Solver(problem, device=device, precision=precision, scheme=scheme, record=request, threads=threads)
+    solver.run()
+    return results_of(solver, sensor, layers)
+
+
+def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, smooth_p0: bool = True) -> Problem:
+    """Return the problem that these objects mean.
+
+    Raises:
+        CaseError: something impossible is asked for.
+    """
+    assert grid.time_step is not None and grid.steps is not None
+    shape, grow = grid.shape, layers.outside
+
+    def widened(value: Field) -> Field:
+        return np.pad(value, [(n, n) for n in grow], mode="edge") if np.ndim(value) else value
+
+    speed = on_grid("medium.sound_speed", medium.sound_speed, shape)
+    absorption, relaxation = medium.absorption(shape), medium.relaxation(shape)
+    if relaxation is not None:
+        faster = relaxation.unrelaxed_speeds[relaxation.labels]
+        speed = float(faster.ravel()[0]) if (faster == faster.ravel()[0]).all() else faster
+        relaxation = replace(relaxation, labels=np.pad(relaxation.labels, [(n, n) for n in grow], mode="edge"))
+    if absorption is not None:
+        absorption = replace(absorption, alpha_coeff=widened(absorption.alpha_coeff))
+    reference = float(np.max(speed)) if medium.sound_speed_ref is None else float(medium.sound_speed_ref)
+    pressure = None
+    if source.p0 is not None:
+        pressure = np.asarray(source.p0, np.float64)
+        if pressure.shape != shape:
+            raise CaseError(f"source.p0: shape {pressure.shape} is not the grid's {shape}")
+        if not np.isfinite(pressure).all():
+            raise CaseError("source.p0: not every value is a finite number")
+        pressure = np.pad(pressure, [(n, n) for n in grow])
+        if smooth_p0:
+            pressure = smoothed(pressure)
+    sources = source.on(grid, speed)
+    if pressure is None and not sources:
+        raise CaseError("source: has neither p0 nor a signal p, ux, uy or uz")
+    return Problem(
+        axes=grid.axes,
+        shape=tuple(n + 2 * m for n, m in zip(shape, grow, strict=True)),
+        spacing=grid.spacings,
+        time_step=grid.time_step,
+        steps=grid.steps,
+        reference_speed=reference,
+        sound_speed=widened(speed),
+        density=widened(on_grid("medium.density", medium.density, shape)),
+        BonA=None if medium.BonA is None else widened(on_grid("medium.BonA", medium.BonA, shape)),
+        absorption=absorption,
+        relaxation=relaxation,
+        pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
+        initial_pressure=pressure,
+        sources=tuple(replace(one, points=_moved(one.points, shape, grow)) for one in sources),
+    )
+
+
+def _moved(points: npt.NDArray[np.int64], shape: tuple[int, ...], grow: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Return indices in the grid that grew at both ends."""
+    if not any(grow):
+        return points
+    places = np.unravel_index(points, shape)
+    larger = tuple(n + 2 * m for n, m in zip(shape, grow, strict=True))
+    moved = tuple(place + m for place, m in zip(places, grow, strict=True))
+    return np.asarray(np.ravel_multi_index(moved, larger), np.int64)
+
+
+def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
+    """Return what the solver records for a sensor."""
+    assert grid.steps is not None
+    points, nodes = sensor.points(grid), sensor.nodes(grid)
+    grow = layers.outside
+    wanted = [name for name in sensor.record if not name.endswith("_final") and name not in ("I", "I_avg")]
+    if {"I", "I_avg"} & set(sensor.record):
+        wanted += ["p", "u_non_staggered"]
+    window = sensor.frequency_window or (sensor.first, grid.steps)
+    return Request(
+        points=None if points is None else _moved(points, grid.shape, grow),
+        nodes=None if nodes is None else _moved(nodes[0], grid.shape, grow),
+        weights=None if nodes is None else nodes[1],
+        quantities=tuple(dict.fromkeys(wanted)),
+        first=sensor.first,
+        harmonics=tuple(Harmonics(f, *window) for f in sensor.frequencies),
+    )
+
+
+def results_of(solver: Solver, sensor: Sensor, layers: Layers) -> dict[str, npt.NDArray[Any]]:
+    """Return the records of a finished solver."""
+    recorder, axes = solver.recorder, solver.problem.axes
+    inside = tuple(slice(m, n - m) for n, m in zip(solver.problem.shape, layers.outside, strict=True))
+    results: dict[str, npt.NDArray[Any]] = {}
+    series = {name: recorder.series(name) for name in recorder.series_names()}
+    for name in sensor.record:
+        if name in ("I", "I_avg"):
+            for axis in axes:
+                product = (series["p"] * half_step_later(series[f"u{axis}_non_staggered"])).T
+                results[f"I{axis}{name[1:]}"] = product if name == "I" else product.mean(axis=1)
+            continue
+        for key in (name,) if name[0] == "p" else tuple(f"u{axis}{name[1:]}" for axis in axes):
+            if name.endswith("_final"):
+                results[key] = solver.field(key.removesuffix("_final"))[inside]
+            elif key in series:
+                results[key] = np.ascontiguousarray(series[key].T)
+            else:
+                values = recorder.aggregate(key)
+                results[key] = values[inside] if name.endswith("_all") else values
+    if sensor.frequencies:
+        found = [recorder.amplitude_and_phase(k) for k in range(len(sensor.frequencies))]
+        results["p_amplitude"] = np.stack([amplitude[inside] for amplitude, _ in found])
+        results["p_phase"] = np.stack([phase[inside] for _, phase in found])
+    return results

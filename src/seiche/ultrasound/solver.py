@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The k-space ultrasound solver: a step is a list of named stages (theory/ultrasound, section 3).
+
+gradient, velocity               momentum
+velocity sources
+divergence, density              mass, and the pressure that follows
+pressure sources, pressure       instead, in a step in which a source acts on the density
+absorption                       fractional Laplacians of power-law media
+record                           what sensors see
+advance clock
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, open_backend
+from seiche.backend.base import Graph
+from seiche.errors import CaseError, UnstableError
+from seiche.kernels.registry import kspace as registry
+from seiche.observe.stage import Stage
+from seiche.observe.timers import StageTimers
+from seiche.ultrasound.axis_wise import AxisWiseScheme
+from seiche.ultrasound.exact import ExactScheme
+from seiche.ultrasound.problem import Problem
+from seiche.ultrasound.records import Recorder, Request
+from seiche.ultrasound.source_stages import SourceStages
+from seiche.ultrasound.state import State, stage
+
+SCHEMES = ("exact", "separable", "local4")
+#: Steps between two looks whether the pressure is still finite.
+_CHECK_EVERY = 256
+
+
+class Solver:
+    """A problem on one device.
+
+    Args:
+        problem: what is computed.
+        device: "cpu", "cuda" or "cuda:1".
+        precision: "float32" or "float64".
+        scheme: "exact", "separable" or "local4".
+        record: what sensors record.
+        threads: CPU threads.
+
+    Raises:
+        CaseError: an unknown precision or scheme, or a record that the scheme does not have.
+        BackendUnavailable: the device is not there, or has too little memory.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        device: str = "cpu",
+        precision: str = "float32",
+        scheme: str = "exact",
+        record: Request | None = None,
+        threads: int | None = None,
+    ) -> None:
+        """Allocate the fields at rest."""
+        if precision not in ("float32", "float64"):
+            raise CaseError(f"precision: {precision!r} is not float32 or float64")
+        if scheme not in SCHEMES:
+            raise CaseError(f"scheme: {scheme!r} is not {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}")
+        recorded = () if record is None else record.quantities
+        if scheme != "exact" and any(name.startswith("u") for name in recorded):
+            raise CaseError(f"record: the velocity is not recorded by the {scheme} scheme; use the exact one")
+        self.problem = problem
+        self.backend = open_backend(device, threads)
+        self.state = State(self.backend, problem, precision)
+        self._scheme = ExactScheme(self.state) if scheme == "exact" else AxisWiseScheme(self.state, scheme)
+        self._sources = SourceStages(self.state)
+        self.recorder = Recorder(self.state, record or Request())
+        self._advance = self.state.bind(registry.advance(), items=1, clock=self.state.clock)
+        self.time_step = 0
+        self.timers = StageTimers(self.backend.clock())
+        self._lists: dict[tuple[bool, ...], list[Stage]] = {}
+        self._graphs: dict[tuple[bool, ...], Graph] = {}
+
+    def stages(self) -> list[Stage]:
+        """Return the stages of the step that comes next."""
+        t = self.time_step
+        active, recording = self._sources.active(t), self.recorder.records(t)
+        if t == 0 and self.problem.initial_pressure is not None:
+            start = Stage("initial pressure", self._set_initial_pressure)
+            return [start, *self._scheme.start(), *self._after(recording)]
+        key = (*active, recording)
+        if key not in self._lists:
+            velocity, pressure = self._sources.velocity(active), self._sources.pressure(active)
+            stages = self._scheme.step(
+                stage("velocity sources", *velocity) if velocity else None,
+                stage("pressure sources", *pressure) if pressure else None,
+            )
+            self._lists[key] = [*stages, *self._after(recording)]
+        return self._lists[key]
+
+    def _after(self, recording: bool) -> list[Stage]:
+        record = [Stage("record", self.recorder.work)] if recording else []
+        return [*record, Stage("advance clock", self._advance)]
+
+    def _set_initial_pressure(self) -> None:
+        pressure = np.ascontiguousarray(self.problem.initial_pressure, self.state.real)
+        self.backend.assign(self.state.p, pressure.reshape(-1))
+
+    def step(self) -> None:
+        """Advance by one step."""
+        self.timers.step(self.stages())
+        self._done()
+
+    def run(self, steps: int | None = None) -> None:
+        """Advance by `steps`, or to the end of the problem; what was recorded is then on the host.
+
+        Raises:
+            UnstableError: the pressure is no longer finite.
+        """
+        end = self.problem.steps if steps is None else self.time_step + steps
+        with self.timers.running():
+            while self.time_step < end:
+                if self.backend.asynchronous and self.timers.steps > 2 and not self.timers.due:
+                    self._replay()
+                else:
+                    self.step()
+            self.backend.synchronize()
+        self.check_finite()
+        self.recorder.flush()
+
+    def _replay(self) -> None:
+        """Advance by one step through a captured graph; kinds of steps differ by the sources that act."""
+        key = (*self._sources.active(self.time_step), self.recorder.records(self.time_step))
+        if key not in self._graphs:
+            stages = self.stages()
+            run = stage("step", *(one.action for one in stages)).action
+            run()  # what is done on first use only must not be captured
+            self._graphs[key] = self.backend.capture(run)
+        else:
+            self._graphs[key].launch()
+        self.timers.count(1)
+        self._done()
+
+    def _done(self) -> None:
+        self.time_step += 1
+        self.recorder.done(self.time_step)
+        if self.time_step % _CHECK_EVERY == 0:
+            self.check_finite()
+
+    def check_finite(self) -> None:
+        """Look whether the pressure is finite.
+
+        Raises:
+            UnstableError: it is not.
+        """
+        greatest = self.backend.max(self.state.p)
+        if not np.isfinite(greatest):
+            raise UnstableError(
+                f"pressure is not finite after step {self.time_step} of {self.problem.steps}: the time step"
+                f" {self.problem.time_step:g} s is too long for this medium"
+            )
+
+    def restore(
+        self, time_step: int, fields: Mapping[str, npt.NDArray[Any]], aggregates: Mapping[str, npt.NDArray[Any]]
+    ) -> None:
+        """Go on from `time_step` with fields by the names of `field`, and running aggregates of the recorder."""
+        for name, values in fields.items():
+            self.backend.assign(self._array(name), np.ascontiguousarray(values, self.state.real).reshape(-1))
+        self.backend.assign(self.state.clock, np.array([time_step], np.int64))
+        self.recorder.restore(time_step, aggregates)
+        self.time_step = time_step
+
+    def _array(self, name: str) -> Array:
+        if name == "p":
+            return self.state.p
+        array = {"u": self.state.u, "rho": self.state.rho}[name[:-1]]
+        return array[self.problem.axes.index(name[-1])]
+
+    def field(self, name: str) -> npt.NDArray[Any]:
+        """Return a field over the grid: "p", "ux", "rhox" and so on for the grid's axes.
+
+        Raises:
+            KeyError: another name.
+        """
+        return self.state.host(self._array(name))

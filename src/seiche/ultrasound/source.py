@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sources as users give them, and what the solver adds for them (theory/ultrasound, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.problem import Field, Floats, MaskSource, Mode
+
+
+@dataclass(frozen=True)
+class Source:
+    """What makes waves. Masks have the shape of the grid; their points count in C order.
+
+    Attributes:
+        p0: pressure at the start, Pa, in the shape of the grid.
+        p_mask, p, p_mode: points of a source of pressure; its signals (n_times,) or (n_points, n_times), Pa; how they
+            act.
+        u_mask, ux, uy, uz, u_mode: the same for the velocity, m/s.
+        p_delays, u_delays: whole steps by which a point's signal starts later than the others'; (n_points,).
+        p_weights, u_weights: factors of a point's signal (apodisation, or the weights of an off-grid shape).
+    """
+
+    p0: npt.ArrayLike | None = None
+    p_mask: npt.ArrayLike | None = None
+    p: npt.ArrayLike | None = None
+    p_mode: Mode = "additive"
+    u_mask: npt.ArrayLike | None = None
+    ux: npt.ArrayLike | None = None
+    uy: npt.ArrayLike | None = None
+    uz: npt.ArrayLike | None = None
+    u_mode: Mode = "additive"
+    p_delays: npt.ArrayLike | None = None
+    u_delays: npt.ArrayLike | None = None
+    p_weights: npt.ArrayLike | None = None
+    u_weights: npt.ArrayLike | None = None
+
+    def on(self, grid: Grid, sound_speed: Field) -> tuple[MaskSource, ...]:
+        """Return the sources with scaled signals (eq. 15).
+
+        Raises:
+            CaseError: a mask without a signal or the other way round, wrong shapes, or no point.
+        """
+        assert grid.time_step is not None
+        sources: list[MaskSource] = []
+        dimensions = len(grid.shape)
+        if self.p is not None or self.p_mask is not None:
+            points = mask_points("source.p_mask", self.p_mask, grid.shape)
+            speed = _at(sound_speed, points)
+            scale: Floats
+            if self.p_mode == "dirichlet":
+                scale = 1 / (dimensions * speed**2)
+            else:
+                scale = 2 * grid.time_step / (dimensions * speed * grid.spacings[0])
+            sources.append(_source("p", "source.p", points, self.p, self.p_mode, scale, self.p_delays, self.p_weights))
+        given = {axis: getattr(self, f"u{axis}") for axis in "xyz"}
+        if self.u_mask is not None or any(signal is not None for signal in given.values()):
+            points = mask_points("source.u_mask", self.u_mask, grid.shape)
+            speed = _at(sound_speed, points)
+            if all(signal is None for signal in given.values()):
+                raise CaseError("source.u_mask: has no signal ux, uy or uz")
+            for axis, signal in given.items():
+                if signal is None:
+                    continue
+                if axis not in grid.axes:
+                    raise CaseError(f"source.u{axis}: the grid has axes {', '.join(grid.axes)}")
+                spacing = grid.spacings[grid.axes.index(axis)]
+                scale = np.ones(1) if self.u_mode == "dirichlet" else 2 * speed * grid.time_step / spacing
+                name = f"source.u{axis}"
+                sources.append(_source(axis, name, points, signal, self.u_mode, scale, self.u_delays, self.u_weights))
+        return tuple(sources)
+
+
+def mask_points(name: str, mask: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Return the indices of the points of a mask in C order.
+
+    Raises:
+        CaseError: no mask, another shape than the grid's, or no point.
+    """
+    if mask is None:
+        raise CaseError(f"{name}: is missing")
+    array = np.asarray(mask)
+    if array.shape != shape:
+        raise CaseError(f"{name}: shape {array.shape} is not the grid's {shape}")
+    points = np.flatnonzero(array)
+    if not points.size:
+        raise CaseError(f"{name}: has no point")
+    return points.astype(np.int64)
+
+
+def _at(field: Field, points: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return a field at points, or one number for all of them."""
+    return np.asarray(field, np.float64).ravel()[points] if np.ndim(field) else np.full(1, float(np.asarray(field)))
+
+
+def _source(
+    quantity: str,
+    name: str,
+    points: npt.NDArray[np.int64],
+    signal: npt.ArrayLike | None,
+    mode: Mode,
+    scale: Floats,
+    delays: npt.ArrayLike | None,
+    weights: npt.ArrayLike | None,
+) -> MaskSource:
+    if signal is None:
+        raise CaseError(f"{name}: is missing beside its mask")
+    try:
+        samples = np.atleast_2d(np.asarray(signal, np.float64))
+    except (TypeError, ValueError):
+        raise CaseError(f"{name}: is not an array of numbers") from None
+    count = points.size
+    if samples.ndim != 2 or samples.shape[0] not in (1, count) or not samples.shape[1]:
+        raise CaseError(f"{name}: shape {np.shape(signal)} is not (times,) or ({count}, times) for {count} points")
+    late = None if delays is None else np.asarray(delays)
+    if late is not None and (late.shape != (count,) or late.dtype.kind not in "iu" or late.min() < 0):
+        raise CaseError(f"{name}: its delays are not {count} whole numbers of steps >= 0")
+    each = None if weights is None else np.asarray(weights, np.float64)
+    if each is not None and each.shape != (count,):
+        raise CaseError(f"{name}: its weights have shape {each.shape}, not ({count},)")
+    factors: Floats | None = scale * (1.0 if each is None else each)
+    if factors is not None and factors.size == 1:
+        samples, factors = samples * factors, None
+    elif factors is not None and len(samples) == count > 1:
+        samples, factors = samples * factors[:, None], None
+    steps = samples.shape[1]
+    if late is not None:
+        # The solver reads sample t + delay, so that a later start is a smaller delay into a signal that begins late.
+        longest = int(late.max())
+        samples = np.concatenate([np.zeros((len(samples), longest)), samples, np.zeros((len(samples), longest))], 1)
+        late, steps = (longest - late).astype(np.int64), steps + longest
+    return MaskSource(quantity, points, np.ascontiguousarray(samples.T), mode, steps, factors, late)
+
+
+def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return a field over the grid, low-pass filtered by a rotated Blackman window and rescaled to its old maximum.
+
+    Sharp edges would ring: an initial pressure is smoothed by default (theory/ultrasound, eq. 18).
+    """
+    array = np.asarray(field, np.float64)
+    ratio = sum(
+        (np.fft.fftfreq(n) * 2).reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2
+        for i, n in enumerate(array.shape)
+    )
+    radius = np.minimum(np.sqrt(np.asarray(ratio)), 1.0)
+    window = 0.42 + 0.5 * np.cos(np.pi * radius) + 0.08 * np.cos(2 * np.pi * radius)
+    smooth = np.fft.ifftn(np.fft.fftn(array) * window).real
+    highest, now = np.abs(array).max(), np.abs(smooth).max()
+    return np.asarray(smooth * (highest / now if now > 0 else 1.0))

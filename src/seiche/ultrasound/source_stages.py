@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sources on the device (theory/ultrasound, section 5): which act in a step, and their work bound to a state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from seiche.backend import Array
+from seiche.kernels.registry import Real
+from seiche.kernels.registry import kspace as registry
+from seiche.ultrasound import operators
+from seiche.ultrasound.problem import MaskSource
+from seiche.ultrasound.state import Bound, State
+
+
+class SourceStages:
+    """The sources of a problem; `pressure(t)` and `velocity(t)` are their work in step t."""
+
+    def __init__(self, state: State) -> None:
+        """Upload points and signals, and the corrected masks of sources that send one signal everywhere."""
+        self._state = state
+        self._real: Real = "float32" if state.real == np.float32 else "float64"
+        self._kappa: Array | None = None
+        self._masks: list[tuple[MaskSource, Array]] = []
+        self._bound = [(source, self._bind(source)) for source in state.problem.sources]
+
+    def active(self, t: int) -> tuple[bool, ...]:
+        """Return which sources act in step t."""
+        return tuple(t < source.steps for source, _ in self._bound)
+
+    def pressure(self, active: Iterable[bool]) -> list[Bound]:
+        """Return the work of the active sources of pressure."""
+        return [bound for (source, bound), acts in zip(self._bound, active, strict=True) if acts and is_mass(source)]
+
+    def velocity(self, active: Iterable[bool]) -> list[Bound]:
+        """Return the work of the active sources of velocity."""
+        both = zip(self._bound, active, strict=True)
+        return [bound for (source, bound), acts in both if acts and not is_mass(source)]
+
+    def _bind(self, source: MaskSource) -> Bound:
+        state = self._state
+        target, fields = state.rho, state.problem.dimensions
+        if not is_mass(source):
+            target, fields = state.u[state.problem.axes.index(source.quantity)], 1
+        if source.mode == "additive":
+            return self._bind_corrected(source, target, fields)
+        return state.bind(
+            registry.inject(source.mode == "dirichlet", self._real),
+            items=source.points.size,
+            field=target,
+            points=self._points(source.points),
+            signal=self._signal(source),
+            distance=state.problem.points,
+            fields=fields,
+        )
+
+    def _points(self, points: Any) -> Array:
+        return self._state.backend.upload(np.ascontiguousarray(points, np.uint32))
+
+    def _signal(self, source: MaskSource) -> dict[str, Any]:
+        backend, real = self._state.backend, self._state.real
+        many = source.samples.shape[1] > 1
+        return {
+            "samples": backend.upload(np.ascontiguousarray(source.samples, real)),
+            "weight": None if source.weights is None else backend.upload(np.ascontiguousarray(source.weights, real)),
+            "delay": None if source.delays is None else self._points(source.delays),
+            "clock": self._state.clock,
+            "stride": source.samples.shape[1],
+            "column": int(many),
+        }
+
+    def _bind_corrected(self, source: MaskSource, target: Array, fields: int) -> Bound:
+        """Return the addition of the corrected field of a source (eq. 16).
+
+        One signal for all points factors out: its field is corrected once. Otherwise it is made anew every step.
+        """
+        state = self._state
+        if source.samples.shape[1] == 1 and source.delays is None:
+            signal = {**self._signal(source), "weight": None}
+            return state.bind(
+                registry.add_field(self._real),
+                field=target,
+                source=self._corrected_mask(source),
+                signal=signal,
+                rows=state.rows,
+                fields=fields,
+                padded=0,
+            )
+        spread = self._spread(source, self._signal(source))
+        nothing = {"samples": None, "weight": None, "delay": None, "clock": None, "stride": 0, "column": 0}
+        add = state.bind(
+            registry.add_field(self._real),
+            field=target,
+            source=state.work[1],
+            signal=nothing,
+            rows=state.rows,
+            fields=fields,
+            padded=1,
+        )
+
+        def run() -> None:
+            for one in (*spread, add):
+                one()
+
+        return run
+
+    def _corrected_mask(self, source: MaskSource) -> Array:
+        """Return F^-1[cos(a) F w], w being the weights at the source's points: (points,); shared by equal sources."""
+        state = self._state
+        for other, mask in self._masks:
+            if other.points is source.points and other.weights is source.weights:
+                return mask
+        weights = np.ones(source.points.size) if source.weights is None else source.weights
+        clock = state.backend.zeros(1, np.int64)
+        signal = {
+            "samples": state.backend.upload(np.ascontiguousarray(weights, state.real)),
+            "weight": None,
+            "delay": None,
+            "clock": clock,
+            "stride": 0,
+            "column": 1,
+        }
+        for one in self._spread(source, signal):
+            one()
+        spectrum = state.backend.download(state.work[1])
+        reals = spectrum.view(state.real)[..., : state.extents[2]]
+        mask = state.backend.upload(np.ascontiguousarray(reals).reshape(-1))
+        self._masks.append((source, mask))
+        return mask
+
+    def _spread(self, source: MaskSource, signal: dict[str, Any]) -> list[Bound]:
+        """Return the work that leaves the corrected field of a signal in the padded rows of work spectrum 1."""
+        state = self._state
+        if self._kappa is None:
+            self._kappa = state.upload(operators.source_kappa(state.problem, state.real))
+        spectrum = state.work[1:2]
+        padded_points = source.points // state.extents[2] * (2 * state.rows["half"]) + source.points % state.extents[2]
+        return [
+            state.bind(registry.clear(self._real), padded=spectrum, rows=state.rows),
+            state.bind(
+                registry.inject(False, self._real),
+                items=source.points.size,
+                field=spectrum,
+                points=self._points(padded_points),
+                signal=signal,
+                distance=0,
+                fields=1,
+            ),
+            state.transforms.forward(None, spectrum),
+            state.bind(registry.spectral_filter(self._real), spectrum=spectrum, factor=self._kappa, rows=state.rows),
+            state.transforms.inverse(spectrum),
+        ]
+
+
+def is_mass(source: MaskSource) -> bool:
+    """Return whether a source acts on the density."""
+    return source.quantity == "p"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a device holds while a problem is computed: fields, work arrays, medium; and kernels bound to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.backend.transforms import Transforms
+from seiche.errors import BackendUnavailable
+from seiche.kernels.registry import KernelSpec
+from seiche.observe.stage import Stage
+from seiche.ultrasound import operators
+from seiche.ultrasound.problem import Field, Problem
+
+Bound = Callable[[], None]
+
+
+class State:
+    """Fields of a problem on a device.
+
+    Attributes:
+        p: pressure (points,).
+        u, rho: velocity and density, (D, points), a component an axis of the grid.
+        clock: the number of the present step, (1,) int64.
+        rows: how rows lie, as kernels want it; `row_count` of them.
+    """
+
+    def __init__(self, backend: Backend, problem: Problem, real: str) -> None:
+        """Allocate fields at rest.
+
+        Raises:
+            BackendUnavailable: the device has too little memory.
+        """
+        self.backend, self.problem, self.real = backend, problem, np.dtype(real)
+        self.extents = operators.padded_shape(problem)
+        half = self.extents[2] // 2 + 1
+        self.row_count = self.extents[0] * self.extents[1]
+        self.rows = {
+            "planes": self.extents[0],
+            "middle": self.extents[1],
+            "length": self.extents[2],
+            "half": half,
+            "points": problem.points,
+            "spectrum": self.row_count * half,
+        }
+        dimensions = problem.dimensions
+        needed, free = problem.points * self.real.itemsize * (2 + 3 * dimensions), backend.free_memory()
+        if 0 < free < needed:
+            raise BackendUnavailable(
+                f"{backend.name}: {problem.points} points need at least {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB"
+                " are free"
+            )
+        self.p = backend.zeros(problem.points, self.real)
+        self.u = backend.zeros((dimensions, problem.points), self.real)
+        self.rho = backend.zeros((dimensions, problem.points), self.real)
+        self.clock = backend.zeros(1, np.int64)
+        self._transforms: Transforms | None = None
+        self._work: Array | None = None
+        self._made: dict[str, Array] = {}
+        self._kept: list[dict[str, Any]] = []
+
+    @property
+    def transforms(self) -> Transforms:
+        """Return the transforms over the whole grid."""
+        if self._transforms is None:
+            self._transforms = self.backend.transforms(self.extents, self.real.name)
+        return self._transforms
+
+    @property
+    def work(self) -> Array:
+        """Return the work spectra, one a component and at least two: (n, *half shape). Any stage may overwrite them."""
+        if self._work is None:
+            count = max(2, self.problem.dimensions)
+            self._work = self.backend.zeros((count, *self.transforms.spectrum_shape), self.transforms.complex)
+        return self._work
+
+    def upload(self, table: npt.NDArray[Any]) -> Array:
+        """Return a table on the device, in the precision of the fields (complex stays complex)."""
+        kind = self.real if table.dtype.kind == "f" else np.result_type(self.real, np.complex64)
+        return self.backend.upload(np.ascontiguousarray(table, kind))
+
+    def once(self, name: str, make: Callable[[], Array]) -> Array:
+        """Return what `make` makes, made once for each name."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    def field(self, name: str, value: Field) -> Array:
+        """Return an array over the grid on the device, once for each name."""
+
+        def make() -> Array:
+            whole = np.broadcast_to(np.asarray(value, self.real), self.problem.shape)
+            return self.backend.upload(np.ascontiguousarray(whole).reshape(-1))
+
+        return self.once(name, make)
+
+    def bind(self, spec: KernelSpec, items: int | None = None, **members: Any) -> Bound:
+        """Return the launch of a kernel over all rows, or over `items` items."""
+        self._kept.append(members)  # kernels know addresses only
+        kernel = self.backend.load(spec)
+        return kernel.bind(self.backend.pack(kernel, **members), 0, self.row_count if items is None else items)
+
+    def host(self, array: Array) -> npt.NDArray[Any]:
+        """Return a field (points,) on the host, in the grid's shape."""
+        return np.asarray(self.backend.download(array)).reshape(self.problem.shape)
+
+
+def stage(name: str, *work: Bound) -> Stage:
+    """Return a stage that does several things in order."""
+
+    def run() -> None:
+        for one in work:
+            one()
+
+    return Stage(name, run if len(work) != 1 else work[0])

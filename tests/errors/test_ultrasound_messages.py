@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `seiche.ultrasound` refuses, each in one line that names the argument; and what it leaves alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seiche.errors import BackendUnavailable, CaseError, UnstableError
+from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
+from seiche.ultrasound.solver import Solver
+
+SHAPE = (24, 20)
+GRID = Grid(SHAPE, 1e-4, 2e-8, 10)
+MASK = np.zeros(SHAPE, bool)
+MASK[3, 4:7] = True
+P0 = np.ones(SHAPE)
+GOOD: dict[str, Any] = {
+    "grid": GRID,
+    "medium": Medium(1500.0),
+    "source": Source(p0=P0),
+    "sensor": Sensor(MASK),
+    "pml_size": 4,
+}
+WAVE = np.ones(5)
+ROUGH = 1500.0 + np.arange(480).reshape(SHAPE)
+
+
+def complaint(**change: Any) -> str:
+    with pytest.raises(CaseError) as caught:
+        simulate(**(GOOD | change))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"medium": Medium(np.ones((3, 3)))}, "medium.sound_speed: shape (3, 3) is not the grid's (24, 20)"),
+        ({"medium": Medium("fast")}, "medium.sound_speed: is not a number or an array of numbers"),
+        ({"medium": Medium(-1.0)}, "reference sound speed: -1 is not a number > 0"),
+        ({"medium": Medium(1500.0, 0.0)}, "density: 0 is not > 0"),
+        ({"medium": Medium(1500.0, BonA=np.nan)}, "BonA: not every value is a finite number"),
+        ({"medium": Medium(1500.0, alpha_coeff=0.5)}, "medium.alpha_power: is missing beside alpha_coeff"),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.0)},
+            "alpha_power: 1 is too near 1, where the dispersion term tan(pi y/2) is singular; use another exponent, or"
+            ' switch dispersion off (alpha_mode = "no_dispersion")',
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="none")},  # type: ignore[arg-type]
+            "medium.alpha_mode: 'none' is not no_absorption, no_dispersion, stokes or relaxation",
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="stokes")},
+            "alpha_power: 1.5 with Stokes absorption, whose exponent is 2",
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=np.ones(SHAPE))},
+            'medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes',
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_mode="relaxation")},
+            'medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" needs both',
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=2.5, alpha_mode="relaxation")},
+            "medium.alpha_power: 2.5 to 2.5 is not between 0 and 2",
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=-0.5, alpha_power=1.5, alpha_mode="relaxation")},
+            "medium.alpha_coeff: -0.5 is not >= 0",
+        ),
+        (
+            {"medium": Medium(ROUGH, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="relaxation")},
+            "medium: 480 combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption takes at most"
+            " 256: round them to tissues",
+        ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=50.0, alpha_power=2.0, alpha_mode="relaxation")},
+            "alpha_coeff: 50 dB/(MHz^2 cm) from 500000 to 5e+06 Hz is not followed by 3 relaxation processes; use a"
+            " narrower band",
+        ),
+        (
+            {
+                "medium": Medium(
+                    1500.0, alpha_coeff=0.5, alpha_power=1.0, alpha_mode="relaxation", relaxation_band=(2e6, 1e6)
+                )
+            },
+            "medium.relaxation_band: 2e+06 to 1e+06 Hz is no band",
+        ),
+        ({"source": Source()}, "source: has neither p0 nor a signal p, ux, uy or uz"),
+        ({"source": Source(p0=np.ones((3, 3)))}, "source.p0: shape (3, 3) is not the grid's (24, 20)"),
+        ({"source": Source(p0=P0 * np.inf)}, "source.p0: not every value is a finite number"),
+        ({"source": Source(p_mask=MASK)}, "source.p: is missing beside its mask"),
+        ({"source": Source(p=WAVE)}, "source.p_mask: is missing"),
+        ({"source": Source(p_mask=~MASK & False, p=WAVE)}, "source.p_mask: has no point"),
+        (
+            {"source": Source(p_mask=MASK, p=np.ones((2, 5)))},
+            "source.p: shape (2, 5) is not (times,) or (3, times) for 3 points",
+        ),
+        (
+            {"source": Source(p_mask=MASK, p=WAVE, p_mode="sum")},  # type: ignore[arg-type]
+            "source p: mode 'sum' is not dirichlet, additive-no-correction or additive",
+        ),
+        ({"source": Source(u_mask=MASK)}, "source.u_mask: has no signal ux, uy or uz"),
+        ({"source": Source(u_mask=MASK, uz=WAVE)}, "source.uz: the grid has axes x, y"),
+        (
+            {"source": Source(u_mask=MASK, ux=WAVE, u_delays=[1, 2])},
+            "source.ux: its delays are not 3 whole numbers of steps >= 0",
+        ),
+        (
+            {"source": Source(u_mask=MASK, ux=WAVE, u_weights=[1.0])},
+            "source.ux: its weights have shape (1,), not (3,)",
+        ),
+        ({"source": Source(p_mask=MASK, p=WAVE * np.nan)}, "source p: not every sample is a finite number"),
+        ({"sensor": Sensor()}, "sensor.mask: is missing; records at points need a mask, corners or positions"),
+        ({"sensor": Sensor(MASK, positions=[[0, 0]])}, "sensor: has mask and positions; need one of them"),
+        ({"sensor": Sensor(MASK & False)}, "sensor.mask: has no point"),
+        ({"sensor": Sensor(MASK, first=10)}, "sensor.first: 10 is not one of the 10 steps"),
+        (
+            {"sensor": Sensor(corners=[[0, 0, 24, 3]])},
+            "sensor.corners: a cuboid does not lie inside the grid of (24, 20) points",
+        ),
+        ({"sensor": Sensor(corners=[[0, 0, 3]])}, "sensor.corners: shape (1, 3) is not (n, 4) of whole numbers"),
+        ({"sensor": Sensor(positions=[[1.0, 0.0]])}, "sensor.positions: a position lies outside the grid"),
+        ({"pml_size": 13}, "pml_size: 13 along x is not between 0 and half of 24 points"),
+        ({"pml_size": -1}, "pml_size: -1 is negative"),
+        ({"pml_size": (4, 4, 4)}, "pml_size, pml_alpha: (4, 4, 4) and 2.0 are not one number for each of 2 axes"),
+        ({"precision": "float16"}, "precision: 'float16' is not float32 or float64"),
+        ({"scheme": "fast"}, "scheme: 'fast' is not exact, separable or local4"),
+        (
+            {"scheme": "local4", "sensor": Sensor(MASK, record=("u",))},
+            "record: the velocity is not recorded by the local4 scheme; use the exact one",
+        ),
+        ({"grid": replace(GRID, time_step=-1.0)}, "grid: time step: -1 is not a number > 0"),
+        (
+            {"grid": replace(GRID, steps=0), "sensor": Sensor(record=("p_final",))},
+            "sensor.first: 0 is not one of the 0 steps",
+        ),
+    ],
+)
+def test_impossible_request_is_named(change, words):
+    assert complaint(**change) == words
+
+
+def test_unknown_record_is_named_with_the_known_ones():
+    text = complaint(sensor=Sensor(MASK, record=("q",)))
+    assert text.startswith("sensor.record: 'q' is not one of p, p_max") and text.endswith("u_non_staggered, I, I_avg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (((2, 3, 4, 5), 1e-4), "grid.shape: 4 axes; need 1, 2 or 3"),
+        (((1, 20), 1e-4), "grid.shape: (1, 20) has an axis of less than 2 points"),
+        (((10, 20), (1e-4, 1e-4, 1e-4)), "grid.spacing: (0.0001, 0.0001, 0.0001) is not one positive number an axis"),
+        ((10, -1.0), "grid.spacing: -1.0 is not one positive number an axis"),
+    ],
+)
+def test_impossible_grid_is_named(arguments, words):
+    with pytest.raises(CaseError) as caught:
+        Grid(*arguments)
+    assert str(caught.value) == words
+
+
+def test_unstable_time_step_is_refused_with_the_limit():
+    """k-space theory: c_ref < max(c0) has a limit, c_ref = max(c0) none."""
+    slow = Medium(1500.0, sound_speed_ref=1000.0)
+    grid = replace(GRID, time_step=4e-8)
+    k = np.sqrt(2) * np.pi / 1e-4
+    limit = 2 / (1000 * k) * np.arcsin(1000 / 1500)
+    assert complaint(grid=grid, medium=slow) == (
+        f"grid.time_step: 4e-08 s is unstable in this medium; the longest stable step is {limit:.4g} s"
+    )
+    simulate(**(GOOD | {"grid": grid}))
+
+
+def test_pressure_that_is_no_longer_finite_ends_the_run():
+    from seiche.ultrasound.simulate import Layers, problem_of
+
+    grid = Grid(SHAPE, 1e-4, 2e-7, 3000)
+    layers = Layers.of(grid, 0, 0.0, True)
+    rough = np.random.default_rng(1).random(SHAPE)
+    problem = problem_of(grid, Medium(1500.0, sound_speed_ref=700.0), Source(p0=rough), layers, smooth_p0=False)
+    with pytest.raises(UnstableError) as caught:
+        Solver(problem).run()
+    assert str(caught.value).startswith("pressure is not finite after step ")
+    assert str(caught.value).endswith("of 3000: the time step 2e-07 s is too long for this medium")
+
+
+def test_grid_that_does_not_fit_the_memory_is_refused_before_it_is_allocated(monkeypatch):
+    monkeypatch.setattr("seiche.backend.cpu.CpuBackend.free_memory", lambda self: 10_000)
+    with pytest.raises(BackendUnavailable) as caught:
+        simulate(**GOOD)
+    assert str(caught.value) == "cpu: 480 points need at least 0.0 GB, but 0.0 GB are free"
+
+
+def test_inputs_are_left_as_they_are():
+    speed, p0, wave = np.full(SHAPE, 1500.0), P0.copy(), WAVE.copy()
+    speed[5:] = 1600.0
+    before = [one.copy() for one in (speed, p0, wave, MASK)]
+    sensor = Sensor(MASK, record=("p", "p_max_all", "I_avg"))
+    source = Source(p0=p0, p_mask=MASK, p=wave)
+    first = simulate(GRID, Medium(speed), source, sensor, pml_size=4, pml_inside=False)
+    for one, kept in zip((speed, p0, wave, MASK), before, strict=True):
+        np.testing.assert_array_equal(one, kept)
+    second = simulate(GRID, Medium(speed), source, sensor, pml_size=4, pml_inside=False)
+    assert set(first) == {"p", "p_max_all", "Ix_avg", "Iy_avg"}
+    assert first["p_max_all"].shape == SHAPE
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real transforms in place against NumPy, for each library that is installed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seiche.backend import open_backend
+from seiche.backend.transforms import FftwTransforms, ScipyTransforms, cpu_transforms
+
+SHAPES = [(1, 1, 30), (1, 12, 15), (6, 7, 8), (5, 4, 9), (4, 1, 6)]
+
+
+def check(transforms, backend, shape: tuple[int, int, int], real: str) -> None:
+    fields = np.random.default_rng(1).standard_normal((2, *shape)).astype(real)
+    tolerance = {"float32": 3e-6, "float64": 1e-14}[real]
+    expected = np.fft.rfftn(fields.astype(float), axes=(1, 2, 3))
+    source = backend.zeros(fields.shape, real)
+    spectrum = backend.zeros((2, *transforms.spectrum_shape), transforms.complex)
+    forward, inverse = transforms.forward(source, spectrum), transforms.inverse(spectrum)
+    again = transforms.forward(None, spectrum)
+    backend.assign(source, fields)
+    for transform in (forward, again):
+        transform()
+        assert np.abs(backend.download(spectrum) - expected).max() < tolerance * np.abs(expected).max()
+        inverse()
+        padded = backend.download(spectrum).view(real)[..., : shape[2]]
+        assert np.abs(padded / np.prod(shape) - fields).max() < tolerance
+        # The reals as they are, scaled back, are what the transform in place starts from.
+        backend.assign(spectrum, backend.download(spectrum) * np.array(1 / np.prod(shape), real))
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("library", ["scipy", "fftw"])
+def test_cpu_libraries_transform_as_numpy_does(library, shape, real, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEICHE_CACHE", str(tmp_path))
+    if library == "fftw":
+        pytest.importorskip("pyfftw")
+    kind = FftwTransforms if library == "fftw" else ScipyTransforms
+    check(kind(shape, real, 2), open_backend("cpu", 2), shape, real)
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_backend_transforms_as_numpy_does(shape, real, device):
+    backend = open_backend(device)
+    check(backend.transforms(shape, real), backend, shape, real)
+
+
+def test_library_can_be_chosen(monkeypatch):
+    monkeypatch.setenv("SEICHE_FFT", "scipy")
+    assert cpu_transforms((4, 4, 4), "float32", 1).name == "SciPy pocketfft"
+
+
+def test_fftw_keeps_what_it_learnt_and_does_without_a_folder(tmp_path, monkeypatch):
+    pytest.importorskip("pyfftw")
+    monkeypatch.setenv("SEICHE_CACHE", str(tmp_path / "kept"))
+    backend, shape = open_backend("cpu", 1), (4, 6, 8)
+    check(FftwTransforms(shape, "float32", 1), backend, shape, "float32")
+    (wisdom,) = (tmp_path / "kept").iterdir()
+    wisdom.write_bytes(b"no wisdom")
+    check(FftwTransforms(shape, "float32", 1), backend, shape, "float32")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SEICHE_CACHE", str(tmp_path / "file" / "none"))
+    check(FftwTransforms(shape, "float32", 1), backend, shape, "float32")
