@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seiche.waves import Brick, Forest, Gaussian, Material, Mesh, PointSource, Solver
-from seiche.waves.energy import inner_product
+from seiche.waves.energy import energy, inner_product
 from seiche.waves.plane import PlaneWave
 
 
@@ -195,3 +195,52 @@ def test_single_precision_follows_double(device: str) -> None:
         solver.run(40)
         states.append(solver.state().astype(np.float64))
     assert 0 < np.abs(states[0] - states[1]).max() < 1e-5
+
+
+def interface_mode(speed: float, fluid: bool) -> tuple[np.ndarray, list[tuple[float, bool, np.ndarray]]]:
+    """Return amplitudes and parts (decay, above, v and S) of the wave along the surface of a solid with rho = cs = 1.
+
+    The solid (cp^2 = 3) lies below y = 0, above it nothing or a fluid with rho = c = 1; wave number 1.
+    """
+
+    def part(decay: float, ux: complex, uy: complex, lam: float, mu: float) -> np.ndarray:
+        spread = lam * (1j * ux + decay * uy)
+        stress = [spread + 2j * mu * ux, spread + 2 * mu * decay * uy, mu * (decay * ux + 1j * uy)]
+        return np.array([-1j * speed * ux, -1j * speed * uy, *stress])
+
+    qp, qs = np.sqrt(1 - speed**2 / 3), np.sqrt(1 - speed**2)
+    parts = [(qp, False, part(qp, 1j, qp, 1.0, 1.0)), (qs, False, part(qs, qs, -1j, 1.0, 1.0))]
+    rows = [[one[3] for _, _, one in parts], [one[4] for _, _, one in parts]]
+    if fluid:
+        parts.append((-qs, True, part(-qs, 1j, -qs, 1.0, 0.0)))
+        above = parts[2][2]
+        rows = [[*rows[0], -above[3]], [*rows[1], 0], [parts[0][2][1], parts[1][2][1], -above[1]]]
+    amplitudes = np.linalg.svd(np.array(rows))[2][-1].conj()
+    return amplitudes, parts
+
+
+@pytest.mark.parametrize(
+    ("speed", "fluid"), [(np.sqrt(2 - 2 / np.sqrt(3)), False), (0.711001723019, True)], ids=["Rayleigh", "Scholte"]
+)
+def test_interface_waves_travel_at_their_speeds(speed: float, fluid: bool, device: str) -> None:
+    """Rayleigh waves of a Poisson solid; Scholte waves of doi:10.1016/j.jcp.2010.09.008; wavelength 1, depth 3 or 2."""
+    low, high = (-2, 2) if fluid else (-3, 0)
+    mesh = Mesh.of_forest(Forest.uniform(Brick((1, high - low), (True, False)), 2), origin=(0.0, float(low)))
+    above = mesh.lower[:, 1] >= 0
+    cp, cs = np.where(above, 1.0, np.sqrt(3.0)), np.where(above, 0.0, 1.0)
+    sides = ("free", "free", "absorbing", "absorbing" if fluid else "free")
+    solver = Solver(mesh, Material(np.ones(mesh.count), cp, cs), nodes=4, boundaries=sides, device=device)
+    amplitudes, parts = interface_mode(speed, fluid)
+    x, y = 2 * np.pi * np.moveaxis(solver.positions, -1, 0)
+
+    def exact(time: float) -> np.ndarray:
+        total = np.zeros(solver.state().shape)
+        for amplitude, (decay, side, one) in zip(amplitudes, parts, strict=True):
+            wave = amplitude * np.exp(1j * (x - 2 * np.pi * speed * time) + decay * y) * (above == side)[:, None]
+            total += (one[:, None] * wave[:, None]).real
+        return total
+
+    solver.set_state(exact(0.0))
+    solver.run(round(0.5 / solver.dt))
+    error = energy(solver.state() - exact(solver.time), solver.operator)
+    assert np.sqrt(error / energy(exact(solver.time), solver.operator)) < 0.015
