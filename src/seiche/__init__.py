@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 _PARTS = (
     *("backend", "case", "cells", "domain", "errors", "flow", "halo", "io", "machine", "observe", "report"),
-    "ultrasound",
+    *("ultrasound", "waves"),
 )
 
 

@@ -36,7 +36,10 @@ KERNELS = ROOT / "src" / "seiche" / "kernels"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 THEORY = ROOT / "docs" / "theory" / "flow.md"
 #: The theory page of each folder of kernels and solver that has one of its own; flow's is that of all others.
-PAGES_OF = {"kspace": "ultrasound", "ultrasound": "ultrasound", "membrane": "cells", "cells": "cells"}
+PAGES_OF = {
+    **{"kspace": "ultrasound", "ultrasound": "ultrasound", "membrane": "cells", "cells": "cells"},
+    **{"dg": "waves", "waves": "waves"},
+}
 #: Packages whose sources cite theory pages.
 SOLVERS = ("cells", "flow", "ultrasound")
 BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
@@ -121,7 +124,9 @@ def sources() -> list[Path]:
     return [*KERNELS.rglob("*.hpp"), *solvers]
 
 
-@pytest.mark.parametrize(("page", "at_least", "in_headers"), [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14)])
+@pytest.mark.parametrize(
+    ("page", "at_least", "in_headers"), [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14)]
+)
 def test_cited_equations_exist(page: str, at_least: int, in_headers: int) -> None:
     text = (ROOT / "docs" / "theory" / f"{page}.md").read_text()
     equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", text)]

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// What all kernels of an element share: its arrays, the derivatives along lines, and what its faces add.
+#pragma once
+#include "../nodes.hpp"
+#include "fields.hpp"
+#include "flux.hpp"
+
+namespace seiche {
+
+/// Everything of the right-hand side that does not change in time. A face has the number 2 axis + (0: low, 1: high).
+/// Elements lie one after another, fields in an element, nodes in a field; so do traces: slot, word, face node.
+template <class Medium, int nodes_a_direction, class FluxRule, class RealType, bool nodal, bool hanging>
+struct Elements {
+  using Fields = Medium;
+  using Flux = FluxRule;
+  using Real = RealType;
+  using Box = seiche::Box<Fields::dim, nodes_a_direction>;
+  static constexpr int n = Box::n, dim = Fields::dim, waves = Fields::waves, size = Fields::count * Box::nodes;
+  static constexpr int words = Flux::words * waves, slot = words * Box::face,
+                       record = Flux::coefficients * Fields::kinds;
+  /// 1/w_0, exactly: w_0 = 2/(n (n - 1)).
+  static constexpr int lift = n * (n - 1) / 2;
+
+  const i32* in_slots;      ///< where the neighbour's trace is, or -1 - c: the correction c of a hanging face
+  const i32* out_slots;     ///< where the own trace goes
+  const Real* scales;       ///< 2/h an axis
+  const Real* moduli;       ///< of an element, or of its nodes
+  const Real* faces;        ///< the flux's coefficients of a face, or of its nodes
+  const Real* rows;         ///< D, its transpose: rows[m n + i] = D_im
+  const Real* corrections;  ///< v* - v-, then t* - t-, at the nodes of large faces
+  Index count;              ///< of elements
+  Real derivative[n * n];   ///< D_im
+
+  /// What the nodes of a column need again and again: rows of D, scales and moduli of the element.
+  struct Line {
+    Real x[n], y[dim == 3 ? n : 1], scale[dim], moduli[Fields::moduli];
+  };
+  SEICHE_FN Line line(Index element, int i, int j) const {
+    Line l;
+    each<0, n>([&]<int m>() SEICHE_INLINED {
+      l.x[m] = rows[m * n + i];
+      if constexpr (dim == 3) l.y[m] = rows[m * n + j];
+    });
+    each<0, dim>([&]<int a>() SEICHE_INLINED { l.scale[a] = scales[element * dim + a]; });
+    if constexpr (!nodal) {
+      each<0, Fields::moduli>([&]<int a>() SEICHE_INLINED { l.moduli[a] = moduli[element * Fields::moduli + a]; });
+    }
+    return l;
+  }
+  SEICHE_FN void moduli_of(const Line& l, Index element, int node, Real (&m)[Fields::moduli]) const {
+    each<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
+      m[a] = nodal ? moduli[(element * Fields::moduli + a) * Box::nodes + node] : l.moduli[a];
+    });
+  }
+
+  /// What the faces of an element were given: traces of neighbours or corrections, and the flux's coefficients; with
+  /// `both` there is room for jumps of velocity and traction.
+  template <bool both>
+  struct Given {
+    static constexpr int words = hanging || both ? 2 * waves : Elements::words;
+    alignas(64) Real trace[Box::faces][words][Box::face];
+    Real coefficients[nodal ? 1 : Box::faces][record];
+    i32 from[Box::faces];
+  };
+  /// Brings it from memory; a barrier has to follow.
+  template <class Given>
+  SEICHE_FN void bring(const Team& team, Index first, int many, const Real* trace, Given* to) const {
+    constexpr int all = Box::faces * slot, numbers = Box::faces * record;
+    team.each(many * all, [&](int q) SEICHE_INLINED {
+      const int e = q / all, face = q % all / slot, node = q % slot;
+      const i32 from = in_slots[first * Box::faces + q / slot];
+      if (!hanging || from >= 0) (&to[e].trace[face][0][0])[node] = trace[Index{from} * slot + node];
+    });
+    if constexpr (hanging) {
+      constexpr int both = 2 * waves * Box::face;
+      team.each(many * Box::faces * both, [&](int q) SEICHE_INLINED {
+        const int e = q / (Box::faces * both), face = q / both % Box::faces, node = q % both;
+        const i32 from = in_slots[first * Box::faces + q / both];
+        to[e].from[face] = from;
+        if (from < 0) (&to[e].trace[face][0][0])[node] = corrections[Index{-1 - from} * both + node];
+      });
+    }
+    if constexpr (!nodal) {
+      team.each(many * numbers, [&](int q) SEICHE_INLINED {
+        (&to[q / numbers].coefficients[0][0])[q % numbers] = faces[first * numbers + q];
+      });
+    }
+  }
+  /// The flux's coefficients of a face node, from memory or from what was brought.
+  SEICHE_FN const Real* coefficients(Index element, int face, int node) const {
+    return faces + ((element * Box::faces + face) * (nodal ? Box::face : 1) + (nodal ? node : 0)) * record;
+  }
+  template <class Given>
+  SEICHE_FN const Real* coefficients(const Given& given, Index element, int face, int node) const {
+    if constexpr (nodal) return coefficients(element, face, node);
+    return given.coefficients[nodal ? 0 : face];
+  }
+
+  /// v* - v- and t* - t- of a face node.
+  template <int axis, int side, class Given>
+  SEICHE_FN void jumps(const Given& given, Index element, int node, const Real (&v)[waves], const Real (&s)[waves],
+                       Real (&dv)[waves], Real (&dt)[waves]) const {
+    constexpr int face = 2 * axis + side, outward = 2 * side - 1;
+    const Real* trace = given.trace[face][0] + node;
+    if constexpr (hanging) {
+      if (given.from[face] < 0) {
+        each<0, waves>([&]<int c>() SEICHE_INLINED {
+          dv[c] = trace[c * Box::face];
+          dt[c] = trace[(waves + c) * Box::face];
+        });
+        return;
+      }
+    }
+    const Real* q = coefficients(given, element, face, node);
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      Flux::jump(trace + c * Box::face, waves * Box::face, q + Flux::coefficients * Fields::kind(axis, c), outward,
+                 v[c], s[c], dv[c], dt[c]);
+    });
+  }
+
+  /// What the neighbour over a face will read.
+  template <int axis, int side>
+  SEICHE_FN void write(const Real* q, Index element, int node, Real* trace, const Real (&v)[waves],
+                       const Real (&s)[waves]) const {
+    constexpr int face = 2 * axis + side, outward = 2 * side - 1;
+    Real* to = trace + Index{out_slots[element * Box::faces + face]} * slot + node;
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      const Real z = Flux::impedance(q + Flux::coefficients * Fields::kind(axis, c));
+      Flux::write(to + c * Box::face, waves * Box::face, z, outward, v[c], s[c]);
+    });
+  }
+
+  /// Writes all traces of an element from its state in memory.
+  SEICHE_FN void write_all(const Team& team, Index element, const Real* u, Real* trace) const {
+    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      each<0, 2>([&]<int side>() SEICHE_INLINED {
+        team.each(Box::face, [&](int place) SEICHE_INLINED {
+          Real v[waves], s[waves];
+          side_of<axis>(u + element * size, on_face(axis, side, place), v, s);
+          write<axis, side>(coefficients(element, 2 * axis + side, place), element, place, trace, v, s);
+        });
+      });
+    });
+  }
+
+  /// What a source of field f is multiplied with at a node.
+  template <int f>
+  SEICHE_FN Real source_factor(Index element, int node) const {
+    constexpr int m = Fields::source_modulus(f);
+    if constexpr (m < 0) {
+      return Real(1);
+    } else {
+      return nodal ? moduli[(element * Fields::moduli + m) * Box::nodes + node] : moduli[element * Fields::moduli + m];
+    }
+  }
+
+  /// v_c and S_ca of a node.
+  template <int axis>
+  SEICHE_FN static void side_of(const Real* u, int node, Real (&v)[waves], Real (&s)[waves]) {
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      v[c] = u[Fields::velocity(axis, c) * Box::nodes + node];
+      s[c] = Real(Fields::sign) * u[Fields::stress(axis, c) * Box::nodes + node];
+    });
+  }
+
+  /// The node of an element at place `node` of a face.
+  SEICHE_FN static constexpr int on_face(int axis, int side, int node) {
+    const int along = side * (n - 1) * Box::stride(axis);
+    return axis == dim - 1 ? along + node : axis == 0 ? along + node * n : along + node % n + node / n * Box::face;
+  }
+  /// The place on a face across `axis` of the node (i, j, k).
+  template <int axis>
+  SEICHE_FN static int place(int i, int j, int k) {
+    return axis == 0 ? (dim == 3 ? j + n * k : k) : axis == dim - 1 ? i + n * j : i + n * k;
+  }
+};
+
+}  // namespace seiche

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// What a face adds to the derivatives, from the own side and the neighbour's trace (theory/waves, eqs. 8 to 12).
+///
+/// `outward` is +1 or -1, the only component of the outward normal; s the own stress S_ca, so outward s is the
+/// traction. A trace is written as the neighbour wants it: with its normal.
+#pragma once
+#include "../launch.hpp"
+
+namespace seiche {
+
+/// The exact Riemann flux. Trace: w = Z v + t (eq. 9). Coefficients a component: 1/(Z- + Z+), Z+/(Z- + Z+), Z-;
+/// boundaries choose the first two (eq. 11).
+struct Upwind {
+  static constexpr int words = 1, coefficients = 3;
+
+  template <class Real>
+  SEICHE_FN static void jump(const Real* given, int step, const Real* q, int outward, Real v, Real s, Real& dv,
+                             Real& dt) {
+    (void)step;
+    const Real d = q[0] * (given[0] - Real(outward) * s) - q[1] * v;
+    dv = d;
+    dt = q[2] * d;
+  }
+  template <class Real>
+  SEICHE_FN static void write(Real* trace, int step, Real z, int outward, Real v, Real s) {
+    (void)step;
+    trace[0] = z * v - Real(outward) * s;
+  }
+  template <class Real>
+  SEICHE_FN static Real impedance(const Real* q) {
+    return q[2];
+  }
+};
+
+/// Averages of both sides. Trace: v and t. Coefficients: v* - v- = q0 [v] + q1 [t], t* - t- = q2 [v] + q3 [t] (eq. 12).
+struct Central {
+  static constexpr int words = 2, coefficients = 4;
+
+  template <class Real>
+  SEICHE_FN static void jump(const Real* given, int step, const Real* q, int outward, Real v, Real s, Real& dv,
+                             Real& dt) {
+    const Real jump_v = given[0] - v, jump_t = given[step] - Real(outward) * s;
+    dv = q[0] * jump_v + q[1] * jump_t;
+    dt = q[2] * jump_v + q[3] * jump_t;
+  }
+  template <class Real>
+  SEICHE_FN static void write(Real* trace, int step, Real z, int outward, Real v, Real s) {
+    (void)z;
+    trace[0] = v;
+    trace[step] = -(Real(outward) * s);
+  }
+  template <class Real>
+  SEICHE_FN static Real impedance(const Real*) {
+    return Real(0);
+  }
+};
+
+}  // namespace seiche

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Hanging faces: one large side, 2^(dim - 1) small ones (theory/waves, section 4, eqs. 13 and 14). The small sides
+/// read traces that were interpolated to their nodes, so they need no special case; the large side reads corrections.
+#pragma once
+#include "element.hpp"
+
+namespace seiche {
+
+/// Where the large sides are, and how values go between their nodes and those of the small ones.
+template <class Elements>
+struct Mortars {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, children = dim == 3 ? 4 : 2;
+  static constexpr int quantities = 2 * waves, numbers = quantities * Box::face;
+
+  const i32* sides;         ///< element and face of every large side
+  const i32* small_slots;   ///< where the small sides' traces are, a child
+  const i32* large_slots;   ///< where the large side's traces for them go
+  const Real* faces;        ///< the flux's coefficients seen from the large side, a child (and node)
+  const Real* halves;       ///< interpolation to the lower and the upper half
+  const Real* projections;  ///< and their adjoints
+
+  struct Scratch {
+    alignas(64) Real own[numbers];
+    Real middle[numbers], fine[numbers], sum[numbers];
+  };
+
+  SEICHE_FN const Real* coefficients(Index side, int child, int node, bool nodal) const {
+    const Index at = side * children + child;
+    return faces + (nodal ? at * Box::face + node : at) * Elements::record;
+  }
+
+  /// v and S at the nodes of the large side.
+  SEICHE_FN void load(const Team& team, const Real* u, Index element, int face, Real* own) const {
+    const int axis = face / 2, side = face % 2;
+    const Real* from = u + element * Elements::size;
+    team.each(waves * Box::face, [&](int q) SEICHE_INLINED {
+      const int c = q / Box::face, node = Elements::on_face(axis, side, q % Box::face);
+      own[q] = from[Fields::velocity(axis, c) * Box::nodes + node];
+      own[waves * Box::face + q] = Real(Fields::sign) * from[Fields::stress(axis, c) * Box::nodes + node];
+    });
+    team.barrier();
+  }
+
+  /// to (+)= (first x second) from, for all quantities; `middle` is overwritten.
+  template <bool add>
+  SEICHE_FN void apply(const Team& team, const Real* first, const Real* second, const Real* from, Real* middle,
+                       Real* to) const {
+    const Real* lines = from;
+    if constexpr (dim == 3) {
+      team.each(numbers, [&](int q) SEICHE_INLINED { middle[q] = dot(first + q % n * n, from + q / n * n, 1); });
+      team.barrier();
+      lines = middle;
+    }
+    team.each(numbers, [&](int q) SEICHE_INLINED {
+      const int quantity = q / Box::face, node = q % Box::face;
+      const Real value = dim == 3 ? dot(second + node / n * n, lines + quantity * Box::face + node % n, n)
+                                  : dot(first + node * n, lines + quantity * Box::face, 1);
+      to[q] = add ? to[q] + value : value;
+    });
+    team.barrier();
+  }
+  SEICHE_FN static Real dot(const Real* row, const Real* values, int stride) {
+    Real sum = 0;
+    each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(row[m], values[m * stride], sum); });
+    return sum;
+  }
+  /// The matrix of a child along the first or second direction of the face.
+  SEICHE_FN static const Real* of(const Real* matrices, int child, int direction) {
+    return matrices + (child >> direction & 1) * n * n;
+  }
+};
+
+/// What the small sides will read: the large side's trace at their nodes. Words a large side: its nodes, its traces.
+template <class Elements, bool nodal>
+struct MortarTraces {
+  using Sides = Mortars<Elements>;
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  using Scratch = typename Sides::Scratch;
+  static constexpr int bytes = static_cast<int>(sizeof(Real)) * (Sides::numbers + Sides::children * Elements::slot);
+  Sides mortars;
+  const Real* u;
+  Real* trace;
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const int face = mortars.sides[2 * item + 1], axis = face / 2, outward = face % 2 * 2 - 1;
+    mortars.load(team, u, mortars.sides[2 * item], face, scratch.own);
+    for (int child = 0; child < Sides::children; ++child) {
+      mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
+                                    scratch.own, scratch.middle, scratch.fine);
+      Real* to = trace + Index{mortars.large_slots[item * Sides::children + child]} * Elements::slot;
+      team.each(Fields::waves * Box::face, [&](int q) SEICHE_INLINED {
+        const int c = q / Box::face, node = q % Box::face;
+        const Real* record = mortars.coefficients(item, child, node, nodal);
+        const Real z = Elements::Flux::impedance(record + Elements::Flux::coefficients * Fields::kind(axis, c));
+        Elements::Flux::write(to + q, Fields::waves * Box::face, z, outward, scratch.fine[q],
+                              scratch.fine[Fields::waves * Box::face + q]);
+      });
+      team.barrier();
+    }
+  }
+};
+
+/// What the large side adds: velocities by the projected jump, tractions by the projected star state (eq. 14).
+template <class Elements, bool nodal>
+struct MortarCorrections {
+  using Sides = Mortars<Elements>;
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  using Scratch = typename Sides::Scratch;
+  static constexpr int half = Fields::waves * Box::face;
+  static constexpr int bytes = static_cast<int>(sizeof(Real)) * (2 * Sides::numbers + Sides::children * Elements::slot);
+  Sides mortars;
+  const Real* u;
+  const Real* trace;
+  Real* corrections;
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const int face = mortars.sides[2 * item + 1], axis = face / 2, outward = face % 2 * 2 - 1;
+    mortars.load(team, u, mortars.sides[2 * item], face, scratch.own);
+    team.each(Sides::numbers, [&](int q) SEICHE_INLINED { scratch.sum[q] = Real(0); });
+    for (int child = 0; child < Sides::children; ++child) {
+      mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
+                                    scratch.own, scratch.middle, scratch.fine);
+      const Real* given = trace + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
+      team.each(half, [&](int q) SEICHE_INLINED {
+        const int c = q / Box::face, node = q % Box::face;
+        const Real* record = mortars.coefficients(item, child, node, nodal);
+        const Real s = scratch.fine[half + q];
+        Real dv, dt;
+        Elements::Flux::jump(given + q, half, record + Elements::Flux::coefficients * Fields::kind(axis, c), outward,
+                             scratch.fine[q], s, dv, dt);
+        scratch.fine[q] = dv;
+        scratch.fine[half + q] = Real(outward) * s + dt;
+      });
+      team.barrier();
+      mortars.template apply<true>(team, Sides::of(mortars.projections, child, 0),
+                                   Sides::of(mortars.projections, child, 1), scratch.fine, scratch.middle, scratch.sum);
+    }
+    Real* to = corrections + item * Sides::numbers;
+    team.each(half, [&](int q) SEICHE_INLINED {
+      to[q] = scratch.sum[q];
+      to[half + q] = scratch.sum[half + q] - Real(outward) * scratch.own[half + q];
+    });
+  }
+};
+
+}  // namespace seiche

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Point sources and receivers (theory/waves, section 5, eqs. 16 and 17), and the clock that tells them the step.
+#pragma once
+#include "element.hpp"
+
+namespace seiche {
+
+/// The product of the Lagrange polynomials of a point at a node; weights hold n numbers an axis.
+template <class Box, class Real>
+SEICHE_FN Real at_point(const Real* weights, int node) {
+  constexpr int n = Box::n;
+  Real w = weights[node % n] * weights[(Box::dim - 1) * n + node / Box::face];
+  if constexpr (Box::dim == 3) w *= weights[n + node / n % n];
+  return w;
+}
+
+/// Adds what the sources of an element give in a stage to the state, and writes its traces again.
+template <class Elements>
+struct AddSources {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  static constexpr int dim = Box::dim, waves = Fields::waves;
+  static constexpr int bytes = static_cast<int>(sizeof(Real)) * 4 * Elements::size;
+  Elements on;
+  Real* u;
+  Real* k;
+  Real* next_trace;
+  const i32* elements;     ///< that have sources
+  const i32* first;        ///< source of each, and one more entry
+  const Real* weights;     ///< n numbers an axis of each source
+  const Real* strengths;   ///< a field of each source
+  const Real* amplitudes;  ///< of each source, a stage, a step
+  const u64* clock;
+  Index sources;
+  i32 stage;
+  Real b, dt;
+
+  struct Scratch {
+    int nothing;
+  };
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const Index element = elements[item];
+    const Real* now = amplitudes + (static_cast<Index>(clock[0]) * 5 + stage) * sources;
+    for (int s = first[item]; s < first[item + 1]; ++s) {
+      team.each(Box::nodes, [&](int node) SEICHE_INLINED {
+        const Real part = dt * now[s] * at_point<Box>(weights + s * dim * Box::n, node);
+        each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+          const Index at = element * Elements::size + f * Box::nodes + node;
+          const Real change = part * strengths[s * Fields::count + f] * on.template source_factor<f>(element, node);
+          k[at] += change;
+          u[at] = multiply_add(b, change, u[at]);
+        });
+      });
+      team.barrier();
+    }
+    on.write_all(team, element, u, next_trace);
+  }
+};
+
+/// The traces of a whole state: what the first stage needs.
+template <class Elements>
+struct WriteTraces {
+  using Real = typename Elements::Real;
+  static constexpr int bytes = static_cast<int>(sizeof(Real)) * Elements::Box::faces * Elements::slot * 3;
+  Elements on;
+  const Real* u;
+  Real* trace;
+  struct Scratch {
+    int nothing;
+  };
+  SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const { on.write_all(team, element, u, trace); }
+};
+
+/// The unknowns at points: rows of samples, one every `every` steps of the clock.
+template <class Elements>
+struct Record {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  static constexpr int n = Box::n, dim = Box::dim, fields = Fields::count;
+  static constexpr int bytes = static_cast<int>(sizeof(Real)) * Elements::size;
+  const Real* u;
+  const i32* elements;
+  const Real* weights;
+  const u64* clock;
+  Real* samples;
+  Index receivers;
+  i32 every;
+
+  struct Scratch {
+    Real plane[fields * Box::face], line[fields * n];
+  };
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index step = static_cast<Index>(clock[0]);
+    if ((step + 1) % every != 0) return;
+    const Real* from = u + Index{elements[item]} * Elements::size;
+    const Real* w = weights + item * dim * n;
+    team.each(fields * Box::face, [&](int q) SEICHE_INLINED {
+      const Real* column = from + q / Box::face * Box::nodes + q % Box::face;
+      Real sum = 0;
+      each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[(dim - 1) * n + m], column[m * Box::face], sum); });
+      scratch.plane[q] = sum;
+    });
+    team.barrier();
+    const Real* lines = scratch.plane;
+    if constexpr (dim == 3) {
+      team.each(fields * n, [&](int q) SEICHE_INLINED {
+        const Real* row = scratch.plane + q / n * Box::face + q % n;
+        Real sum = 0;
+        each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[n + m], row[m * n], sum); });
+        scratch.line[q] = sum;
+      });
+      team.barrier();
+      lines = scratch.line;
+    }
+    Real* to = samples + (((step + 1) / every - 1) * receivers + item) * fields;
+    team.each(fields, [&](int f) SEICHE_INLINED {
+      Real sum = 0;
+      each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[m], lines[f * n + m], sum); });
+      to[f] = sum;
+    });
+  }
+};
+
+/// The clock's next step.
+struct AdvanceClock {
+  u64* clock;
+  static constexpr int bytes = 2 * sizeof(u64);
+  SEICHE_FN void operator()(Index) const { clock[0] += 1; }
+};
+
+}  // namespace seiche

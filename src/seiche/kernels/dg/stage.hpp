@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// One Runge-Kutta stage of whole elements in one sweep: volume, faces, integration and the new traces (theory/waves,
+/// eqs. 4 to 12 and 15). The state is updated in place; only traces are double-buffered.
+/// Words a node: the state twice, the register twice (once in the first and in the last stage), the traces twice.
+#pragma once
+#include "element.hpp"
+
+namespace seiche {
+
+/// Which stage: the first does not read the register k (A = 0), the last need not write it.
+enum class Position { first, inner, last };
+
+/// `tuning`, bit by bit: faces in a pass of their own, nodes unrolled, the register asked for early, memory asked for
+/// ahead, results stored past the caches (registry/dg.py, Team).
+template <class Elements, Position position, int elements, int layers, int tuning>
+struct FusedStage {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  static constexpr bool faces_first = vector_lanes || (tuning & 1), unrolled = tuning & 2, early = tuning & 4;
+  static constexpr bool ahead = tuning & 8, passing = tuning & 16;
+  using Given = typename Elements::template Given<faces_first>;
+  using Line = typename Elements::Line;
+  static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
+  static constexpr int bytes = elements * static_cast<int>(sizeof(Real)) *
+                               ((position == Position::inner ? 4 : 3) * size + 2 * Box::faces * Elements::slot);
+  Elements on;
+  Real* u;
+  Real* k;
+  const Real* trace;
+  Real* next_trace;
+  Index reach;  ///< how many items ahead memory is asked for
+  Real a, b, dt;
+
+  /// The CPU takes the elements of an item one by one.
+  static constexpr int together = vector_lanes ? 1 : elements;
+  struct Scratch {
+    alignas(64) Real u[together][size];
+    Given given[together];
+  };
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index first = item * elements, left = on.count - first;
+    const int many = left < elements ? static_cast<int>(left) : elements;
+    for (int e = 0; e < many; e += together) {
+      const int now = together == 1 ? 1 : many;
+      load(team, first + e, now, scratch);
+      for_nodes<Box, together, layers, unrolled>(
+          team, now,
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
+          [&](int element, int i, int j, int k)
+              SEICHE_INLINED { return early ? kept(inside(first + e + element), i + n * j + Box::face * k) : Kept{}; },
+          [&]() SEICHE_INLINED {
+            team.barrier();
+            if constexpr (faces_first) {
+              all_faces(team, first + e, now, scratch);
+              team.barrier();
+            }
+          },
+          [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
+            node(line, kept, scratch.u[element], scratch.given[element], first + e + element, i, j, k);
+          });
+      if constexpr (vector_lanes) all_traces(team, first + e, scratch);
+    }
+  }
+
+  /// The register k of a node, asked for before the team meets.
+  struct Kept {
+    Real of[position == Position::first || !early ? 1 : Fields::count];
+  };
+  SEICHE_FN Kept kept(Index element, int node) const {
+    Kept result{};
+    if constexpr (position != Position::first && early) {
+      each<0, Fields::count>([&]<int f>() SEICHE_INLINED { result.of[f] = k[element * size + f * Box::nodes + node]; });
+    }
+    return result;
+  }
+  /// An element that exists: the threads of those beyond the last one do its work without writing.
+  SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
+
+  /// Has the memory of elements that come later fetched into the second cache, so that it never idles.
+  SEICHE_FN void ask_ahead(const Team& team, Index first) const {
+    constexpr int bytes = together * size * static_cast<int>(sizeof(Real));
+    if (first + together > on.count) return;
+    if (reach > 0) prefetch_ahead(team, u + first * size, bytes);
+    if constexpr (position != Position::first) prefetch_ahead(team, k + first * size, bytes);
+    constexpr int slot = Elements::slot, parts = (slot * static_cast<int>(sizeof(Real)) + 127) / 128;
+    if (reach > 0) {
+      team.each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
+        const i32 from = on.in_slots[first * Box::faces + q / parts];
+        if (from >= 0)
+          prefetch_line_ahead(trace + Index{from} * slot + q % parts * (128 / static_cast<int>(sizeof(Real))));
+      });
+    }
+  }
+
+  SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
+    if constexpr (ahead) ask_ahead(team, first + reach * together);
+    if constexpr (together == 1) {
+      copy_aligned<size>(team, u + first * size, scratch.u[0]);
+    } else {
+      team.each(together * size, [&](int q) SEICHE_INLINED {
+        scratch.u[q / size][q % size] = u[inside(first + q / size) * size + q % size];
+      });
+    }
+    on.bring(team, first, many, trace, scratch.given);
+  }
+
+  SEICHE_FN void node(const Line& line, const Kept& kept, const Real* own, const Given& given, Index element, int i,
+                      int j, int k) const {
+    const int node = i + n * j + Box::face * k;
+    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[Fields::count];
+    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
+      const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
+      derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
+      const int place = Elements::template place<axis>(i, j, k);
+      add_faces<axis>(own, given, element, node, index, place, dv[axis], ds[axis]);
+      each<0, waves>([&]<int c>() SEICHE_INLINED {
+        dv[axis][c] *= line.scale[axis];
+        ds[axis][c] *= line.scale[axis];
+      });
+    });
+    on.moduli_of(line, element, node, m);
+    Fields::rates(dv, ds, m, r);
+    each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+      const Index at = element * size + f * Box::nodes + node;
+      Real change = dt * r[f];
+      if constexpr (position != Position::first)
+        change = multiply_add(a, early ? kept.of[early ? f : 0] : this->k[at], change);
+      if constexpr (position != Position::last) store<passing>(this->k + at, change);
+      after[f] = multiply_add(b, change, own[f * Box::nodes + node]);
+      store<passing>(u + at, after[f]);
+    });
+    if constexpr (!vector_lanes) {
+      each<0, dim>([&]<int axis>() SEICHE_INLINED {
+        const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
+        if (index == 0) new_trace<axis, 0>(after, 1, given, element, place);
+        if (index == n - 1) new_trace<axis, 1>(after, 1, given, element, place);
+      });
+    }
+  }
+
+  /// D along a line of nodes that begins at `start`.
+  template <int axis>
+  SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
+    constexpr int stride = Box::stride(axis);
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      const Real* v = start + Fields::velocity(axis, c) * Box::nodes;
+      const Real* s = start + Fields::stress(axis, c) * Box::nodes;
+      Real sum_v = 0, sum_s = 0;
+      each<0, n>([&]<int q>() SEICHE_INLINED {
+        const Real d = axis == 0 ? line.x[q] : axis == dim - 1 ? on.derivative[k * n + q] : line.y[q];
+        sum_v = multiply_add(d, v[q * stride], sum_v);
+        sum_s = multiply_add(d, s[q * stride], sum_s);
+      });
+      dv[c] = sum_v;
+      ds[c] = Real(Fields::sign) * sum_s;
+    });
+  }
+
+  /// Adds the faces' part to the derivatives of a node that lies on one.
+  template <int axis>
+  SEICHE_FN void add_faces(const Real* own, const Given& given, Index element, int node, int index, int place,
+                           Real (&dv)[waves], Real (&ds)[waves]) const {
+    if constexpr (faces_first) {
+      const bool high = index == n - 1, on_face = high || index == 0;
+      const Real(*lifted)[Box::face] = given.trace[2 * axis + (high ? 1 : 0)];
+      each<0, waves>([&]<int c>() SEICHE_INLINED {
+        const Real v = dv[c] + lifted[c][place], s = ds[c] + lifted[waves + c][place];
+        dv[c] = on_face ? v : dv[c];
+        ds[c] = on_face ? s : ds[c];
+      });
+    } else {
+      each<0, 2>([&]<int side>() SEICHE_INLINED {
+        if (index == side * (n - 1)) {
+          Real add_v[waves], add_s[waves];
+          lifted<axis, side>(own, given, element, node, place, add_v, add_s);
+          each<0, waves>([&]<int c>() SEICHE_INLINED {
+            dv[c] += add_v[c];
+            ds[c] += add_s[c];
+          });
+        }
+      });
+    }
+  }
+
+  /// What a face adds to the derivatives at one of its nodes (eq. 7).
+  template <int axis, int side>
+  SEICHE_FN void lifted(const Real* own, const Given& given, Index element, int node, int place, Real (&add_v)[waves],
+                        Real (&add_s)[waves]) const {
+    Real v[waves], s[waves];
+    Elements::template side_of<axis>(own, node, v, s);
+    on.template jumps<axis, side>(given, element, place, v, s, add_v, add_s);
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      add_v[c] *= Real((2 * side - 1) * Elements::lift);
+      add_s[c] *= Real(Elements::lift);
+    });
+  }
+
+  template <int axis, int side>
+  SEICHE_FN void new_trace(const Real* after, int step, const Given& given, Index element, int place) const {
+    Real v[waves], s[waves];
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      v[c] = after[Fields::velocity(axis, c) * step];
+      s[c] = Real(Fields::sign) * after[Fields::stress(axis, c) * step];
+    });
+    const Real* q = on.coefficients(given, element, 2 * axis + side, place);
+    on.template write<axis, side>(q, element, place, next_trace, v, s);
+  }
+
+  /// Calls f.operator()<axis, side>() for every face.
+  template <class F>
+  SEICHE_FN static void for_faces(F&& f) {
+    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      f.template operator()<axis, 0>();
+      f.template operator()<axis, 1>();
+    });
+  }
+  /// What every face adds, in place of what it was given.
+  SEICHE_FN void all_faces(const Team& team, Index first, int many, Scratch& scratch) const {
+    for_faces([&]<int axis, int side>() SEICHE_INLINED {
+      team.each(many * Box::face, [&](int q) SEICHE_INLINED {
+        const int element = q / Box::face, place = q % Box::face;
+        Given& given = scratch.given[element];
+        Real add_v[waves], add_s[waves];
+        const int node = Elements::on_face(axis, side, place);
+        lifted<axis, side>(scratch.u[element], given, first + element, node, place, add_v, add_s);
+        each<0, waves>([&]<int c>() SEICHE_INLINED {
+          given.trace[2 * axis + side][c][place] = add_v[c];
+          given.trace[2 * axis + side][waves + c][place] = add_s[c];
+        });
+      });
+    });
+  }
+  SEICHE_FN void all_traces(const Team& team, Index element, const Scratch& scratch) const {
+    for_faces([&]<int axis, int side>() SEICHE_INLINED {
+      team.each(Box::face, [&](int place) SEICHE_INLINED {
+        const Real* after = u + element * size + Elements::on_face(axis, side, place);
+        new_trace<axis, side>(after, Box::nodes, scratch.given[0], element, place);
+      });
+    });
+  }
+};
+
+}  // namespace seiche

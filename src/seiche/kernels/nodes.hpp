@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Loops of a team over the nodes of elements: a thread a column of nodes on the GPU, vectors along the first axis on
+/// the CPU.
+#pragma once
+#include "launch.hpp"
+
+namespace seiche {
+
+/// The numbers of nodes of a line, square or cube of n^dim nodes; node (i, j, k) has number i + n j + n^2 k.
+template <int dimension, int nodes_a_direction>
+struct Box {
+  static constexpr int dim = dimension, n = nodes_a_direction;
+  static constexpr int face = dim == 3 ? n * n : n, nodes = face * n, faces = 2 * dim;
+  /// Distance of two neighbours along an axis.
+  static constexpr int stride(int axis) { return axis == 0 ? 1 : axis == dim - 1 ? face : n; }
+};
+
+#if defined(__CUDACC__)
+
+/// Whether the lanes of a vector go through the nodes together: what few nodes do is then better done apart.
+inline constexpr bool vector_lanes = false;
+
+/// a b + c, rounded once: the same bits on every device.
+SEICHE_FN float multiply_add(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
+SEICHE_FN double multiply_add(double a, double b, double c) {
+  return __fma_rn(a, b, c);
+}
+
+/// Stores a value; one that is `passing` will not be read soon and need not stay in a cache.
+template <bool passing>
+SEICHE_FN void store(float* to, float value) {
+  if constexpr (passing) {
+    __stcs(to, value);
+  } else {
+    *to = value;
+  }
+}
+template <bool passing>
+SEICHE_FN void store(double* to, double value) {
+  if constexpr (passing) {
+    __stcs(to, value);
+  } else {
+    *to = value;
+  }
+}
+
+/// Asks for memory that some team will read soon: a line, or `bytes` by all threads of a team.
+SEICHE_FN void prefetch_line_ahead(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+SEICHE_FN void prefetch_ahead(const Team& team, const void* from, int bytes) {
+  const char* first = static_cast<const char*>(from);
+  for (int k = team.thread * 128; k < bytes; k += team.threads * 128) {
+    prefetch_line_ahead(first + k);
+  }
+}
+
+/// f(line(element, i, j), early(element, i, j, k), element, i, j, k) for all nodes of `elements` elements; k counts
+/// along the last axis, j is 0 in two dimensions. A thread has every `layers`-th node of a column. It calls `line` and
+/// `early` for them, then `middle`, in which the team may meet, then f for those of the first `many` elements.
+template <class Box, int elements, int layers, bool unrolled, class Line, class Early, class Middle, class F>
+SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early, Middle&& middle, F&& f) {
+  constexpr int n = Box::n, steps = (n + layers - 1) / layers;
+  const int column = team.thread % Box::face, layer = layers == 1 ? 0 : team.thread / Box::face % layers;
+  const int element = elements == 1 ? 0 : team.thread / (Box::face * layers), i = column % n, j = column / n;
+  const bool mine = elements == 1 || element < many;
+  const auto rows = line(element, i, j);
+  using Kept = decltype(early(element, i, j, 0));
+  Kept kept[unrolled ? steps : 1];
+  if constexpr (unrolled) {
+#pragma unroll
+    for (int q = 0; q < steps; ++q) {
+      const int k = q * layers + layer;
+      if (mine && (n % layers == 0 || k < n)) kept[q] = early(element, i, j, k);
+    }
+  }
+  middle();
+  if (!mine) return;
+#pragma unroll(unrolled ? steps : 1)
+  for (int q = 0; q < steps; ++q) {
+    const int k = q * layers + layer;
+    if (n % layers == 0 || k < n) {
+      if constexpr (!unrolled) kept[0] = early(element, i, j, k);
+      f(rows, kept[unrolled ? q : 0], element, i, j, k);
+    }
+  }
+}
+
+#else
+
+inline constexpr bool vector_lanes = true;
+
+SEICHE_FN float multiply_add(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+SEICHE_FN double multiply_add(double a, double b, double c) {
+  return __builtin_fma(a, b, c);
+}
+
+template <bool passing, class Real>
+SEICHE_FN void store(Real* to, Real value) {
+  *to = value;
+}
+SEICHE_FN void prefetch_line_ahead(const void*) {}
+SEICHE_FN void prefetch_ahead(const Team&, const void*, int) {}
+
+template <class Box, int elements, int layers, bool unrolled, class Line, class Early, class Middle, class F>
+SEICHE_FN void for_nodes(const Team&, int many, Line&& line, Early&& early, Middle&& middle, F&& f) {
+  middle();
+  for (int element = 0; element < many; ++element) {
+    for (int k = 0; k < Box::n; ++k) {
+      for (int j = 0; j < Box::face / Box::n; ++j) {
+#pragma omp simd
+        for (int i = 0; i < Box::n; ++i) f(line(element, i, j), early(element, i, j, k), element, i, j, k);
+      }
+    }
+  }
+}
+
+#endif
+
+/// Copies `count` numbers, known when compiling, in parts as wide as their alignment allows.
+template <int count, class Real>
+SEICHE_FN void copy_aligned(const Team& team, const Real* from, Real* to) {
+  constexpr int wide = 16 / static_cast<int>(sizeof(Real));
+  if constexpr (count % wide == 0 && !vector_lanes) {
+    struct alignas(16) Part {
+      Real of[wide];
+    };
+    team.each(count / wide,
+              [&](int q) SEICHE_INLINED { reinterpret_cast<Part*>(to)[q] = reinterpret_cast<const Part*>(from)[q]; });
+  } else {
+    team.each(count, [&](int q) SEICHE_INLINED { to[q] = from[q]; });
+  }
+}
+
+}  // namespace seiche

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of the discontinuous Galerkin method for waves, of `kernels/dg/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from .spec import CPP_TYPE, KernelSpec, Members
+from .spec import Real as Real
+
+Medium = Literal["acoustic", "elastic"]
+Flux = Literal["upwind", "central"]
+Position = Literal["first", "inner", "last"]
+
+#: What the CPU table has, in words.
+BUILT = "no wave kernel: they are compiled on first use"
+
+#: Words of a face's trace per coupled component, and the flux's coefficients of a kind of wave.
+WORDS = {"upwind": 1, "central": 2}
+COEFFICIENTS = {"upwind": 3, "central": 4}
+
+
+@dataclass(frozen=True)
+class Discretisation:
+    """Which elements: medium, dimensions, nodes a direction, flux, precision, material by node, hanging faces."""
+
+    medium: Medium
+    dim: int
+    nodes: int
+    flux: Flux = "upwind"
+    real: Real = "float64"
+    nodal: bool = False
+    hanging: bool = False
+
+    @property
+    def fields(self) -> int:
+        """Return the number of unknowns."""
+        return self.dim + 1 if self.medium == "acoustic" else self.dim + self.dim * (self.dim + 1) // 2
+
+    @property
+    def waves(self) -> int:
+        """Return the components of velocity that a face couples."""
+        return 1 if self.medium == "acoustic" else self.dim
+
+    @property
+    def face_nodes(self) -> int:
+        """Return the nodes of a face."""
+        return int(self.nodes ** (self.dim - 1))
+
+    @property
+    def slot(self) -> int:
+        """Return the words of a face's trace."""
+        return WORDS[self.flux] * self.waves * self.face_nodes
+
+    @property
+    def type(self) -> str:
+        """Return the C++ type."""
+        words = (str(flag).lower() for flag in (self.nodal, self.hanging))
+        medium = f"{self.medium.capitalize()}<{self.dim}>"
+        return f"Elements<{medium},{self.nodes},{self.flux.capitalize()},{CPP_TYPE[self.real]},{','.join(words)}>"
+
+    @property
+    def members(self) -> Members:
+        """Return the members of the C++ type."""
+        names = ("in_slots", "out_slots", "scales", "moduli", "faces", "rows", "corrections")
+        return (
+            *((name, "ptr") for name in names),
+            ("count", "int64"),
+            ("derivative", (self.real, self.nodes**2)),
+        )
+
+
+@dataclass(frozen=True)
+class Team:
+    """How a block of a GPU shares its work; on the CPU only the number of elements an item matters.
+
+    `elements` an item; `layers` threads along the last axis; faces in a pass of their own before the nodes
+    (`faces_first`, with fewer registers); a thread's nodes `unrolled`, and what it needs of the register asked for
+    `early`, before the team meets; memory of elements `reach` items ahead asked for; results stored as `passing` the
+    caches; `blocks` on a multiprocessor, which bound the registers.
+    """
+
+    elements: int
+    layers: int = 1
+    faces_first: bool = True
+    unrolled: bool = False
+    early: bool = False
+    reach: int = 0
+    passing: bool = False
+    blocks: int = 0
+
+    @property
+    def tuning(self) -> int:
+        """Return the flags as the kernel's template argument."""
+        flags = (self.faces_first, self.unrolled, self.early, self.reach > 0, self.passing)
+        return sum(1 << bit for bit, flag in enumerate(flags) if flag)
+
+
+#: Elements an item and layers, measured on one H100 (docs/performance), by medium and nodes a direction.
+_SHAPES = {
+    "acoustic": {4: (8, 1), 5: (5, 1), 6: (4, 1), 7: (1, 2), 8: (1, 2), 9: (1, 2), 10: (1, 1)},
+    "elastic": {4: (4, 2), 5: (3, 2), 6: (4, 2), 7: (1, 4), 8: (1, 4), 9: (1, 2), 10: (1, 2)},
+}
+#: Nodes that lie ahead, about: far enough to hide the latency of memory, near enough to stay in the second cache.
+_NODES_AHEAD = 32 * 512
+
+
+def team_of(of: Discretisation, position: Position) -> Team:
+    """Return the fastest known team of a stage; all positions of a discretisation have the same elements an item."""
+    if of.dim == 2 or of.nodes not in _SHAPES[of.medium]:
+        return Team(max(1, 128 // of.face_nodes))
+    elements, layers = _SHAPES[of.medium][of.nodes]
+    reach = max(1, _NODES_AHEAD // (elements * of.nodes**3))
+    if of.nodes != 8 or of.nodal or of.hanging or of.flux != "upwind":
+        return Team(elements, layers, reach=reach)
+    if of.medium == "acoustic":
+        if of.real == "float32":
+            return Team(1, 1, reach=reach, passing=True)
+        return Team(1, 2, faces_first=False, reach=reach)
+    if of.real == "float32":
+        return Team(1, 4, reach=reach, passing=True, blocks=3)
+    teams = {
+        "first": Team(1, 2, faces_first=False),
+        "inner": Team(1, 2, unrolled=True, early=True, passing=True),
+        "last": Team(1, 2, early=True, reach=reach),
+    }
+    return teams[position]
+
+
+def fused_stage(of: Discretisation, position: Position, team: Team | None = None) -> KernelSpec:
+    """One Runge-Kutta stage in one sweep, by the fastest known team or the one that is given."""
+    team = team or team_of(of, position)
+    members: Members = (
+        ("on", of.members),
+        ("u", "ptr"),
+        ("k", "ptr"),
+        ("trace", "ptr"),
+        ("next_trace", "ptr"),
+        ("reach", "int64"),
+        ("a", of.real),
+        ("b", of.real),
+        ("dt", of.real),
+    )
+    return KernelSpec(
+        f"FusedStage<{of.type},Position::{position},{team.elements},{team.layers},{team.tuning}>",
+        "dg/stage.hpp",
+        members,
+        threads=of.face_nodes * team.elements * team.layers,
+        blocks=team.blocks,
+        max_registers=255,
+        may_spill=True,
+        team=True,
+    )
+
+
+_MORTARS: Members = tuple(
+    (name, "ptr") for name in ("sides", "small_slots", "large_slots", "faces", "halves", "projections")
+)
+
+
+def _per_element(of: Discretisation, functor: str, header: str, members: Members) -> KernelSpec:
+    """Return a team kernel whose team handles a point, a face or an element."""
+    threads = max(32, -(-of.face_nodes // 32) * 32)
+    return KernelSpec(functor, header, members, threads=threads, max_registers=255, team=True)
+
+
+def _mortar_kernel(of: Discretisation, name: str, results: tuple[str, ...]) -> KernelSpec:
+    members: Members = (("mortars", _MORTARS), *((result, "ptr") for result in results))
+    functor = f"{name}<{of.type},{str(of.nodal).lower()}>"
+    return _per_element(of, functor, "dg/mortar.hpp", members)
+
+
+def mortar_traces(of: Discretisation) -> KernelSpec:
+    """Traces of the large sides of hanging faces, as their small neighbours want them."""
+    return _mortar_kernel(of, "MortarTraces", ("u", "trace"))
+
+
+def mortar_corrections(of: Discretisation) -> KernelSpec:
+    """What the large sides of hanging faces add."""
+    return _mortar_kernel(of, "MortarCorrections", ("u", "trace", "corrections"))
+
+
+def write_traces(of: Discretisation) -> KernelSpec:
+    """The traces of a whole state."""
+    members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"))
+    return _per_element(of, f"WriteTraces<{of.type}>", "dg/points.hpp", members)
+
+
+def add_sources(of: Discretisation) -> KernelSpec:
+    """Point sources, an item an element that has some."""
+    arrays = ("elements", "first", "weights", "strengths", "amplitudes", "clock")
+    members: Members = (
+        ("on", of.members),
+        *((name, "ptr") for name in ("u", "k", "next_trace", *arrays)),
+        ("sources", "int64"),
+        ("stage", "int32"),
+        ("b", of.real),
+        ("dt", of.real),
+    )
+    return _per_element(of, f"AddSources<{of.type}>", "dg/points.hpp", members)
+
+
+def record(of: Discretisation) -> KernelSpec:
+    """The unknowns at receivers."""
+    arrays = ("u", "elements", "weights", "clock", "samples")
+    members: Members = (*((name, "ptr") for name in arrays), ("receivers", "int64"), ("every", "int32"))
+    return _per_element(of, f"Record<{of.type}>", "dg/points.hpp", members)
+
+
+def advance_clock() -> KernelSpec:
+    """The clock of sources and receivers."""
+    return KernelSpec("AdvanceClock", "dg/points.hpp", (("clock", "ptr"),), threads=32)
+
+
+def built_kernels() -> Iterator[KernelSpec]:
+    """Yield the specialisations of the CPU table: none, so that the build stays short."""
+    yield from ()
+
+
+def other_kernels() -> Iterator[KernelSpec]:
+    """Yield representatives of what is compiled on first use."""
+    yield advance_clock()
+    positions: tuple[Position, ...] = ("first", "inner", "last")
+    reals: tuple[Real, ...] = ("float64", "float32")
+    media: tuple[Medium, ...] = ("acoustic", "elastic")
+    for medium in media:
+        for real in reals:
+            for position in positions:
+                yield fused_stage(Discretisation(medium, 3, 8, real=real), position)
+        for nodes in (2, 5, 10):
+            yield fused_stage(Discretisation(medium, 3, nodes), "inner")
+        hanging = Discretisation(medium, 3, 5, nodal=True, hanging=True)
+        central = Discretisation(medium, 2, 5, flux="central", hanging=True)
+        for of in (hanging, central):
+            yield fused_stage(of, "inner")
+            yield mortar_traces(of)
+            yield mortar_corrections(of)
+            yield write_traces(of)
+            yield add_sources(of)
+            yield record(of)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Densities and wave speeds of elements or nodes, checked, and the moduli and impedances made from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Material:
+    """An isotropic medium: `density`, `cp`, `cs`, each (elements,) or, by node, (elements, nodes).
+
+    `cs` is 0 in a fluid; an element is fluid in all of its nodes or in none. Any consistent units.
+    """
+
+    density: Floats
+    cp: Floats
+    cs: Floats
+
+    @staticmethod
+    def uniform(count: int, density: float, cp: float, cs: float = 0.0) -> Material:
+        """Return one medium in `count` elements."""
+        return Material(*(np.full(count, value, np.float64) for value in (density, cp, cs)))
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a medium.
+
+        Raises:
+            CaseError: a value that is not positive or not finite, c_p too small for c_s, arrays of different shapes.
+        """
+        shapes = {np.shape(values) for values in (self.density, self.cp, self.cs)}
+        if len(shapes) != 1 or len(next(iter(shapes))) not in (1, 2):
+            raise CaseError(
+                f"material: density, cp and cs have the shapes {np.shape(self.density)}, {np.shape(self.cp)},"
+                f" {np.shape(self.cs)}: all need (elements,) or (elements, nodes)"
+            )
+        for name, values, lowest in (("density", self.density, "> 0"), ("cp", self.cp, "> 0"), ("cs", self.cs, ">= 0")):
+            good = np.isfinite(values) & ((values > 0) | ((lowest == ">= 0") & (values == 0)))
+            if not good.all():
+                element, value = self._first(~good, values)
+                raise CaseError(f"material: {name} = {value:g} in element {element}, has to be finite and {lowest}")
+        weak = self.cp <= np.sqrt(4 / 3) * self.cs
+        if weak.any():
+            element, cp = self._first(weak, self.cp)
+            _, cs = self._first(weak, self.cs)
+            raise CaseError(
+                f"material: cp = {cp:g} with cs = {cs:g} in element {element}, cp has to exceed sqrt(4/3) cs ="
+                f" {np.sqrt(4 / 3) * cs:g}: the bulk modulus would be negative"
+            )
+        if self.by_node:
+            mixed = (self.cs == 0).any(1) & (self.cs > 0).any(1)
+            if mixed.any():
+                raise CaseError(
+                    f"material: cs is zero at some nodes of element {int(np.argmax(mixed))} and not at others: an"
+                    " element is fluid or solid"
+                )
+
+    @staticmethod
+    def _first(flags: npt.NDArray[np.bool_], values: Floats) -> tuple[int, float]:
+        at = np.unravel_index(int(np.argmax(flags)), flags.shape)
+        return int(at[0]), float(values[at])
+
+    @property
+    def by_node(self) -> bool:
+        """Return whether the medium varies inside elements."""
+        return self.density.ndim == 2
+
+    @property
+    def has_solid(self) -> bool:
+        """Return whether shear waves travel anywhere."""
+        return bool((self.cs > 0).any())
+
+    @property
+    def mu(self) -> Floats:
+        """Return the shear modulus."""
+        return self.density * self.cs**2
+
+    @property
+    def longitudinal(self) -> Floats:
+        """Return lambda + 2 mu, in a fluid the bulk modulus."""
+        return self.density * self.cp**2
+
+    def moduli(self, medium: str) -> Floats:
+        """Return what kernels multiply with, (m, ...): kappa, 1/rho; or lambda, mu, 1/rho."""
+        if medium == "acoustic":
+            return np.stack([self.longitudinal, 1 / self.density])
+        return np.stack([self.longitudinal - 2 * self.mu, self.mu, 1 / self.density])
+
+    def impedances(self, medium: str) -> Floats:
+        """Return Z_p or Z_p, Z_s, (kinds, ...)."""
+        if medium == "acoustic":
+            return np.stack([self.density * self.cp])
+        return np.stack([self.density * self.cp, self.density * self.cs])

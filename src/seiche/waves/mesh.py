@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The elements of a rank, its ghosts, and who lies beyond which face (theory/waves, section 6).
+
+Faces have the numbers 2 axis + (0: low side, 1: high side). The neighbour table has for every element, face and child
+an index and a kind. A conforming face has one neighbour (child 0); so has the small side of a hanging face,
+with its place on the large one beside it; the large side has 2^(dim - 1) of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.waves.forest import Brick, Forest, Integers, Keys, cuts, morton_keys, sequence_of
+from seiche.waves.sizes import Generator, SizeField
+
+#: Kinds of a neighbour: an element of this rank, one of another rank, none.
+LOCAL, GHOST, NONE = 0, 1, 2
+
+#: A point so near to a face, in units of the finest element, lies on it.
+_ON_FACE = 1e-6
+
+#: Corners and levels of the leaves that hold points.
+_Locate = Callable[[Integers], tuple[Integers, Integers]]
+
+
+class Mesh:
+    """The leaves of a forest that one rank owns, as boxes in space.
+
+    Attributes:
+        brick: the trees of the forest.
+        origin, tree_size: lower corner of the brick and sides of a tree, (dim,), in the caller's unit of length.
+        count: elements of this rank; the first of them has the number `first` of `total` along the curve.
+        corner, level: integer corners (count + ghosts, dim) and levels of own elements, then of ghosts.
+        ghost_owner: rank of each ghost, (ghosts,).
+        neighbours: index of the neighbour, -1 where there is none, (count, 2 dim, 2^(dim - 1)) int32.
+        kinds: LOCAL, GHOST or NONE, same shape, int8.
+        child: place on the large face where this is the small side, else -1, (count, 2 dim) int8.
+    """
+
+    def __init__(
+        self,
+        own: Forest,
+        locate: _Locate,
+        cut_keys: Keys,
+        rank: int,
+        first: int,
+        total: int,
+        tree_size: Sequence[float] | float = 1.0,
+        origin: Sequence[float] | float = 0.0,
+    ) -> None:
+        """Build the tables of the leaves `own`; rank r owns the keys from cut_keys[r] on.
+
+        Raises:
+            CaseError: a tree without extent, or leaves that are not balanced.
+        """
+        self.brick, self.first, self.total = own.brick, first, total
+        self.tree_size = sequence_of(tree_size, self.dim, "mesh: sides of a tree")
+        self.origin = sequence_of(origin, self.dim, "mesh: origin")
+        if not np.all(self.tree_size > 0):
+            raise CaseError(f"mesh: sides of a tree {self.tree_size.tolist()} have to be positive")
+        self.count = len(own)
+        self._build(own, locate, cut_keys, rank)
+
+    @staticmethod
+    def of_forest(
+        forest: Forest,
+        *,
+        rank: int = 0,
+        ranks: int = 1,
+        weights: npt.NDArray[np.float64] | None = None,
+        tree_size: Sequence[float] | float = 1.0,
+        origin: Sequence[float] | float = 0.0,
+    ) -> Mesh:
+        """Return the share of `rank` in a balanced forest that is wholly in memory.
+
+        Args:
+            forest: all leaves.
+            rank: whose elements.
+            ranks: how many there are.
+            weights: cost of each leaf; equal costs when left out.
+            tree_size: sides of a tree.
+            origin: lower corner of the brick.
+
+        Raises:
+            CaseError: more ranks than leaves, or leaves that are not balanced.
+        """
+        ends = cuts(np.ones(len(forest)) if weights is None else weights, ranks)
+
+        def locate(points: Integers) -> tuple[Integers, Integers]:
+            at = forest.holder(points)
+            return forest.corner[at], forest.level[at]
+
+        first, last = int(ends[rank]), int(ends[rank + 1])
+        own = forest.interval(first, last)
+        return Mesh(own, locate, forest.key[ends[:-1]], rank, first, len(forest), tree_size, origin)
+
+    @staticmethod
+    def generate(
+        brick: Brick,
+        sizes: SizeField,
+        *,
+        world: World | None = None,
+        tree_size: Sequence[float] | float = 1.0,
+        origin: Sequence[float] | float = 0.0,
+    ) -> Mesh:
+        """Return this rank's elements of a size field, made by this rank alone (collective).
+
+        Each rank counts the leaves of its share of coarse boxes; one gathering of these counts tells everybody where
+        its interval begins and ends; then each makes the leaves of its interval.
+
+        Raises:
+            CaseError: more ranks than elements.
+        """
+        world = world or World.serial()
+        generator = Generator(brick, sizes)
+        if world.size == 1:
+            own = generator.leaves()
+            return Mesh(own, generator.holders, own.key[:1], 0, 0, len(own), tree_size, origin)
+        boxes = np.append(generator.boxes(16 * world.size), np.uint64(1 << 63))
+        shares = len(boxes[:-1]) * np.arange(world.size + 1) // world.size
+        mine = generator.leaves(int(boxes[shares[world.rank]]), int(boxes[shares[world.rank + 1]]))
+        inside = np.searchsorted(mine.key, boxes[shares[world.rank] : shares[world.rank + 1] + 1])
+        counts = np.concatenate(world.allgather(np.diff(inside)))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        total = int(starts[-1])
+        if total < world.size:
+            raise CaseError(f"{world.size} ranks are more than the {total} elements of the mesh")
+        first, last = total * world.rank // world.size, total * (world.rank + 1) // world.size
+        begin = int(np.searchsorted(starts, first, side="right")) - 1
+        end = int(np.searchsorted(starts, last))
+        near = generator.leaves(int(boxes[begin]), int(boxes[end]))
+        own = near.interval(first - int(starts[begin]), last - int(starts[begin]))
+        cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
+        return Mesh(own, generator.holders, cut_keys, world.rank, first, total, tree_size, origin)
+
+    @property
+    def dim(self) -> int:
+        """Return the number of axes."""
+        return self.brick.dim
+
+    @property
+    def faces(self) -> int:
+        """Return the faces of an element."""
+        return 2 * self.dim
+
+    @property
+    def ghosts(self) -> int:
+        """Return the number of ghosts."""
+        return len(self.ghost_owner)
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.float64]:
+        """Return the sides of own elements and ghosts, (count + ghosts, dim)."""
+        return np.asarray(self.tree_size * 2.0 ** -self.level[:, None])
+
+    @cached_property
+    def lower(self) -> npt.NDArray[np.float64]:
+        """Return the lower corners of own elements and ghosts, (count + ghosts, dim)."""
+        return np.asarray(self.origin + self.tree_size * (self.corner / (1 << self.brick.depth)))
+
+    @property
+    def extent(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the lower and upper corner of the brick."""
+        return self.origin, self.origin + self.tree_size * np.array(self.brick.trees)
+
+    def touching(
+        self, point: Sequence[float], what: str = "point"
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the own elements that touch a point, and its place (-1 to 1 an axis) in each: (m,) and (m, dim).
+
+        One inside an element; those on both sides of a face, around an edge or a corner, across periodic sides too.
+
+        Raises:
+            CaseError: the point lies outside the brick.
+        """
+        at = np.asarray(point, np.float64)
+        lower, upper = self.extent
+        if at.shape != (self.dim,) or not np.all((at >= lower) & (at <= upper)):
+            raise CaseError(
+                f"{what} {at.tolist()} lies outside the mesh, which reaches from {lower.tolist()} to {upper.tolist()}"
+            )
+        fine = (at - lower) / self.tree_size * (1 << self.brick.depth)
+        cell = np.floor(fine).astype(np.int64)
+        rounded = np.rint(fine).astype(np.int64)
+        on_plane = np.abs(fine - rounded) < _ON_FACE
+        choices = [(r - 1, r) if on else (c,) for on, r, c in zip(on_plane, rounded, cell, strict=True)]
+        cells = np.array(list(itertools.product(*choices)), np.int64)
+        wrapped, outside = self.brick.wrap(cells)
+        cells, wrapped = cells[~outside], wrapped[~outside]
+        found = np.searchsorted(self._keys, morton_keys(wrapped), side="right") - 1
+        side = np.int64(1) << (self.brick.depth - self.level[found])
+        inside = (found >= 0) & ((wrapped >= self.corner[found]) & (wrapped < self.corner[found] + side[:, None])).all(
+            1
+        )
+        found, cells, wrapped, side = found[inside], cells[inside], wrapped[inside], side[inside]
+        place = 2 * (fine - (cells - wrapped) - self.corner[found]) / side[:, None] - 1
+        element, first = np.unique(found, return_index=True)
+        return element, np.clip(place[first], -1.0, 1.0)
+
+    @cached_property
+    def _keys(self) -> Keys:
+        return morton_keys(self.corner[: self.count])
+
+    def _build(self, own: Forest, locate: _Locate, cut_keys: Keys, rank: int) -> None:
+        count, faces, children = self.count, self.faces, 1 << (self.dim - 1)
+        low = cut_keys[rank]
+        high = cut_keys[rank + 1] if rank + 1 < len(cut_keys) else np.uint64(1 << 63)
+
+        def holders(points: Integers) -> tuple[Keys, Integers]:
+            key = morton_keys(points)
+            mine = (key >= low) & (key < high)
+            at, levels = np.empty(len(points), np.uint64), np.empty(len(points), np.int64)
+            found = own.holder(points[mine])
+            at[mine], levels[mine] = own.key[found], own.level[found]
+            if not mine.all():
+                corner, levels[~mine] = locate(points[~mine])
+                at[~mine] = morton_keys(corner)
+            return at, levels
+
+        none = np.uint64((1 << 64) - 1)
+        keys = np.full((count, faces, children), none)
+        levels = np.full((count, faces, children), -1, np.int64)
+        self.child = np.full((count, faces), -1, np.int8)
+        for face in range(faces):
+            points, outside = self.brick.wrap(self._across(own, face, 0))
+            here = np.nonzero(~outside)[0]
+            keys[here, face, 0], levels[here, face, 0] = holders(points[here])
+            step = levels[here, face, 0] - own.level[here]
+            if np.any(abs(step) > 1):
+                raise CaseError("mesh: elements that share a face differ by more than one level: balance the forest")
+            small, large = here[step == -1], here[step == 1]
+            self.child[small, face] = self._place(own, face)[small]
+            for child in range(1, children):
+                points, _ = self.brick.wrap(self._across(own, face, child)[large])
+                keys[large, face, child], levels[large, face, child] = holders(points)
+        self._number(own, keys, levels, low, high, cut_keys)
+
+    def _number(
+        self, own: Forest, keys: Keys, levels: Integers, low: np.uint64, high: np.uint64, cut_keys: Keys
+    ) -> None:
+        """Turn keys of neighbours into indices: own elements, then ghosts in the order of the curve."""
+        there = levels >= 0
+        mine = there & (keys >= low) & (keys < high)
+        remote, first = np.unique(keys[there & ~mine], return_index=True)
+        self.neighbours: npt.NDArray[np.int32] = np.full(keys.shape, -1, np.int32)
+        self.neighbours[mine] = np.searchsorted(own.key, keys[mine])
+        self.neighbours[there & ~mine] = self.count + np.searchsorted(remote, keys[there & ~mine])
+        self.kinds = np.where(mine, LOCAL, np.where(there, GHOST, NONE)).astype(np.int8)
+        self.ghost_owner = np.searchsorted(cut_keys, remote, side="right") - 1
+        self.level = np.concatenate([own.level, levels[there & ~mine][first]])
+        self.corner = np.concatenate([own.corner, corners_of(remote, self.dim)])
+
+    def _across(self, own: Forest, face: int, child: int) -> Integers:
+        """Return a point just beyond a face, in the part of it that belongs to `child`."""
+        axis, side = face // 2, own.side
+        points = own.corner.copy()
+        points[:, axis] += side if face % 2 else -1
+        for bit, other in enumerate(a for a in range(self.dim) if a != axis):
+            points[:, other] += (child >> bit & 1) * (side >> 1)
+        return points
+
+    def _place(self, own: Forest, face: int) -> npt.NDArray[np.int64]:
+        """Return the place of each element among those that share its parent's face."""
+        place = np.zeros(len(own), np.int64)
+        for bit, other in enumerate(a for a in range(self.dim) if a != face // 2):
+            place |= ((own.corner[:, other] // own.side) & 1) << bit
+        return place
+
+
+def corners_of(keys: Keys, dim: int) -> Integers:
+    """Return the integer coordinates (n, dim) of Morton keys."""
+    corner = np.zeros((len(keys), dim), np.int64)
+    for bit in range(63 // dim):
+        for axis in range(dim):
+            corner[:, axis] |= ((keys >> np.uint64(dim * bit + axis)) & np.uint64(1)).astype(np.int64) << bit
+    return corner

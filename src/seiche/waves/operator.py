@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The right-hand side on a device: tables, coefficients and moduli for the kernels (theory/waves, sections 3 and 4).
+
+A trace slot belongs to a face: slot `element * faces + face` for the own trace, then those that large sides of hanging
+faces write for small ones, then one that stays zero, which boundary faces read.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.errors import CaseError
+from seiche.kernels.registry import Real
+from seiche.kernels.registry.dg import COEFFICIENTS, Discretisation, Flux, Medium
+from seiche.waves.basis import Basis
+from seiche.waves.boundary import Boundary, boundary_coefficients, inner_coefficients
+from seiche.waves.material import Material
+from seiche.waves.mesh import NONE, Mesh
+
+Floats = npt.NDArray[np.float64]
+
+
+def face_nodes(n: int, dim: int, face: int) -> npt.NDArray[np.int64]:
+    """Return the nodes of an element that lie on a face, in the order of its traces."""
+    nodes = np.arange(n**dim).reshape((n,) * dim)
+    return np.asarray(np.take(nodes, -(face % 2), axis=dim - 1 - face // 2).ravel())
+
+
+class Operator:
+    """The arrays of a mesh with a material, a flux and boundaries, in one precision, on one device."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        mesh: Mesh,
+        material: Material,
+        nodes: int,
+        *,
+        medium: Medium,
+        flux: Flux,
+        boundaries: tuple[Boundary, ...],
+        real: Real,
+    ) -> None:
+        """Build and upload them.
+
+        Raises:
+            CaseError: a material for another mesh or number of nodes, or a mesh that is not whole.
+        """
+        self.backend, self.mesh, self.material, self.basis = backend, mesh, material, Basis(nodes)
+        self.boundaries = boundaries
+        self._check(nodes)
+        hanging = bool((mesh.child >= 0).any())
+        self.of = Discretisation(medium, mesh.dim, nodes, flux, real, material.by_node, hanging)
+        self._face_nodes = [face_nodes(nodes, mesh.dim, face) for face in range(mesh.faces)]
+        self._impedances = material.impedances(medium)
+        self._slots()
+        derivative = self.basis.derivative
+        self._arrays = {
+            "in_slots": backend.upload(self.in_slots),
+            "out_slots": backend.upload(np.arange(mesh.count * mesh.faces, dtype=np.int32)),
+            "scales": self._real(2.0 / mesh.sizes[: mesh.count]),
+            "moduli": self._real(np.moveaxis(material.moduli(medium), 0, 1)),
+            "faces": self._real(self._coefficients()),
+            "rows": self._real(derivative.T),
+            "corrections": backend.zeros(max(self.sides, 1) * 2 * self.of.waves * self.of.face_nodes, real),
+        }
+        self.members: dict[str, Any] = {**self._arrays, "count": mesh.count, "derivative": derivative.ravel()}
+        if self.sides:
+            self._mortar_arrays = self._mortars()
+
+    def _check(self, nodes: int) -> None:
+        wanted: tuple[int, ...] = (self.mesh.count,)
+        if self.material.by_node:
+            wanted = (self.mesh.count, int(nodes**self.mesh.dim))
+        if self.material.density.shape != wanted:
+            raise CaseError(
+                f"material: arrays of shape {self.material.density.shape}, the mesh of {self.mesh.count} elements with"
+                f" {nodes} nodes a direction needs {wanted}"
+            )
+        if self.mesh.count != self.mesh.total:
+            raise CaseError(
+                f"waves: the mesh holds {self.mesh.count} of {self.mesh.total} elements; the solver needs all of them"
+            )
+
+    def _real(self, values: Floats) -> Array:
+        return self.backend.upload(np.ascontiguousarray(values.astype(self.of.real)))
+
+    def _slots(self) -> None:
+        """Find where every face reads its trace, and the large sides of hanging faces."""
+        mesh = self.mesh
+        faces, children = mesh.faces, 1 << (mesh.dim - 1)
+        opposite = np.arange(faces) ^ 1
+        large = mesh.neighbours[:, :, 1] >= 0
+        elements, face = np.nonzero(large)
+        self.sides = len(elements)
+        self._sides = np.stack([elements, face], 1).astype(np.int32)
+        own = mesh.count * faces
+        self._large_slots = own + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
+        self._small_slots = (mesh.neighbours[elements, face] * faces + opposite[face][:, None]).astype(np.int32)
+        self.slot_count = own + self.sides * children + 1
+        slots = mesh.neighbours[:, :, 0] * faces + opposite
+        slots[mesh.kinds[:, :, 0] == NONE] = self.slot_count - 1
+        number = np.full(large.shape, -1, np.int64)
+        number[large] = np.arange(self.sides)
+        small = mesh.child >= 0
+        beyond = number[mesh.neighbours[:, :, 0], opposite]
+        slots[small] = self._large_slots[beyond[small], mesh.child[small]]
+        slots[large] = -1 - number[large]
+        self.in_slots: npt.NDArray[np.int32] = np.ascontiguousarray(slots, np.int32)
+
+    def _half(self, child: int) -> Floats:
+        """Return the interpolation of a large face's values to the nodes of a child, (face nodes, face nodes)."""
+        halves = self.basis.halves()
+        first = halves[child & 1]
+        return first if self.mesh.dim == 2 else np.asarray(np.kron(halves[child >> 1 & 1], first), np.float64)
+
+    def _beyond(self, elements: npt.NDArray[np.int64], face: int) -> Floats:
+        """Return impedances on a face of elements, (kinds, n) or (kinds, n, face nodes)."""
+        z = self._impedances[:, elements]
+        return np.asarray(z[..., self._face_nodes[face]] if self.material.by_node else z)
+
+    def _coefficients(self) -> Floats:
+        """Return the flux's coefficients of all faces, (count, faces(, face nodes), record)."""
+        mesh, flux = self.mesh, self.of.flux
+        record = COEFFICIENTS[flux] * len(self._impedances)
+        by_node = (self.of.face_nodes,) if self.material.by_node else ()
+        result = np.empty((mesh.count, mesh.faces, *by_node, record))
+        everyone = np.arange(mesh.count)
+        for face in range(mesh.faces):
+            own = self._beyond(everyone, face)
+            inside = mesh.kinds[:, face, 0] != NONE
+            other = self._beyond(mesh.neighbours[inside, face, 0], face ^ 1)
+            if self.material.by_node:
+                child = mesh.child[inside, face]
+                for place in np.unique(child[child >= 0]):
+                    other[:, child == place] = other[:, child == place] @ self._half(int(place)).T
+            result[inside, face] = inner_coefficients(flux, own[:, inside], other)
+            result[~inside, face] = boundary_coefficients(flux, self.boundaries[face], own[:, ~inside])
+        return result
+
+    def _mortars(self) -> dict[str, Any]:
+        """Return the arrays of the hanging faces."""
+        children = self._large_slots.shape[1]
+        by_node = (self.of.face_nodes,) if self.material.by_node else ()
+        record = COEFFICIENTS[self.of.flux] * len(self._impedances)
+        faces = np.empty((self.sides, children, *by_node, record))
+        for face in range(self.mesh.faces):
+            here = self._sides[:, 1] == face
+            elements = self._sides[here, 0].astype(np.int64)
+            own = self._beyond(elements, face)
+            for child in range(children):
+                other = self._beyond(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
+                mine = own @ self._half(child).T if self.material.by_node else own
+                faces[here, child] = inner_coefficients(self.of.flux, mine, other)
+        return {
+            "sides": self.backend.upload(self._sides),
+            "small_slots": self.backend.upload(self._small_slots),
+            "large_slots": self.backend.upload(self._large_slots),
+            "faces": self._real(faces),
+            "halves": self._real(np.stack(self.basis.halves())),
+            "projections": self._real(np.stack(self.basis.projections())),
+        }
+
+    @property
+    def mortar_members(self) -> dict[str, Any]:
+        """Return the members of the hanging faces' kernels."""
+        return self._mortar_arrays
+
+    @property
+    def corrections(self) -> Array:
+        """Return what large sides of hanging faces add."""
+        return self._arrays["corrections"]
+
+    def traces(self) -> Array:
+        """Return memory for the traces of all slots."""
+        return self.backend.zeros(self.slot_count * self.of.slot, self.of.real)
+
+    def zeros(self) -> Array:
+        """Return memory for a state."""
+        return self.backend.zeros((self.mesh.count, self.of.fields, self.basis.n**self.mesh.dim), self.of.real)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Return the quadrature weights of all nodes, volume included, (count, nodes)."""
+        w = self.basis.weights
+        product: Floats = w
+        for _ in range(self.mesh.dim - 1):
+            product = np.asarray(np.kron(w, product), np.float64)
+        return np.asarray(np.prod(self.mesh.sizes[: self.mesh.count] / 2, axis=1)[:, None] * product)
+
+    @cached_property
+    def positions(self) -> Floats:
+        """Return the places of all nodes, (count, nodes, dim)."""
+        dim, unit = self.mesh.dim, (self.basis.nodes + 1) / 2
+        grid = np.meshgrid(*(unit,) * dim, indexing="ij")
+        place = np.stack([axis.ravel() for axis in reversed(grid)], 1)
+        own = slice(self.mesh.count)
+        return np.asarray(self.mesh.lower[own, None] + self.mesh.sizes[own, None] * place)

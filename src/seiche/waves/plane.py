@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plane waves in a homogeneous medium: initial states and exact solutions (theory/waves, eq. 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.kernels.registry.dg import Medium
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PlaneWave:
+    """v = polarization g(direction.x/c - t), with the stress or pressure that goes along with it.
+
+    Attributes:
+        kind: "p" (longitudinal) or "s" (transverse).
+        direction: of travel, any length, (dim,).
+        density, cp, cs: of the medium.
+        polarization: of an s wave, across the direction; chosen when left out.
+    """
+
+    kind: Literal["p", "s"]
+    direction: Sequence[float]
+    density: float
+    cp: float
+    cs: float = 0.0
+    polarization: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what does not exist.
+
+        Raises:
+            CaseError: a direction without length, an s wave in a fluid, or one polarised along its direction.
+        """
+        if not np.linalg.norm(self.direction) > 0:
+            raise CaseError(f"plane wave: direction {list(self.direction)} has no length")
+        if self.kind == "s" and not self.cs > 0:
+            raise CaseError("plane wave: an s wave needs cs > 0")
+        if self.polarization is not None and abs(np.dot(self._along, self.polarization)) > 1e-9 * np.linalg.norm(
+            self.polarization
+        ):
+            raise CaseError(f"plane wave: polarization {list(self.polarization)} is not across the direction")
+
+    @property
+    def _along(self) -> Floats:
+        d = np.asarray(self.direction, np.float64)
+        return np.asarray(d / np.linalg.norm(d))
+
+    @property
+    def speed(self) -> float:
+        """Return the speed of travel."""
+        return self.cp if self.kind == "p" else self.cs
+
+    @property
+    def motion(self) -> Floats:
+        """Return the unit vector of the velocity."""
+        along = self._along
+        if self.kind == "p":
+            return along
+        if self.polarization is not None:
+            across = np.asarray(self.polarization, np.float64)
+        elif len(along) == 2:
+            across = np.array([-along[1], along[0]])
+        else:
+            across = np.cross(along, np.eye(3)[int(np.argmin(abs(along)))])
+        return np.asarray(across / np.linalg.norm(across))
+
+    def state(self, medium: Medium, positions: Floats, time: float, g: Callable[[Floats], Floats]) -> Floats:
+        """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
+        along, motion = self._along, self.motion
+        amplitude = g(positions @ along / self.speed - time)
+        velocity = [part * amplitude for part in motion]
+        if medium == "acoustic":
+            return np.stack([self.density * self.cp * amplitude, *velocity], 1)
+        gradient = np.outer(motion, along) / self.speed
+        mu = self.density * self.cs**2
+        lam = self.density * self.cp**2 - 2 * mu
+        stress = -(lam * np.trace(gradient) * np.eye(len(along)) + mu * (gradient + gradient.T))
+        rows = [(0, 0), (1, 1), (0, 1)] if len(along) == 2 else [(0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1)]
+        return np.stack([*velocity, *(stress[row] * amplitude for row in rows)], 1)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Point sources and receivers on the device (theory/waves, section 5): amplitudes down, samples back, by windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.errors import CaseError
+from seiche.kernels.registry import dg
+from seiche.waves.basis import LSRK_B, LSRK_C
+from seiche.waves.operator import Operator
+from seiche.waves.sources import PointSource, share_out
+
+Launch = Callable[[], None]
+
+#: Steps between two visits of the host, about.
+WINDOW = 256
+
+
+class Sources:
+    """What point sources add in every stage; all of an element are handled by one team, in order."""
+
+    def __init__(self, operator: Operator, sources: Sequence[PointSource], clock: Array, window: int) -> None:
+        """Share the sources out to elements and upload what does not change.
+
+        Raises:
+            CaseError: a source outside the mesh or not of this medium.
+        """
+        self._backend, self._operator, self._sources = operator.backend, operator, tuple(sources)
+        of, mesh, basis = operator.of, operator.mesh, operator.basis
+        points = share_out(mesh, basis, [source.position for source in sources], "source")
+        self._point = points.point
+        volume = np.prod(mesh.sizes[points.element] / 2, axis=1)
+        strengths = np.array([sources[p].strengths(of.medium, mesh.dim) for p in points.point])
+        strengths *= (points.share / volume)[:, None]
+        elements, first = np.unique(points.element, return_index=True)
+        self._items = len(elements)
+        self._amplitudes = self._backend.zeros(window * 5 * len(points.element), of.real)
+        self._shape = (window, 5, len(points.element))
+        self._members: dict[str, Any] = {
+            "on": operator.members,
+            "elements": self._backend.upload(elements.astype(np.int32)),
+            "first": self._backend.upload(np.append(first, len(points.element)).astype(np.int32)),
+            "weights": self._backend.upload((points.values / basis.weights).astype(of.real)),
+            "strengths": self._backend.upload(strengths.astype(of.real)),
+            "amplitudes": self._amplitudes,
+            "clock": clock,
+            "sources": len(points.element),
+        }
+
+    def stage(self, stage: int, dt: float, u: Array, k: Array, trace: Array) -> tuple[Launch, int]:
+        """Return the launch that adds what a stage of the scheme gives, and the bytes it moves."""
+        kernel = self._backend.load(dg.add_sources(self._operator.of))
+        arguments = self._backend.pack(
+            kernel, **self._members, u=u, k=k, next_trace=trace, stage=stage, b=LSRK_B[stage], dt=dt
+        )
+        return kernel.bind(arguments, 0, self._items), kernel.bytes_per_item * self._items
+
+    def send(self, step: int, dt: float) -> None:
+        """Upload the amplitudes of the window that begins with `step`."""
+        window = self._shape[0]
+        times = (step + np.arange(window)[:, None] + np.array(LSRK_C)) * dt
+        values = np.stack([source.time(times) for source in self._sources], -1)[..., self._point]
+        self._backend.assign(self._amplitudes, values.astype(self._operator.of.real).ravel())
+
+
+class Receivers:
+    """Samples of the unknowns at points, every so many steps."""
+
+    def __init__(
+        self, operator: Operator, positions: Sequence[Sequence[float]], every: int, clock: Array, window: int
+    ) -> None:
+        """Share the points out to elements and reserve memory for a window of samples.
+
+        Raises:
+            CaseError: a receiver outside the mesh, or samples every less than one step.
+        """
+        if every < 1:
+            raise CaseError(f"receivers: samples every {every} steps, has to be at least 1")
+        self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), every
+        self._points = share_out(operator.mesh, operator.basis, positions, "receiver")
+        of, parts = operator.of, len(self._points.element)
+        self._shape = (window // every, parts, of.fields)
+        self._samples = self._backend.zeros(self._shape, of.real)
+        self._rows: list[npt.NDArray[Any]] = []
+        self._members = {
+            "elements": self._backend.upload(self._points.element),
+            "weights": self._backend.upload(self._points.values.astype(of.real)),
+            "clock": clock,
+            "samples": self._samples,
+            "receivers": parts,
+            "every": every,
+        }
+
+    def launch(self, u: Array) -> tuple[Launch, int]:
+        """Return the launch that takes a sample when it is time, and the bytes it moves."""
+        kernel = self._backend.load(dg.record(self._operator.of))
+        arguments = self._backend.pack(kernel, **self._members, u=u)
+        parts = self._shape[1]
+        return kernel.bind(arguments, 0, parts), kernel.bytes_per_item * parts
+
+    def clear(self) -> None:
+        """Forget all samples."""
+        self._rows.clear()
+
+    def fetch(self, first: int, last: int) -> None:
+        """Bring the samples of the steps first ... last - 1 of a window back."""
+        rows = slice(first // self.every, last // self.every)
+        if rows.start < rows.stop:
+            self._rows.append(self._backend.download(self._samples)[rows])
+
+    def samples(self) -> npt.NDArray[np.float64]:
+        """Return all samples, (rows, receivers, fields)."""
+        parts = np.concatenate([np.zeros((0, *self._shape[1:])), *self._rows])
+        result = np.zeros((len(parts), self.count, self._shape[2]))
+        for part, (point, share) in enumerate(zip(self._points.point, self._points.share, strict=True)):
+            result[:, point] += share * parts[:, part]
+        return result

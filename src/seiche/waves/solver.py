@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The discontinuous Galerkin solver for acoustic and elastic waves.
+
+One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each consists of
+
+    mortar corrections   what large sides of hanging faces add, from both sides' traces
+    elements             k <- A k + dt L(u), u <- u + B k, new traces: volume, faces and integration in one sweep
+    sources              the same for point sources, in the elements that have some
+    mortar traces        large sides' traces at their small neighbours' nodes
+
+and after the last one `record` samples the receivers and the clock advances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Backend, open_backend
+from seiche.backend.base import Graph
+from seiche.errors import CaseError, UnstableError
+from seiche.kernels.registry import KernelSpec, Real, dg
+from seiche.kernels.registry.dg import Flux, Medium
+from seiche.observe.stage import Stage
+from seiche.observe.timers import StageTimers
+from seiche.waves.basis import LSRK_A, LSRK_B, NODES
+from seiche.waves.boundary import Boundary, check_boundaries
+from seiche.waves.energy import energy
+from seiche.waves.limits import largest_step
+from seiche.waves.material import Material
+from seiche.waves.mesh import Mesh
+from seiche.waves.operator import Operator
+from seiche.waves.probes import WINDOW, Receivers, Sources
+from seiche.waves.sources import PointSource
+
+Floats = npt.NDArray[np.float64]
+
+#: Share of the largest stable step that is taken when none is given.
+SAFETY = 0.9
+#: Steps that one CUDA graph replays, an even number: the traces change places in every step.
+GRAPH_STEPS = 16
+_POSITIONS: tuple[dg.Position, ...] = ("first", "inner", "inner", "inner", "last")
+#: Names of the unknowns, in order.
+FIELDS = {
+    ("acoustic", 2): ("p", "vx", "vy"),
+    ("acoustic", 3): ("p", "vx", "vy", "vz"),
+    ("elastic", 2): ("vx", "vy", "sxx", "syy", "sxy"),
+    ("elastic", 3): ("vx", "vy", "vz", "sxx", "syy", "szz", "syz", "sxz", "sxy"),
+}
+
+
+class Solver:
+    """Waves in `material` on `mesh`, at rest at first."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        material: Material,
+        *,
+        nodes: int = 5,
+        flux: Flux = "upwind",
+        boundaries: Sequence[Boundary] | Boundary = "absorbing",
+        medium: Medium | None = None,
+        precision: Real = "float64",
+        device: str = "cpu",
+        threads: int | None = None,
+        time_step: float | None = None,
+        sources: Sequence[PointSource] = (),
+        receivers: Sequence[Sequence[float]] = (),
+        sample_every: int = 1,
+    ) -> None:
+        """Build the right-hand side on the device.
+
+        Args:
+            mesh: the elements, all of them.
+            material: density and speeds of elements or nodes; elements with cs = 0 are fluid.
+            nodes: of the collocation, a direction (2 to 10); the order of accuracy is the same number.
+            flux: upwind (exact Riemann) or central (averages, no loss).
+            boundaries: of the sides x-, x+, y-, ...; one word for all. Periodic sides are the mesh's business.
+            medium: acoustic (p, v) or elastic (v, S); by default acoustic where nothing is solid.
+            precision: of state and arithmetic.
+            device: cpu, cuda or cuda:K.
+            threads: of the CPU.
+            time_step: by default SAFETY times the largest stable one.
+            sources: point sources.
+            receivers: positions at which the unknowns are sampled, (r, dim).
+            sample_every: steps between two samples.
+
+        Raises:
+            CaseError: something that cannot be computed, or an unstable time step.
+            BackendUnavailable: the device is not there.
+        """
+        if nodes not in NODES:
+            raise CaseError(f"nodes = {nodes} a direction: {NODES.start} to {NODES.stop - 1} are possible")
+        sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
+        check_boundaries(sides, mesh.dim)
+        self.mesh, self.material = mesh, material
+        self.medium: Medium = medium or ("elastic" if material.has_solid else "acoustic")
+        if self.medium == "acoustic" and material.has_solid:
+            raise CaseError("material: cs > 0 in some elements needs the elastic medium")
+        self.backend: Backend = open_backend(device, threads)
+        self.operator = Operator(
+            self.backend, mesh, material, nodes, medium=self.medium, flux=flux, boundaries=sides, real=precision
+        )
+        self.largest_step = largest_step(mesh, material, nodes, flux)
+        self.dt = self._time_step(time_step)
+        self.steps = 0
+        self.of = self.operator.of
+        self.u, self._k = self.operator.zeros(), self.operator.zeros()
+        self._traces = (self.operator.traces(), self.operator.traces())
+        self._clock = self.backend.zeros(1, np.uint64)
+        self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
+        probes = (self._clock, self._window)
+        self.sources = Sources(self.operator, sources, *probes) if sources else None
+        self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
+        self.timers = StageTimers(self.backend.clock())
+        self._phases = (self._step(0), self._step(1))
+        self._graph: Graph | None = None
+        self._rate = self._stage(0, 0, dt=1.0, b=0.0), self._stage(0, 1, dt=1.0, b=0.0)
+        write = self._launch(dg.write_traces, mesh.count, on=self.operator.members, u=self.u, trace=self._traces[0])
+        self._begin = [Stage("traces", *write), *self._mortar_traces(0)]
+
+    def _time_step(self, wanted: float | None) -> float:
+        if wanted is None:
+            return SAFETY * self.largest_step
+        if not (np.isfinite(wanted) and 0 < wanted <= self.largest_step):
+            raise CaseError(f"time step {wanted:g}: has to be positive and at most {self.largest_step:g}")
+        return wanted
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of the unknowns in the order of the state."""
+        return FIELDS[self.medium, self.mesh.dim]
+
+    @property
+    def positions(self) -> Floats:
+        """Return the places of all nodes, (elements, nodes, dim)."""
+        return self.operator.positions
+
+    @property
+    def time(self) -> float:
+        """Return the time of the state."""
+        return self.steps * self.dt
+
+    @property
+    def stages(self) -> list[Stage]:
+        """Return the stages of the next step."""
+        return self._phases[self.steps % 2]
+
+    def state(self) -> npt.NDArray[Any]:
+        """Return the unknowns, (elements, fields, nodes); nodes count along x first."""
+        return self.backend.download(self.u)
+
+    def set_state(self, state: npt.NDArray[Any]) -> None:
+        """Start from a state at time zero.
+
+        Raises:
+            CaseError: another shape than the solver's.
+        """
+        shape = (self.mesh.count, self.of.fields, self.positions.shape[1])
+        if np.shape(state) != shape:
+            raise CaseError(
+                f"initial state of shape {np.shape(state)}, the solver has {shape} (elements, fields, nodes)"
+            )
+        self.backend.assign(self.u, np.asarray(state).astype(self.of.real))
+        self.steps = 0
+        if self.receivers is not None:
+            self.receivers.clear()
+        for stage in self._begin:
+            stage.action()
+
+    def energy(self) -> float:
+        """Return the discrete energy (theory/waves, eq. 5)."""
+        return energy(self.state().astype(np.float64), self.operator)
+
+    def rate(self) -> npt.NDArray[np.float64]:
+        """Return L(u) of the present state, without sources, (elements, fields, nodes)."""
+        for stage in self._rate[self.steps % 2]:
+            stage.action()
+        return np.asarray(self.backend.download(self._k), np.float64)
+
+    def samples(self) -> npt.NDArray[np.float64]:
+        """Return what the receivers recorded, (rows, receivers, fields); row r at the time (r + 1) sample_every dt.
+
+        Raises:
+            CaseError: there are no receivers.
+        """
+        if self.receivers is None:
+            raise CaseError("waves: samples were asked for, but there are no receivers")
+        return self.receivers.samples()
+
+    def run(self, steps: int) -> None:
+        """Advance by `steps` steps.
+
+        Raises:
+            UnstableError: the state is not finite afterwards.
+        """
+        with self.timers.running():
+            end = self.steps + steps
+            while self.steps < end:
+                first = self.steps % self._window
+                self._run_window(min(self._window - first, end - self.steps))
+            self.backend.synchronize()
+        if not np.isfinite(self.backend.sum(self.u)):
+            raise UnstableError(f"waves: the state is not finite after step {self.steps}, time step {self.dt:g}")
+
+    def _run_window(self, steps: int) -> None:
+        """Do steps between two visits of the host."""
+        first = self.steps % self._window
+        self.backend.assign(self._clock, np.array([first], np.uint64))
+        if self.sources is not None:
+            self.sources.send(self.steps - first, self.dt)
+        end = self.steps + steps
+        while self.steps < end:
+            if self._can_replay(end - self.steps):
+                if self._graph is None:
+                    self._graph = self.backend.capture(self._graph_steps)
+                self._graph.launch()
+                self.timers.count(GRAPH_STEPS)
+                self.steps += GRAPH_STEPS
+            else:
+                self.timers.step(self.stages)
+                self.steps += 1
+        if self.receivers is not None:
+            self.receivers.fetch(first, first + steps)
+
+    def _can_replay(self, remaining: int) -> bool:
+        on_device = self.backend.asynchronous and not self.timers.due and self.steps > 0
+        return on_device and remaining >= GRAPH_STEPS and self.steps % 2 == 0
+
+    def _graph_steps(self) -> None:
+        for step in range(GRAPH_STEPS):
+            for stage in self._phases[step % 2]:
+                stage.action()
+
+    def _launch(self, family: Callable[..., KernelSpec], items: int, **members: Any) -> tuple[Callable[[], None], int]:
+        """Return the launch of a kernel of this discretisation, and the bytes it moves."""
+        kernel = self.backend.load(family(self.of))
+        return kernel.bind(self.backend.pack(kernel, **members), 0, items), kernel.bytes_per_item * items
+
+    def _mortar_traces(self, trace: int) -> list[Stage]:
+        operator = self.operator
+        if not operator.sides:
+            return []
+        members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
+        return [Stage("mortar traces", *self._launch(dg.mortar_traces, operator.sides, **members))]
+
+    def _mortar_corrections(self, trace: int) -> list[Stage]:
+        operator = self.operator
+        if not operator.sides:
+            return []
+        members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
+        launch = self._launch(dg.mortar_corrections, operator.sides, **members, corrections=operator.corrections)
+        return [Stage("mortar corrections", *launch)]
+
+    def _stage(self, number: int, trace: int, *, dt: float, b: float) -> list[Stage]:
+        """Return corrections and the sweep of a stage that reads the traces `trace` and writes the others."""
+        team = dg.team_of(self.of, _POSITIONS[number])
+        kernel = self.backend.load(dg.fused_stage(self.of, _POSITIONS[number], team))
+        arguments = self.backend.pack(
+            kernel,
+            on=self.operator.members,
+            u=self.u,
+            k=self._k,
+            trace=self._traces[trace],
+            next_trace=self._traces[1 - trace],
+            reach=team.reach,
+            a=LSRK_A[number],
+            b=b,
+            dt=dt,
+        )
+        items = -(-self.mesh.count // team.elements)
+        sweep = Stage("elements", kernel.bind(arguments, 0, items), kernel.bytes_per_item * items)
+        return [*self._mortar_corrections(trace), sweep]
+
+    def _step(self, trace: int) -> list[Stage]:
+        """Return the stages of a step whose first one reads the traces `trace`; the next step reads the others."""
+        stages: list[Stage] = []
+        for number in range(len(_POSITIONS)):
+            stages += self._stage(number, trace, dt=self.dt, b=LSRK_B[number])
+            trace = 1 - trace
+            if self.sources is not None:
+                launch = self.sources.stage(number, self.dt, self.u, self._k, self._traces[trace])
+                stages.append(Stage("sources", *launch))
+            stages += self._mortar_traces(trace)
+        if self.receivers is not None:
+            stages.append(Stage("record", *self.receivers.launch(self.u)))
+        if self.sources is not None or self.receivers is not None:
+            kernel = self.backend.load(dg.advance_clock())
+            stages.append(Stage("advance clock", kernel.bind(self.backend.pack(kernel, clock=self._clock), 0, 1)))
+        return stages

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Point sources and receivers: what they do in time, and what they become on the nodes (theory/waves, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.kernels.registry.dg import Medium
+from seiche.waves.basis import Basis
+from seiche.waves.mesh import Mesh
+
+Floats = npt.NDArray[np.float64]
+
+
+class TimeFunction(Protocol):
+    """Amplitude of a source in time."""
+
+    def __call__(self, t: Floats) -> Floats:
+        """Return the amplitudes at the times `t`."""
+
+
+def _positive(name: str, what: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise CaseError(f"source: {name} of {value:g}, {what} has to be positive")
+
+
+@dataclass(frozen=True)
+class Ricker:
+    """(1 - 2 a) exp(-a), a = (pi f (t - delay))^2: peak frequency f, largest at `delay`."""
+
+    frequency: float
+    delay: float
+
+    def __post_init__(self) -> None:
+        """Refuse a frequency that is not positive."""
+        _positive("Ricker pulse", "its frequency", self.frequency)
+
+    def __call__(self, t: Floats) -> Floats:
+        """Return the amplitudes."""
+        a = (np.pi * self.frequency * (t - self.delay)) ** 2
+        return np.asarray((1 - 2 * a) * np.exp(-a))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """exp(-(t - delay)^2/(2 sigma^2))/(sigma sqrt(2 pi)), of area 1; delay >= 6 sigma starts it from rest."""
+
+    sigma: float
+    delay: float
+
+    def __post_init__(self) -> None:
+        """Refuse a width that is not positive."""
+        _positive("Gaussian pulse", "sigma", self.sigma)
+
+    def __call__(self, t: Floats) -> Floats:
+        """Return the amplitudes."""
+        z = (t - self.delay) / self.sigma
+        return np.asarray(np.exp(-0.5 * z * z) / (self.sigma * np.sqrt(2 * np.pi)))
+
+
+@dataclass(frozen=True)
+class Brune:
+    """(t/T^2) exp(-t/T) after t = 0, of area 1 (Brune 1970)."""
+
+    duration: float
+
+    def __post_init__(self) -> None:
+        """Refuse a duration that is not positive."""
+        _positive("Brune pulse", "its duration", self.duration)
+
+    def __call__(self, t: Floats) -> Floats:
+        """Return the amplitudes."""
+        after = np.maximum(t, 0.0)
+        return np.asarray(after / self.duration**2 * np.exp(-after / self.duration))
+
+
+@dataclass(frozen=True)
+class PointSource:
+    """A force, a moment rate (solids) or a rate of volume (fluids) at a point, times a function of time.
+
+    Exactly one of the three is given: `force` (dim,), `moment` (dim, dim, symmetric; the unit matrix is an explosion),
+    `volume` a number.
+    """
+
+    position: Sequence[float]
+    time: TimeFunction
+    force: Sequence[float] | None = None
+    moment: Sequence[Sequence[float]] | None = None
+    volume: float | None = None
+
+    def strengths(self, medium: Medium, dim: int) -> Floats:
+        """Return what a unit of amplitude adds to each field, before density or modulus, (fields,).
+
+        Raises:
+            CaseError: not exactly one kind, a wrong number of components, or a kind that the medium does not have.
+        """
+        given = [name for name in ("force", "moment", "volume") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise CaseError(f"source: needs exactly one of force, moment and volume, got {', '.join(given) or 'none'}")
+        acoustic = medium == "acoustic"
+        fields = np.zeros(dim + 1 if acoustic else dim + dim * (dim + 1) // 2)
+        if self.force is not None:
+            if np.shape(self.force) != (dim,):
+                raise CaseError(f"source: force {self.force} needs {dim} components")
+            fields[1 if acoustic else 0 :][:dim] = self.force
+        elif self.volume is not None:
+            if not acoustic:
+                raise CaseError("source: volume is for the acoustic medium; an elastic one takes a moment")
+            fields[0] = self.volume
+        else:
+            m = np.asarray(self.moment, np.float64)
+            if acoustic:
+                raise CaseError("source: moment is for the elastic medium; an acoustic one takes a volume")
+            if m.shape != (dim, dim) or not np.array_equal(m, m.T):
+                raise CaseError(f"source: moment {m.tolist()} has to be a symmetric {dim} x {dim} matrix")
+            rows = [(0, 0), (1, 1), (0, 1)] if dim == 2 else [(0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1)]
+            fields[dim:] = [-m[row] for row in rows]
+        return fields
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points shared out to the elements that touch them, those of one element side by side.
+
+    Attributes:
+        element: of each part, (parts,), ascending.
+        point: which point it belongs to, (parts,).
+        share: its share of that point, (parts,); the shares of a point add up to one.
+        values: Lagrange polynomials at the point, (parts, dim, n).
+    """
+
+    element: npt.NDArray[np.int32]
+    point: npt.NDArray[np.int64]
+    share: Floats
+    values: Floats
+
+
+def share_out(mesh: Mesh, basis: Basis, positions: Sequence[Sequence[float]], what: str) -> Points:
+    """Return the parts of points: a point on a face, edge or corner is shared by the elements around it.
+
+    Raises:
+        CaseError: a point outside the mesh.
+    """
+    parts = []
+    for number, position in enumerate(positions):
+        elements, places = mesh.touching(position, what)
+        for element, place in zip(elements, places, strict=True):
+            parts.append((int(element), number, 1.0 / len(elements), basis.values(place)))
+    parts.sort(key=lambda part: part[:2])
+    element, point, share, values = zip(*parts, strict=True)
+    return Points(np.array(element, np.int32), np.array(point, np.int64), np.array(share), np.array(values))

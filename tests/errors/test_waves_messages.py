@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Wrong meshes, materials, sources and steps of the wave solver, and the line that each gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from seiche.errors import CaseError, UnstableError
+from seiche.waves import Brick, Brune, Forest, Gaussian, Material, Mesh, PointSource, Ricker, SizeField, Solver
+from seiche.waves.forest import cuts
+from seiche.waves.plane import PlaneWave
+from seiche.waves.sizes import Generator, elements_per_wavelength, slabs
+
+FOREST = Forest.uniform(Brick((2, 2), (False, False)), 0)
+MESH = Mesh.of_forest(FOREST)
+WATER = Material.uniform(4, 1.0, 1.5)
+ROCK = Material.uniform(4, 2.0, 4.0, 2.0)
+PULSE = Ricker(2.0, 1.0)
+
+
+def solver(**options: object) -> Solver:
+    """Return a small solver with something wrong."""
+    return Solver(MESH, options.pop("material", WATER), **{"nodes": 3, **options})  # type: ignore[arg-type]
+
+
+def one_source(**kind: object) -> list[PointSource]:
+    """Return a source in the middle of an element."""
+    return [PointSource((0.5, 0.5), PULSE, **kind)]  # type: ignore[arg-type]
+
+
+def unbalanced() -> Mesh:
+    """Return a mesh whose forest was refined twice in one corner."""
+    forest = FOREST.refined(np.arange(4) == 0)
+    return Mesh.of_forest(forest.refined(np.arange(7) == 3))
+
+
+CASES: list[tuple[Callable[[], object], str]] = [
+    (lambda: solver(nodes=11), "nodes = 11 a direction: 2 to 10 are possible"),
+    (lambda: solver(boundaries="open"), "boundaries: 'open' is not one of free, rigid, absorbing"),
+    (lambda: solver(boundaries=["free"]), "boundaries: 1 kinds for the 4 sides of the box"),
+    (lambda: solver(material=ROCK, medium="acoustic"), "cs > 0 in some elements needs the elastic medium"),
+    (lambda: solver(material=Material.uniform(3, 1.0, 1.0)), "the mesh of 4 elements with 3 nodes a direction needs"),
+    (lambda: solver(time_step=1.0), "time step 1: has to be positive and at most 0."),
+    (lambda: solver(time_step=-1.0), "time step -1: has to be positive"),
+    (
+        lambda: solver(receivers=[(3.0, 1.0)]),
+        "receiver [3.0, 1.0] lies outside the mesh, which reaches from [0.0, 0.0]",
+    ),
+    (lambda: solver(receivers=[(1.0, 1.0)], sample_every=0), "samples every 0 steps, has to be at least 1"),
+    (lambda: solver(sources=[PointSource((0.0, 9.0), PULSE, volume=1.0)]), "source [0.0, 9.0] lies outside the mesh"),
+    (lambda: solver(sources=one_source()), "needs exactly one of force, moment and volume, got none"),
+    (lambda: solver(sources=one_source(force=(1.0,))), "force (1.0,) needs 2 components"),
+    (lambda: solver(sources=one_source(moment=np.eye(2))), "moment is for the elastic medium"),
+    (lambda: solver(material=ROCK, sources=one_source(volume=1.0)), "volume is for the acoustic medium"),
+    (lambda: solver(material=ROCK, sources=one_source(moment=[[1, 2], [3, 4]])), "has to be a symmetric 2 x 2 matrix"),
+    (lambda: solver().samples(), "samples were asked for, but there are no receivers"),
+    (lambda: solver().set_state(np.zeros((4, 3, 8))), "initial state of shape (4, 3, 8), the solver has (4, 3, 9)"),
+    (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "holds 2 of 4 elements"),
+    (lambda: Ricker(0.0, 1.0), "Ricker pulse of 0, its frequency has to be positive"),
+    (lambda: Gaussian(-1.0, 1.0), "Gaussian pulse of -1, sigma has to be positive"),
+    (lambda: Brune(np.inf), "Brune pulse of inf, its duration has to be positive"),
+    (lambda: Material.uniform(4, -1.0, 1.0), "material: density = -1 in element 0, has to be finite and > 0"),
+    (lambda: Material.uniform(4, 1.0, np.nan), "material: cp = nan in element 0"),
+    (lambda: Material.uniform(4, 1.0, 1.0, -0.1), "material: cs = -0.1 in element 0, has to be finite and >= 0"),
+    (lambda: Material.uniform(4, 1.0, 1.1, 1.0), "cp = 1.1 with cs = 1 in element 0, cp has to exceed sqrt(4/3) cs"),
+    (lambda: Material(np.ones(4), np.ones(3), np.zeros(4)), "have the shapes (4,), (3,), (4,)"),
+    (
+        lambda: Material(np.ones((1, 2)), np.full((1, 2), 3.0), np.array([[0.0, 1.0]])),
+        "cs is zero at some nodes of element 0 and not at others",
+    ),
+    (unbalanced, "elements that share a face differ by more than one level: balance the forest"),
+    (lambda: Mesh.of_forest(FOREST, tree_size=(1.0, -1.0)), "sides of a tree [1.0, -1.0] have to be positive"),
+    (lambda: Mesh.of_forest(FOREST, tree_size=(1.0, 1.0, 1.0)), "sides of a tree: (1.0, 1.0, 1.0) needs 2 numbers"),
+    (lambda: Mesh.of_forest(FOREST, ranks=5), "5 ranks are more than the 4 elements of the mesh"),
+    (lambda: cuts(np.zeros(3), 2), "weights of elements have to be positive"),
+    (lambda: Brick((1,), (False,)), "both need two or three entries"),
+    (lambda: Brick((0, 1), (False, False)), "trees: 1 to"),
+    (lambda: SizeField([[0, 0]], [[1, 1]], [0.0]), "element sizes: 0 is not positive"),
+    (lambda: SizeField([[2, 0]], [[1, 1]], [1.0]), "lower corner lies above its upper one"),
+    (lambda: SizeField([[0, 0]], [[1, 1]], [1.0, 2.0]), "differ in number"),
+    (lambda: slabs([0.0, 0.0], [1.0], 0, 2), "layer boundaries [0.0, 0.0] have to increase"),
+    (
+        lambda: Generator(Brick((1, 1), (False,) * 2), SizeField([[0.3, 0.3]], [[0.3, 0.3]], [1e-9])).leaves(),
+        "smaller than 2^-19 of a tree, the finest level",
+    ),
+    (lambda: elements_per_wavelength(2, 1e-3), "2 nodes a direction, known for 3 to 10"),
+    (lambda: elements_per_wavelength(5, 0.5), "error 0.5 a wavelength has to lie between 1e-5 and 0.1"),
+    (lambda: PlaneWave("p", (0.0, 0.0), 1.0, 1.0), "direction [0.0, 0.0] has no length"),
+    (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 1.0), "an s wave needs cs > 0"),
+    (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 2.0, 1.0, (1.0, 0.0)), "is not across the direction"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), CASES, ids=[message[:40] for _, message in CASES])
+def test_one_line_says_what_is_wrong(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(CaseError) as error:
+        wrong()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_state_that_is_not_finite_is_reported() -> None:
+    broken = solver()
+    broken.set_state(np.full((4, 3, 9), np.nan))
+    with pytest.raises(UnstableError, match="the state is not finite after step 1, time step 0"):
+        broken.run(1)

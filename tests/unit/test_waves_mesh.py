@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forests and meshes: counts known from p4est, partitions, ghosts, leaves made by each rank alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seiche.waves.forest import Brick, Forest, cuts, morton_keys
+from seiche.waves.mesh import GHOST, LOCAL, NONE, Mesh, corners_of
+from seiche.waves.sizes import Generator, SizeField, elements_per_wavelength, slabs
+
+#: base level, refinements around (1/3, 1/3, 1/3), periodic; leaves before and after balancing, conforming and hanging
+#: faces, boundary faces; ghosts of 2, 3, 4 ranks: as p4est 2.2 counts them.
+COUNTS = [
+    (2, 2, True, 78, 99, 237, 24, 0, [30, 36], [30, 55, 43], [36, 38, 58, 35]),
+    (2, 2, False, 78, 99, 192, 21, 105, [14, 27], [18, 37, 25], [24, 28, 41, 17]),
+    (3, 1, True, 519, 519, 1542, 6, 0, [128, 128], [143, 210, 145], [126, 132, 138, 130]),
+    (3, 3, False, 533, 596, 1461, 54, 384, [73, 75], [59, 116, 73], [48, 91, 114, 71]),
+    (1, 4, True, 36, 141, 273, 60, 0, [31, 40], [43, 69, 46], [49, 25, 55, 53]),
+]
+
+
+def around_a_point(base: int, extra: int, periodic: bool) -> Forest:
+    """Return the unit cube at level `base`, refined `extra` times around (1/3, 1/3, 1/3), not balanced."""
+    forest = Forest.uniform(Brick((1, 1, 1), (periodic,) * 3), base)
+    point = (1 << forest.brick.depth) // 3
+    for _ in range(extra):
+        inside = ((forest.corner <= point) & (point < forest.corner + forest.side[:, None])).all(1)
+        forest = forest.refined(inside & (forest.level < base + extra))
+    return forest
+
+
+@pytest.mark.parametrize("case", COUNTS, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
+def test_leaves_faces_and_ghosts_are_counted_as_by_p4est(case: tuple) -> None:
+    base, extra, periodic, before, after, conforming, hanging, boundary, *parts = case
+    forest = around_a_point(base, extra, periodic)
+    assert len(forest) == before
+    forest = forest.balanced()
+    assert len(forest) == after
+    mesh = Mesh.of_forest(forest)
+    large = mesh.kinds[:, :, 1] != NONE
+    assert (mesh.child >= 0).sum() == 4 * hanging == 4 * large.sum()
+    assert (mesh.kinds[:, :, 0] == NONE).sum() == boundary
+    assert (mesh.kinds[:, :, 0] == LOCAL).sum() == 2 * conforming + 5 * hanging
+    for ranks, ghosts in zip((2, 3, 4), parts, strict=True):
+        meshes = [Mesh.of_forest(forest, rank=rank, ranks=ranks) for rank in range(ranks)]
+        shares = after * np.arange(ranks + 1) // ranks
+        assert [mesh.count for mesh in meshes] == list(np.diff(shares))
+        assert [mesh.ghosts for mesh in meshes] == ghosts
+
+
+def test_neighbours_know_each_other_and_hanging_places_agree() -> None:
+    mesh = Mesh.of_forest(around_a_point(2, 2, True).balanced())
+    for element in range(mesh.count):
+        for face in range(6):
+            there = mesh.neighbours[element, face, 0]
+            child = mesh.child[element, face]
+            assert mesh.neighbours[there, face ^ 1, max(child, 0)] == element
+            step = mesh.level[there] - mesh.level[element]
+            assert step == (-1 if child >= 0 else 1 if mesh.neighbours[element, face, 1] >= 0 else 0)
+
+
+def random_sizes(seed: int, brick: Brick) -> SizeField:
+    """Return a size field of a few random points."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((3, brick.dim)) * brick.trees
+    return SizeField(points, points, rng.uniform(0.02, 0.2, 3))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("trees", "periodic"), [((2, 1, 1), (True, False, True)), ((2, 3), (False, False))])
+def test_graded_sizes_give_balanced_leaves_and_each_rank_makes_its_own(
+    seed: int, trees: tuple[int, ...], periodic: tuple[bool, ...]
+) -> None:
+    brick = Brick(trees, periodic)
+    generator = Generator(brick, random_sizes(seed, brick))
+    whole = generator.leaves()
+    assert len(whole.balanced()) == len(whole)
+    assert np.all(np.diff(whole.key.astype(np.int64)) > 0)
+    ends = cuts(np.ones(len(whole)), 3)
+    for rank in range(3):
+        first, last = ends[rank], ends[rank + 1]
+        high = int(whole.key[last]) if last < len(whole) else 1 << 63
+        part = generator.leaves(int(whole.key[first]), high)
+        assert np.array_equal(part.key, whole.key[first:last])
+        own = Mesh.of_forest(whole, rank=rank, ranks=3)
+        alone = Mesh(part, generator.holders, whole.key[ends[:-1]], rank, int(first), len(whole))
+        assert np.array_equal(own.neighbours, alone.neighbours)
+        assert np.array_equal(own.kinds, alone.kinds)
+        assert np.array_equal(own.ghost_owner, alone.ghost_owner)
+        assert np.array_equal(own.level, alone.level)
+        assert np.all(own.ghost_owner != rank)
+        assert (own.kinds == GHOST).any() == (own.ghosts > 0)
+
+
+def test_the_mesh_of_a_size_field_is_no_coarser_than_wanted() -> None:
+    brick = Brick((1, 1, 1), (False,) * 3)
+    mesh = Mesh.generate(brick, slabs([0.0, 0.25, 1.0], [0.07, 0.3], 2, 3), tree_size=4.0, origin=(-2.0, -2.0, 0.0))
+    upper = mesh.lower[:, 2] < 1.0
+    assert mesh.sizes[upper].max() <= 0.07 * 4.0
+    assert mesh.sizes[~upper].max() <= 0.3 * 4.0 + 1e-12
+    assert np.isclose(np.prod(mesh.sizes, axis=1).sum(), 64.0)
+    assert mesh.total == mesh.count == len(mesh.level)
+
+
+def test_weights_move_the_cuts() -> None:
+    weights = np.ones(12)
+    assert list(cuts(weights, 3)) == [0, 4, 8, 12]
+    weights[:4] = 4.0
+    assert list(cuts(weights, 3)) == [0, 2, 4, 12]
+    assert list(cuts(np.array([100.0, 1, 1]), 3)) == [0, 1, 2, 3]
+
+
+def test_keys_give_their_corners_back() -> None:
+    rng = np.random.default_rng(0)
+    for dim, bits in ((2, 31), (3, 21)):
+        corners = rng.integers(0, 1 << bits, (100, dim))
+        assert np.array_equal(corners_of(morton_keys(corners), dim), corners)
+
+
+def test_points_on_faces_belong_to_all_elements_around() -> None:
+    mesh = Mesh.of_forest(Forest.uniform(Brick((2, 2), (False, True)), 0), tree_size=(1.0, 3.0))
+    assert len(mesh.touching((0.5, 1.0))[0]) == 1
+    assert len(mesh.touching((1.0, 1.0))[0]) == 2
+    assert len(mesh.touching((1.0, 3.0))[0]) == 4
+    assert len(mesh.touching((0.5, 0.0))[0]) == 2  # across the periodic side
+    element, place = mesh.touching((2.0, 1.5))
+    assert len(element) == 1
+    assert np.allclose(place, [[1.0, 0.0]])
+
+
+def test_elements_per_wavelength_interpolates_its_table() -> None:
+    assert np.isclose(elements_per_wavelength(5, 1e-3), 2.23)
+    assert 1.63 < elements_per_wavelength(5, 3e-3) < 2.23
+    assert elements_per_wavelength(5, 1e-4) == pytest.approx(3.01)
