@@ -11,6 +11,12 @@ from seiche.waves.energy import energy, inner_product
 from seiche.waves.plane import PlaneWave
 
 
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few elements: threads that wait for each other on a busy machine would take longer than the work."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
 def periodic(dim: int, level: int, *, hanging: bool = False) -> Mesh:
     """Return a periodic unit box; with hanging faces one half is a level finer."""
     forest = Forest.uniform(Brick((1,) * dim, (True,) * dim), level)
