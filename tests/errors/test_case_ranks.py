@@ -66,7 +66,7 @@ def test_an_error_of_all_ranks_is_said_once(endless: Path) -> None:
     out, err = job.communicate(timeout=60)
     assert job.returncode == 2
     assert not out
-    words = 'lattice.collision: "mr" is not known; expected "trt", "bgk" or "mrt"; did you mean "mrt"?'
+    words = 'lattice.collision: "mr" is not known; expected "trt", "bgk", "mrt" or "regularised"; did you mean "mrt"?'
     assert err == f"seiche: error: {endless}: {words}\n"
 
 
