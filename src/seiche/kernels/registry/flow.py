@@ -97,7 +97,8 @@ def stream_collide(
     if layout == "moments":
         name = f"MomentSweep<{layout_cpp},{relaxation_cpp},{force_cpp}>"
         # an item is a tile; as many blocks as there is shared memory for on a multiprocessor of 228 KB
-        blocks = 2 if real == "float64" else 4 if velocity_set == "D3Q27" or force == "site" else 5
+        small = velocity_set != "D3Q27" and (force == "none" or (force == "uniform" and relaxation == "constant"))
+        blocks = 2 if real == "float64" else 5 if small else 4  # five ask for 48 registers
         return KernelSpec(name, "flow/moment_sweep.hpp", members, threads=256, blocks=blocks, team=True)
     name = f"StreamCollide<{layout_cpp},{collision.capitalize()},{relaxation_cpp},{force_cpp}>"
     many = 255 if force == "site" and real == "float64" else _register_ceiling(real, velocity_set, collision)
