@@ -36,7 +36,7 @@ KERNELS = ROOT / "src" / "seiche" / "kernels"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 THEORY = ROOT / "docs" / "theory" / "flow.md"
 FLOW_SOURCES = [
-    *(path for path in KERNELS.rglob("*.hpp") if path.parent.name != "membrane"),
+    *(path for path in KERNELS.rglob("*.hpp") if path.parent.name not in ("ibm", "membrane")),
     *(ROOT / "src" / "seiche" / "flow").glob("*.py"),
 ]
 CELL_SOURCES = [*(KERNELS / "membrane").glob("*.hpp"), *(ROOT / "src" / "seiche" / "cells").glob("*.py")]
@@ -131,6 +131,26 @@ def test_cited_equations_of_cells_exist() -> None:
     headers = set().union(*(cited(path.read_text()) for path in CELL_SOURCES if path.suffix == ".hpp"))
     assert headers >= set(equations)
     assert all("theory/cells" in path.read_text() for path in CELL_SOURCES if path.name in ("force.hpp", "shells.hpp"))
+
+
+def test_cited_equations_of_the_coupling_exist() -> None:
+    page = (THEORY.parent / "coupling.md").read_text()
+    equations = [int(number) for number in re.findall(r"\\tag\{(\d+)\}", page)]
+    assert equations == list(range(1, 14))
+    sources = [*(KERNELS / "ibm").glob("*.hpp"), *(ROOT / "src" / "seiche" / "couple").glob("*.py")]
+    every = set().union(*(cited(path.read_text()) for path in sources))
+    assert every == set(equations)
+    sections = set(re.findall(r"^## (\d+)\. ", page, re.MULTILINE))
+    for path in sources:
+        assert set(re.findall(r"theory/coupling, section (\d+)", path.read_text())) <= sections, path
+
+
+def test_the_stages_of_the_coupling_are_those_of_its_theory() -> None:
+    couple = ROOT / "src" / "seiche" / "couple"
+    names = re.findall(r'Stage\("([^"]+)"', (couple / "immersed.py").read_text() + (couple / "inside.py").read_text())
+    section = (THEORY.parent / "coupling.md").read_text().partition("## 2. A step")[2].partition("## 3.")[0]
+    assert sorted(names) == ["interpolate velocity", "list vertices", "mark inside", "spread force"]
+    assert all(f"\n{name} " in section for name in names)
 
 
 def test_cited_sections_exist() -> None:

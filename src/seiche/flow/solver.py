@@ -30,6 +30,7 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.choice import choose_layout
+from seiche.flow.immersion import Immersion
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
 from seiche.flow.layout import Layout, Leaving
@@ -104,6 +105,7 @@ class Solver:
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
         self.timers = StageTimers(self.backend.clock())
+        self._immersed: list[Stage] = []
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
@@ -161,7 +163,7 @@ class Solver:
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
         before, after = self._walls.around_iolets(phase, swept)
-        return stages + before + iolets.after_sweep(phase, swept) + after
+        return stages + before + iolets.after_sweep(phase, swept) + after + self._immersed
 
     def _kernel(self, family: Callable[..., KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
         name = self.layout.kernel_name(phase)
@@ -381,9 +383,23 @@ class Solver:
             CaseError: another shape, or a number that is not finite.
         """
         if self._physics.set_force(np.asarray(field)):
-            self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
-            self._observation.forget_launches()
-            self._replay.clear()
+            self._rebuild_stages()
+
+    def _rebuild_stages(self) -> None:
+        """Take over other kernels or arguments."""
+        self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+        self._observation.forget_launches()
+        self._replay.clear()
+
+    def immerse(self, immersion: Immersion) -> None:
+        """Take from the next step on the force of the sites from what is immersed in the fluid (theory/coupling).
+
+        Raises:
+            CaseError: a viscosity contrast that cannot be computed.
+        """
+        self._physics.immerse(immersion)
+        self._immersed = list(immersion.stages)
+        self._rebuild_stages()
 
     def close(self) -> None:
         """Give back what other ranks or the device hold for this solver."""

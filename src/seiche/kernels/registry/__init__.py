@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import flow, halo, membrane, reduce
+from . import flow, halo, ibm, membrane, reduce
 from .spec import CPP_TYPE as CPP_TYPE
 from .spec import KernelSpec as KernelSpec
 from .spec import Member as Member
@@ -19,7 +19,7 @@ from .spec import Real as Real
 from .spec import Store as Store
 
 #: Folders below `kernels/`, each with the module that lists its kernels.
-_FOLDERS = {"flow": flow, "halo": halo, "membrane": membrane, "reduce": reduce}
+_FOLDERS = {"flow": flow, "halo": halo, "ibm": ibm, "membrane": membrane, "reduce": reduce}
 
 
 def built_kernels() -> Iterator[KernelSpec]:

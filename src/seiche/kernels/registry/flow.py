@@ -21,6 +21,10 @@ VELOCITY_SETS = ("D3Q15", "D3Q19", "D3Q27")
 RELAXATIONS = ("constant", "carreau-yasuda", "casson", "power-law")
 COLLISIONS = ("trt", "mrt")
 FORCES = ("none", "uniform", "site")
+#: Forces of what is immersed in the fluid: the slot of an item in the bricks is its number, or is looked up.
+IMMERSED = {"immersed-own": ("OwnSlots", ("unused", "uint8")), "immersed-table": ("TableSlots", ("slots", "ptr"))}
+#: Relaxation of a fluid with another viscosity inside cells; each goes with the force that finds slots the same way.
+INSIDE = {"inside-own": "immersed-own", "inside-table": "immersed-table"}
 
 #: What the CPU table has, in words.
 BUILT = "D3Q19 with trt or bgk, a Newtonian or Carreau-Yasuda fluid and no force or a uniform one"
@@ -56,6 +60,10 @@ def relaxation_type(relaxation: str, real: Real, collision: str = "trt") -> tupl
     members: Members
     if relaxation == "constant":
         name, members = f"ConstantRates<{CPP_TYPE[real]}>", (("even", real), ("odd", real))
+    elif relaxation in INSIDE:
+        slots, member = IMMERSED[INSIDE[relaxation]]
+        name = f"InsideRates<{CPP_TYPE[real]},{slots}>"
+        members = (("inside", "ptr"), ("slots", (member,)), ("even", (real, 2)), ("odd", (real, 2)))
     else:
         law, numbers = _LAWS[relaxation]
         name = f"LaggedRates<{law}<{CPP_TYPE[real]}>>"
@@ -71,7 +79,16 @@ def force_type(force: str, real: Real) -> tuple[str, Members]:
         return f"NoForce<{CPP_TYPE[real]}>", (("unused", "uint8"),)
     if force == "site":
         return f"SiteForce<{CPP_TYPE[real]}>", (("gx", "ptr"), ("gy", "ptr"), ("gz", "ptr"))
+    if force in IMMERSED:
+        slots, member = IMMERSED[force]
+        members: Members = (("field", "ptr"), ("flow", "ptr"), ("count", "ptr"), ("slots", (member,)))
+        return f"CellForce<{CPP_TYPE[real]},{slots}>", (*members, ("body", (real, 3)))
     return f"UniformForce<{CPP_TYPE[real]}>", (("g", (real, 3)),)
+
+
+def _header(header: str, force: str) -> str:
+    """Return the header that has a kernel with this force."""
+    return "ibm/coupled.hpp" if force in IMMERSED else header
 
 
 def stream_collide(
@@ -89,16 +106,17 @@ def stream_collide(
     relaxation_cpp, relaxation_members = relaxation_type(relaxation, real, collision)
     force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
-    name = f"StreamCollide<{layout_cpp},{collision.capitalize()},{relaxation_cpp},{force_cpp}>"
-    many = 255 if force == "site" and real == "float64" else _register_ceiling(real, velocity_set, collision)
+    rule = f"Coupled<{collision.capitalize()}>" if force in IMMERSED else collision.capitalize()
+    name = f"StreamCollide<{layout_cpp},{rule},{relaxation_cpp},{force_cpp}>"
+    header = _header("flow/stream_collide.hpp", force)
+    every_site = force == "site" or force in IMMERSED
+    many = 255 if every_site and real == "float64" else _register_ceiling(real, velocity_set, collision)
     if layout.startswith("list"):
-        return KernelSpec(name, "flow/stream_collide.hpp", members, max_registers=many)
+        return KernelSpec(name, header, members, max_registers=many)
     items = 2 if (real, store) == ("float32", "float16") else 1  # two values of 2 B move as one
     small = velocity_set != "D3Q27" and relaxation == "constant" and collision == "trt"
     blocks = 6 if real == "float64" and force != "none" and small else 0  # or it spills
-    return KernelSpec(
-        name, "flow/stream_collide.hpp", members, threads=128, items=items, blocks=blocks, max_registers=many
-    )
+    return KernelSpec(name, header, members, threads=128, items=items, blocks=blocks, max_registers=many)
 
 
 def _register_ceiling(real: Real, velocity_set: str, collision: str = "trt") -> int:
@@ -130,7 +148,7 @@ def observe(
     )
     many = _register_ceiling(real, velocity_set)
     name = f"Observe<{layout_cpp},{relaxation_cpp},{force_cpp}>"
-    return KernelSpec(name, "flow/observe.hpp", members, max_registers=many)
+    return KernelSpec(name, _header("flow/observe.hpp", force), members, max_registers=many)
 
 
 _IOLET_SITES: Members = (
@@ -144,10 +162,10 @@ _IOLET_SITES: Members = (
 )
 
 
-def _iolet_kernel(name: str, members: Members, real: Real, velocity_set: str) -> KernelSpec:
+def _iolet_kernel(name: str, members: Members, real: Real, velocity_set: str, force: str = "uniform") -> KernelSpec:
     """Return the kernel of an iolet's rule; its sites are few, so that smaller blocks cost nothing where more spill."""
     many, threads = _register_ceiling(real, velocity_set), 128 if velocity_set == "D3Q27" else 256
-    return KernelSpec(name, "flow/iolet.hpp", members, threads=threads, max_registers=many)
+    return KernelSpec(name, _header("flow/iolet.hpp", force), members, threads=threads, max_registers=many)
 
 
 def nash_pressure(
@@ -157,7 +175,7 @@ def nash_pressure(
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
     force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("at", _IOLET_SITES), ("normals", "ptr"), ("force", force_members))
-    return _iolet_kernel(f"NashPressure<{layout_cpp},{force_cpp}>", members, real, velocity_set)
+    return _iolet_kernel(f"NashPressure<{layout_cpp},{force_cpp}>", members, real, velocity_set, force)
 
 
 def anti_bounce_back_pressure(
@@ -224,7 +242,7 @@ def ladd_velocity(
         ("modes", "int32"),
         ("force", force_members),
     )
-    return _iolet_kernel(f"LaddVelocity<{layout_cpp},{force_cpp}>", members, real, velocity_set)
+    return _iolet_kernel(f"LaddVelocity<{layout_cpp},{force_cpp}>", members, real, velocity_set, force)
 
 
 def tick() -> KernelSpec:
