@@ -14,7 +14,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PARTS = ("backend", "case", "cells", "domain", "errors", "flow", "halo", "io", "machine", "observe", "report")
+_PARTS = (
+    "backend",
+    "case",
+    "cells",
+    "couple",
+    "domain",
+    "errors",
+    "flow",
+    "halo",
+    "io",
+    "machine",
+    "observe",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:

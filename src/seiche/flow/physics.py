@@ -155,13 +155,9 @@ class Physics:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
         if self._inside is not None:
             return self._inside()
-        return self.constant_rate(len(self._layout.item))
-
-    def constant_rate(self, count: int) -> npt.NDArray[Any]:
-        """Return the rate of the shear stress of a Newtonian fluid, (count,)."""
         assert isinstance(self._model.rheology, Newtonian)
         rate = relaxation_rates(self._model.rheology.viscosity, self._model)[0]
-        return np.full(count, rate, self._real)
+        return np.full(len(self._layout.item), rate, self._real)
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
         """Overwrite those rates."""

@@ -12,8 +12,6 @@ One step from t to t + 1 (theory/flow, section 4):
     pressure iolets           replace what left through an iolet by what comes back
     velocity iolets
     advance clock
-
-`iolet_stages.py` has those that only some iolets need.
 """
 
 from __future__ import annotations
@@ -237,9 +235,8 @@ class Solver:
         circuits = self.iolets.windkessels
         on_device = self.backend.asynchronous and all(exchange.capturable for exchange in self._exchanges)
         on_device = on_device and not (circuits and circuits.needs_host)
-        return (
-            on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
-        )
+        ready = self._phase == 0 and not self.timers.due and self.time_step > 0
+        return on_device and ready and remaining >= GRAPH_STEPS
 
     def _refresh_halo(self) -> None:
         """Bring the halo of the current state up to date (the next step does it again) and let walls send back."""
@@ -374,10 +371,9 @@ class Solver:
         self._observation.reference_velocity = state.get("reference_velocity")
 
     def set_force(self, field: npt.NDArray[Any]) -> None:
-        """Give every site a body force density of its own, beside the model's, from the next step on.
+        """Give every site a body force density beside the model's from the next step on, (n_owned, 3), rows as `owned`.
 
-        `field` (n_owned, 3) in lattice units, rows in the order of `owned`; all ranks must call it. It is not part of
-        the state: whoever restarts a run sets it again.
+        In lattice units; all ranks must call it. It is not part of the state: whoever restarts a run sets it again.
 
         Raises:
             CaseError: another shape, or a number that is not finite.
@@ -392,11 +388,7 @@ class Solver:
         self._replay.clear()
 
     def immerse(self, immersion: Immersion) -> None:
-        """Take from the next step on the force of the sites from what is immersed in the fluid (theory/coupling).
-
-        Raises:
-            CaseError: a viscosity contrast that cannot be computed.
-        """
+        """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
         self._physics.immerse(immersion)
         self._immersed = list(immersion.stages)
         self._rebuild_stages()
