@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PARTS = (
-    *("backend", "case", "cells", "domain", "errors", "flow", "halo", "io", "machine", "observe", "report"),
+    *("backend", "case", "cells", "couple", "domain", "errors", "flow", "halo", "io", "machine", "observe", "report"),
     *("ultrasound", "waves"),
 )
 

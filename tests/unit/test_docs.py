@@ -38,10 +38,10 @@ THEORY = ROOT / "docs" / "theory" / "flow.md"
 #: The theory page of each folder of kernels and solver that has one of its own; flow's is that of all others.
 PAGES_OF = {
     **{"kspace": "ultrasound", "ultrasound": "ultrasound", "membrane": "cells", "cells": "cells"},
-    **{"dg": "waves", "waves": "waves"},
+    **{"dg": "waves", "waves": "waves", "ibm": "coupling", "couple": "coupling"},
 }
 #: Packages whose sources cite theory pages.
-SOLVERS = ("cells", "flow", "ultrasound")
+SOLVERS = ("cells", "couple", "flow", "ultrasound")
 BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -125,7 +125,8 @@ def sources() -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("page", "at_least", "in_headers"), [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14)]
+    ("page", "at_least", "in_headers"),
+    [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14), ("coupling", 13, 0)],
 )
 def test_cited_equations_exist(page: str, at_least: int, in_headers: int) -> None:
     text = (ROOT / "docs" / "theory" / f"{page}.md").read_text()
@@ -138,6 +139,14 @@ def test_cited_equations_exist(page: str, at_least: int, in_headers: int) -> Non
             assert cited(path.read_text()) <= set(equations), path
             headers |= cited(path.read_text()) if path.suffix == ".hpp" else set()
     assert headers >= set(range(1, in_headers + 1))
+
+
+def test_the_stages_of_the_coupling_are_those_of_its_theory() -> None:
+    couple = ROOT / "src" / "seiche" / "couple"
+    names = re.findall(r'Stage\("([^"]+)"', (couple / "immersed.py").read_text() + (couple / "inside.py").read_text())
+    section = (THEORY.parent / "coupling.md").read_text().partition("## 2. A step")[2].partition("## 3.")[0]
+    assert sorted(names) == ["interpolate velocity", "list vertices", "mark inside", "spread force"]
+    assert all(f"\n{name} " in section for name in names)
 
 
 def test_cited_sections_exist() -> None:

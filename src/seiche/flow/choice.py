@@ -7,10 +7,16 @@ from typing import Literal
 
 import numpy as np
 
+from seiche.backend import Backend
 from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.flow.model import FlowModel, Regularised
-from seiche.flow.moment_layout import numbers_of
+from seiche.flow.layout import Layout
+from seiche.flow.list_layout import ListLayout
+from seiche.flow.model import FlowModel, Precision, Regularised
+from seiche.flow.moment_layout import MomentLayout, numbers_of
+from seiche.flow.region import Region
+from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE
 
@@ -41,6 +47,23 @@ def tile_edge(layout: LayoutName) -> int:
     if layout.startswith("list"):
         return 1
     return MOMENT_EDGE if layout == "moments" else int(layout.removeprefix("tiles-"))
+
+
+def make_layout(name: LayoutName, backend: Backend, world: World, region: Region, precision: Precision) -> Layout:
+    """Return the populations of a rank's sites in a layout.
+
+    Raises:
+        CaseError: the layout cannot hold these sites.
+    """
+    arguments = (backend, world, region, precision.storage)
+    try:
+        if name == "moments":
+            return MomentLayout(*arguments, compute=precision.compute)
+        if name.startswith("tiles"):
+            return TileLayout(*arguments, edge=tile_edge(name))
+        return ListLayout(*arguments, in_place=name == "list-aa")
+    except ValueError as error:
+        raise CaseError(str(error)) from error
 
 
 def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
+from seiche.flow.immersion import Immersion
 from seiche.flow.layout import Layout
 from seiche.flow.model import (
     Bgk,
@@ -25,7 +27,7 @@ from seiche.flow.model import (
     ShearThinning,
 )
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
-from seiche.kernels.registry.flow import PRECISIONS
+from seiche.kernels.registry.flow import INSIDE, PRECISIONS
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
@@ -116,6 +118,8 @@ class Physics:
         self._backend, self._layout, self._model, self._real = backend, layout, model, real
         self._omega: Array | None = None
         self._field: tuple[Array, ...] = ()
+        #: Rates of the owned sites where cells have another viscosity.
+        self._inside: Callable[[], npt.NDArray[Any]] | None = None
         self.lattice_options = {"velocity_set": model.velocity_set}
         name = {Mrt: "mrt", Regularised: "regularised"}.get(type(model.collision), "trt")
         self.options = {"collision": name, **self.lattice_options}
@@ -138,9 +142,14 @@ class Physics:
             self._backend.assign(self._omega, np.full(self._layout.items, at_rest, self._real))
             magic = 0.0 if isinstance(collision, Bgk | Regularised) else collision.magic
             members = {"omega": self._omega, "law": law, "magic": magic}
+        return name, self._with_moments(members)
+
+    def _with_moments(self, members: dict[str, Any]) -> dict[str, Any]:
+        """Return the members of a relaxation for the model's collision."""
+        collision = self._model.collision
         if isinstance(collision, Mrt):
-            members = {"shear": members, "bulk": collision.bulk or 0.0, "even": collision.even or 0.0}
-        return name, members
+            return {"shear": members, "bulk": collision.bulk or 0.0, "even": collision.even or 0.0}
+        return members
 
     @property
     def has_rates(self) -> bool:
@@ -156,13 +165,11 @@ class Physics:
         """Return the rates of the shear stress in the last step, (n_owned,)."""
         if self._omega is not None:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
-        return self.constant_rate(len(self._layout.item))
-
-    def constant_rate(self, count: int) -> npt.NDArray[Any]:
-        """Return the rate of the shear stress of a Newtonian fluid, (count,)."""
+        if self._inside is not None:
+            return self._inside()
         assert isinstance(self._model.rheology, Newtonian)
         rate = relaxation_rates(self._model.rheology.viscosity, self._model)[0]
-        return np.full(count, rate, self._real)
+        return np.full(len(self._layout.item), rate, self._real)
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
         """Overwrite those rates."""
@@ -174,8 +181,10 @@ class Physics:
         """Give every owned site a force density (n_owned, 3) beside the model's; return whether kernels change by it.
 
         Raises:
-            CaseError: another shape, or a number that is not finite.
+            CaseError: another shape, a number that is not finite, or something is immersed.
         """
+        if self.force.startswith("immersed"):
+            raise CaseError("force field: what is immersed in the fluid already gives every site a force")
         shape = (len(self._layout.item), 3)
         if field.shape != shape:
             raise CaseError(f"force field: expected an array of shape {shape}, found {field.shape}")
@@ -191,3 +200,25 @@ class Physics:
             host[self._layout.item] = field[:, axis] + self._model.body_force[axis]
             self._backend.assign(array, host)
         return changes
+
+    def immerse(self, immersion: Immersion) -> None:
+        """Take from now on the force of the sites, and the viscosity inside cells, from what is immersed.
+
+        Raises:
+            CaseError: a viscosity contrast that is not positive, or in a fluid that is not Newtonian.
+        """
+        self.force = self.other_force = immersion.force
+        self.force_members = self.other_force_members = {**immersion.members, "body": self._model.body_force}
+        contrast, fluid = immersion.contrast, self._model.rheology
+        if contrast is None:
+            return
+        if not isinstance(fluid, Newtonian):
+            raise CaseError(f"a viscosity contrast needs a Newtonian fluid outside, not {type(fluid).__name__}")
+        if not 0 < contrast.ratio < np.inf:
+            raise CaseError(f"viscosity contrast {contrast.ratio} is not positive")
+        rates = [relaxation_rates(factor * fluid.viscosity, self._model) for factor in (1.0, contrast.ratio)]
+        even, odd = zip(*rates, strict=True)
+        self.relaxation = next(name for name, force in INSIDE.items() if force == immersion.force)
+        members = {"inside": contrast.bits, "slots": immersion.members["slots"], "even": even, "odd": odd}
+        self.relaxation_members = self._with_moments(members)
+        self._inside = lambda: np.where(contrast.inside(), even[1], even[0]).astype(self._real)

@@ -201,11 +201,10 @@ class Snapshot:
         plan, host = self._plan, self._host
         if name == "viscosity":
             physics = plan.staging.observation.physics
-            rates = (
-                host[plan.parts[3] : plan.parts[4]] if physics.rates is not None else physics.constant_rate(plan.count)
-            )
+            if physics.rates is None:  # the same everywhere, or everywhere inside cells
+                return np.asarray(CS2 * (1.0 / physics.even_rates() - 0.5))
             viscosity = np.empty(plan.count, host.dtype)
-            viscosity[plan.order] = CS2 * (1.0 / rates - 0.5)
+            viscosity[plan.order] = CS2 * (1.0 / host[plan.parts[3] : plan.parts[4]] - 0.5)
             return viscosity
         if name in ON_WALL:
             values = np.zeros((plan.count, 3), host.dtype)

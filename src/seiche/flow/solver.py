@@ -29,19 +29,18 @@ from seiche.domain.sharing import by_rank_zero, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
-from seiche.flow.choice import choose_layout, tile_edge
+from seiche.flow.choice import choose_layout, make_layout, tile_edge
+from seiche.flow.immersion import Immersion
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
-from seiche.flow.layout import Layout, Leaving
-from seiche.flow.list_layout import ListLayout
+from seiche.flow.layout import Leaving
 from seiche.flow.model import FlowModel, Precision
-from seiche.flow.moment_layout import COEFFICIENTS, MomentLayout
+from seiche.flow.moment_layout import COEFFICIENTS
 from seiche.flow.observation import Monitor, Observation
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
 from seiche.flow.replay import GRAPH_STEPS, Replay
 from seiche.flow.snapshot import Snapshot, Snapshots, Staging
-from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
 from seiche.flow.walls import WallStages
 from seiche.halo.exchange import HaloExchange
@@ -83,7 +82,7 @@ class Solver:
         edge = tile_edge(self.layout_name)
         owner = owners(sites, self.world, method=partition, weights=weights, block=edge)
         self.region = Region(sites, owner, self.world.rank, lattice)
-        self.layout = self._make_layout(edge)
+        self.layout = make_layout(self.layout_name, self.backend, self.world, self.region, self.precision)
         self.time_step = 0
         self._phase = 0
         self._physics = Physics(self.backend, self.layout, model, self.precision.compute)
@@ -105,6 +104,7 @@ class Solver:
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
         self.timers = StageTimers(self.backend.clock())
+        self._immersed: list[Stage] = []
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
@@ -114,17 +114,6 @@ class Solver:
         self._exchanges = [exchange for exchange in (self.halo if self.layout.plan.peers else None, deep) if exchange]
         self._replay = Replay(self.backend, self._exchanges)
         self._set_initial_state()
-
-    def _make_layout(self, edge: int) -> Layout:
-        arguments = (self.backend, self.world, self.region, self.precision.storage)
-        try:
-            if self.layout_name == "moments":
-                return MomentLayout(*arguments, compute=self.precision.compute)
-            if edge > 1:
-                return TileLayout(*arguments, edge=edge)
-            return ListLayout(*arguments, in_place=self.layout_name == "list-aa")
-        except ValueError as error:
-            raise CaseError(str(error)) from error
 
     def _stages(self, phase: int) -> list[Stage]:
         """Return the stages of a step of this phase, in order."""
@@ -165,7 +154,7 @@ class Solver:
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
         swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
         before, after = self._walls.around_iolets(phase, swept)
-        return stages + before + iolets.after_sweep(phase, swept) + after
+        return stages + before + iolets.after_sweep(phase, swept) + after + self._immersed
 
     def _kernel(self, family: Callable[..., KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
         name = self.layout.kernel_name(phase)
@@ -238,9 +227,8 @@ class Solver:
         circuits = self.iolets.windkessels
         on_device = self.backend.asynchronous and all(exchange.capturable for exchange in self._exchanges)
         on_device = on_device and not (circuits and circuits.needs_host)
-        return (
-            on_device and remaining >= GRAPH_STEPS and self._phase == 0 and not self.timers.due and self.time_step > 0
-        )
+        ready = self._phase == 0 and not self.timers.due and self.time_step > 0
+        return on_device and ready and remaining >= GRAPH_STEPS
 
     def _refresh_halo(self) -> None:
         """Bring the halo of the current state up to date (the next step does it again) and let walls send back."""
@@ -377,18 +365,27 @@ class Solver:
         self._observation.reference_velocity = state.get("reference_velocity")
 
     def set_force(self, field: npt.NDArray[Any]) -> None:
-        """Give every site a body force density of its own, beside the model's, from the next step on.
+        """Give every site a body force density beside the model's from the next step on, (n_owned, 3), rows as `owned`.
 
-        `field` (n_owned, 3) in lattice units, rows in the order of `owned`; all ranks must call it. It is not part of
-        the state: whoever restarts a run sets it again.
+        In lattice units; all ranks must call it. It is not part of the state: whoever restarts a run sets it again.
 
         Raises:
             CaseError: another shape, or a number that is not finite.
         """
         if self._physics.set_force(np.asarray(field)):
-            self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
-            self._observation.forget_launches()
-            self._replay.clear()
+            self._rebuild_stages()
+
+    def _rebuild_stages(self) -> None:
+        """Take over other kernels or arguments."""
+        self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+        self._observation.forget_launches()
+        self._replay.clear()
+
+    def immerse(self, immersion: Immersion) -> None:
+        """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
+        self._physics.immerse(immersion)
+        self._immersed = list(immersion.stages)
+        self._rebuild_stages()
 
     def close(self) -> None:
         """Give back what other ranks or the device hold for this solver."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import dg, flow, halo, kspace, membrane, reduce
+from . import dg, flow, halo, ibm, kspace, membrane, reduce
 from .spec import CPP_TYPE as CPP_TYPE
 from .spec import KernelSpec as KernelSpec
 from .spec import Member as Member
@@ -19,7 +19,10 @@ from .spec import Real as Real
 from .spec import Store as Store
 
 #: Folders below `kernels/`, each with the module that lists its kernels.
-_FOLDERS = {"dg": dg, "flow": flow, "halo": halo, "kspace": kspace, "membrane": membrane, "reduce": reduce}
+_FOLDERS = {
+    **{"dg": dg, "flow": flow, "halo": halo, "ibm": ibm},
+    **{"kspace": kspace, "membrane": membrane, "reduce": reduce},
+}
 
 
 def built_kernels() -> Iterator[KernelSpec]:

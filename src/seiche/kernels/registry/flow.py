@@ -23,6 +23,10 @@ VELOCITY_SETS = ("D3Q15", "D3Q19", "D3Q27")
 RELAXATIONS = ("constant", "carreau-yasuda", "casson", "power-law")
 COLLISIONS = ("trt", "mrt", "regularised")
 FORCES = ("none", "uniform", "site")
+#: Forces of what is immersed in the fluid: the slot of an item in the bricks is its number, or is looked up.
+IMMERSED = {"immersed-own": ("OwnSlots", ("unused", "uint8")), "immersed-table": ("TableSlots", ("slots", "ptr"))}
+#: Relaxation of a fluid with another viscosity inside cells; each goes with the force that finds slots the same way.
+INSIDE = {"inside-own": "immersed-own", "inside-table": "immersed-table"}
 
 #: What the CPU table has, in words.
 BUILT = "D3Q19 with trt or bgk, a Newtonian or Carreau-Yasuda fluid and no force or a uniform one"
@@ -61,6 +65,10 @@ def relaxation_type(relaxation: str, real: Real, collision: str = "trt") -> tupl
     members: Members
     if relaxation == "constant":
         name, members = f"ConstantRates<{CPP_TYPE[real]}>", (("even", real), ("odd", real))
+    elif relaxation in INSIDE:
+        slots, member = IMMERSED[INSIDE[relaxation]]
+        name = f"InsideRates<{CPP_TYPE[real]},{slots}>"
+        members = (("inside", "ptr"), ("slots", (member,)), ("even", (real, 2)), ("odd", (real, 2)))
     else:
         law, numbers = _LAWS[relaxation]
         name = f"LaggedRates<{law}<{CPP_TYPE[real]}>>"
@@ -76,7 +84,16 @@ def force_type(force: str, real: Real) -> tuple[str, Members]:
         return f"NoForce<{CPP_TYPE[real]}>", (("unused", "uint8"),)
     if force == "site":
         return f"SiteForce<{CPP_TYPE[real]}>", (("gx", "ptr"), ("gy", "ptr"), ("gz", "ptr"))
+    if force in IMMERSED:
+        slots, member = IMMERSED[force]
+        members: Members = (("field", "ptr"), ("flow", "ptr"), ("count", "ptr"), ("slots", (member,)))
+        return f"CellForce<{CPP_TYPE[real]},{slots}>", (*members, ("body", (real, 3)))
     return f"UniformForce<{CPP_TYPE[real]}>", (("g", (real, 3)),)
+
+
+def _header(header: str, force: str) -> str:
+    """Return the header that has a kernel with this force."""
+    return "ibm/coupled.hpp" if force in IMMERSED else header
 
 
 def stream_collide(
@@ -100,9 +117,11 @@ def stream_collide(
         small = velocity_set != "D3Q27" and (force == "none" or (force == "uniform" and relaxation == "constant"))
         blocks = 2 if real == "float64" else 5 if small else 4  # five ask for 48 registers
         return KernelSpec(name, "flow/moment_sweep.hpp", members, threads=256, blocks=blocks, team=True)
-    name = f"StreamCollide<{layout_cpp},{collision.capitalize()},{relaxation_cpp},{force_cpp}>"
-    many = 255 if force == "site" and real == "float64" else _register_ceiling(real, velocity_set, collision)
-    header = "flow/regularised.hpp" if collision == "regularised" else "flow/stream_collide.hpp"
+    rule = f"Coupled<{collision.capitalize()}>" if force in IMMERSED else collision.capitalize()
+    name = f"StreamCollide<{layout_cpp},{rule},{relaxation_cpp},{force_cpp}>"
+    every_site = force == "site" or force in IMMERSED
+    many = 255 if every_site and real == "float64" else _register_ceiling(real, velocity_set, collision)
+    header = _header("flow/regularised.hpp" if collision == "regularised" else "flow/stream_collide.hpp", force)
     if layout.startswith("list"):
         return KernelSpec(name, header, members, max_registers=many)
     items = 2 if (real, store) == ("float32", "float16") else 1  # two values of 2 B move as one
@@ -140,7 +159,7 @@ def observe(
     )
     many = _register_ceiling(real, velocity_set)
     name = f"Observe<{layout_cpp},{relaxation_cpp},{force_cpp}>"
-    header = "flow/moment_observe.hpp" if layout == "moments" else "flow/observe.hpp"
+    header = _header("flow/moment_observe.hpp" if layout == "moments" else "flow/observe.hpp", force)
     return KernelSpec(name, header, members, max_registers=many)
 
 
@@ -162,10 +181,10 @@ _IOLET_SITES: Members = (
 )
 
 
-def _iolet_kernel(name: str, members: Members, real: Real, velocity_set: str) -> KernelSpec:
+def _iolet_kernel(name: str, members: Members, real: Real, velocity_set: str, force: str = "uniform") -> KernelSpec:
     """Return the kernel of an iolet's rule; its sites are few, so that smaller blocks cost nothing where more spill."""
     many, threads = _register_ceiling(real, velocity_set), 128 if velocity_set == "D3Q27" else 256
-    header = "flow/moment_iolet.hpp" if "MomentTiles" in name else "flow/iolet.hpp"
+    header = _header("flow/moment_iolet.hpp" if "MomentTiles" in name else "flow/iolet.hpp", force)
     return KernelSpec(name, header, members, threads=threads, max_registers=many)
 
 
@@ -176,7 +195,7 @@ def nash_pressure(
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
     force_cpp, force_members = force_type(force, real)
     members: Members = (("layout", layout_members), ("at", _IOLET_SITES), ("normals", "ptr"), ("force", force_members))
-    return _iolet_kernel(f"NashPressure<{layout_cpp},{force_cpp}>", members, real, velocity_set)
+    return _iolet_kernel(f"NashPressure<{layout_cpp},{force_cpp}>", members, real, velocity_set, force)
 
 
 def anti_bounce_back_pressure(
@@ -243,7 +262,7 @@ def ladd_velocity(
         ("modes", "int32"),
         ("force", force_members),
     )
-    return _iolet_kernel(f"LaddVelocity<{layout_cpp},{force_cpp}>", members, real, velocity_set)
+    return _iolet_kernel(f"LaddVelocity<{layout_cpp},{force_cpp}>", members, real, velocity_set, force)
 
 
 def tick() -> KernelSpec:

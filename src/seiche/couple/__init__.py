@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where solvers meet: cells in flow (`blood`)."""
+
+from __future__ import annotations
+
+from seiche.couple.blood import Blood
+from seiche.couple.immersed import ImmersedBoundary
+from seiche.couple.markers import Markers, Surfaces
+
+__all__ = ["Blood", "ImmersedBoundary", "Markers", "Surfaces"]

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which sites are inside cells, found exactly on the device (theory/coupling, eq. 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.couple.bricks import Bricks
+from seiche.couple.markers import Markers, Surfaces
+from seiche.errors import CaseError
+from seiche.kernels.registry import ibm as registry
+from seiche.kernels.registry.ibm import BRICK
+from seiche.observe.stage import Stage
+
+
+class Inside:
+    """Marks the sites inside closed `surfaces` of `markers`; `bits` on the device has one for each slot."""
+
+    def __init__(
+        self, backend: Backend, bricks: Bricks, markers: Markers, surfaces: Sequence[Surfaces], every: int = 1
+    ) -> None:
+        """Prepare to mark every `every` steps.
+
+        Raises:
+            CaseError: no surfaces, or a number of steps that is not 1, 2, 4, 8, 16 or 32.
+        """
+        if every not in (1, 2, 4, 8, 16, 32):  # so that a graph of 32 steps has a whole number of periods
+            raise CaseError(f"sites inside cells: marked every {every} steps: one of 1, 2, 4, 8, 16, 32 is expected")
+        surfaces = [surface for surface in surfaces if surface.cells]
+        if not surfaces:
+            raise CaseError("a viscosity contrast needs closed surfaces: there are none")
+        self._backend, self._bricks, self._every, self._steps = backend, bricks, every, 0
+        words = (bricks.count + 1) * BRICK
+        self.bits: Array = backend.zeros(words, np.uint64)
+        clear, mark = backend.load(registry.clear_inside()), backend.load(registry.mark_inside())
+        self._launches = [clear.bind(backend.pack(clear, inside=self.bits), 0, words)]
+        self._kept: list[Array] = []
+        for surface in surfaces:
+            faces = backend.upload(np.ascontiguousarray(surface.faces.T, np.int32))
+            self._kept.append(faces)
+            arguments = backend.pack(
+                mark,
+                bricks=bricks.members,
+                inside=self.bits,
+                place=markers.place,
+                faces=faces,
+                stride=markers.stride,
+                first=surface.first_vertex,
+                vertices=surface.vertices,
+                count=len(surface.faces),
+            )
+            self._launches.append(mark.bind(arguments, 0, surface.cells))
+
+    def mark(self) -> None:
+        """Mark the sites now."""
+        for launch in self._launches:
+            launch()
+
+    def stage(self) -> Stage:
+        """Return the marking as a stage of a step."""
+
+        def action() -> None:
+            self._steps += 1
+            if self._steps % self._every == 0:
+                self.mark()
+
+        return Stage("mark inside", action, int(self.bits.nbytes), ("interpolate velocity",))
+
+    def sites(self) -> npt.NDArray[np.bool_]:
+        """Return which of the owned sites are inside, (n_owned,)."""
+        bits = np.unpackbits(self._backend.download(self.bits).view(np.uint8), bitorder="little")
+        return np.asarray(bits[self._bricks.slots], bool)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the coupling must know of what is immersed: vertices with forces, and the closed surfaces that they form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.observe.stage import Stage
+
+
+@dataclass(frozen=True)
+class Surfaces:
+    """Closed surfaces of one kind, `cells` of them with `faces` (m, 3), outwards; their vertices lie cell by cell."""
+
+    faces: npt.NDArray[np.integer]
+    cells: int
+    vertices: int
+    first_vertex: int = 0
+
+
+class Markers(Protocol):
+    """Vertices on a device: `place` (3, stride) float64 in lattice units, `force` (3, stride) on them."""
+
+    place: Array
+    force: Array
+    stride: int
+    vertex_count: int
+
+    def stage(self) -> Stage:
+        """Return what computes `force` from `place`."""

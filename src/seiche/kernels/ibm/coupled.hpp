@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Fluid with something immersed in it: policies for the kernels of the flow (theory/coupling, eqs. 3, 9, 13). The
+/// force of the sites in bricks with vertices comes from what was spread, and their velocity is kept for the
+/// interpolation.
+#pragma once
+#include "../flow/iolet.hpp"
+#include "../flow/observe.hpp"
+#include "../flow/regularised.hpp"
+#include "../flow/stream_collide.hpp"
+#include "bricks.hpp"
+
+namespace seiche {
+
+/// Items whose number is their slot in the bricks (tiles of 8^3).
+struct OwnSlots {
+  u8 unused;
+  static constexpr int bytes = 0;
+  SEICHE_FN u32 operator()(Index i) const { return static_cast<u32>(i); }
+};
+
+/// Items whose slot is looked up.
+struct TableSlots {
+  const u32* slots;
+  static constexpr int bytes = 4;
+  SEICHE_FN u32 operator()(Index i) const { return slots[i]; }
+};
+
+/// A uniform body force and what was spread. Bytes a site: three numbers read, four written.
+template <class Real, class Slots>
+struct CellForce {
+  const Real* field;  ///< [row][3][512]
+  Real* flow;         ///< [row][512][4]
+  const u32* count;   ///< vertices that act on a brick
+  Slots slots;
+  Real body[3];
+  static constexpr int bytes = 7 * sizeof(Real) + Slots::bytes;
+
+  struct Here {
+    Real g[3];
+    Four<Real>* flow;  ///< nullptr where nobody asks for it
+    static constexpr bool present = true;
+    SEICHE_FN Real x() const { return g[0]; }
+    SEICHE_FN Real y() const { return g[1]; }
+    SEICHE_FN Real z() const { return g[2]; }
+    SEICHE_FN void keep(const Moments<Real>& m) const {
+      if (flow != nullptr) *flow = {m.ux, m.uy, m.uz, m.excess};
+    }
+  };
+  SEICHE_FN Here at(Index i) const {
+    const u32 slot = slots(i), row = slot / brick_volume;
+    Here here = {{body[0], body[1], body[2]}, nullptr};
+    if (count[row] != 0) {
+      const Real* from = field + (static_cast<Index>(row) * (3 * brick_volume) + slot % brick_volume);
+      here.g[0] += from[0];
+      here.g[1] += from[brick_volume];
+      here.g[2] += from[2 * brick_volume];
+      here.flow = reinterpret_cast<Four<Real>*>(flow) + slot;
+    }
+    return here;
+  }
+};
+
+/// Relaxation rates of the fluid outside and inside cells (eq. 13). Bytes a site: one bit.
+template <class R, class Slots>
+struct InsideRates {
+  using Real = R;
+  const u64* inside;  ///< bit by bit in the order of the slots
+  Slots slots;
+  Real even[2], odd[2];  ///< outside, inside
+  static constexpr int bytes = Slots::bytes;
+  SEICHE_FN int within(Index i) const {
+    const u32 slot = slots(i);
+    return static_cast<int>(inside[slot / 64] >> (slot % 64) & 1u);
+  }
+  SEICHE_FN Real omega_before(Index i) const { return within(i) != 0 ? even[1] : even[0]; }
+  SEICHE_FN Symmetric<Real> strain(const Symmetric<Real>& p, Index) const { return p; }
+  SEICHE_FN Rates<Real> operator()(Index i, const Symmetric<Real>&, Real) const {
+    const bool in = within(i) != 0;
+    return {in ? even[1] : even[0], in ? odd[1] : odd[0]};
+  }
+};
+
+/// A collision that keeps the velocity before it: (sum c f + g/2)/rho, of second order in time (eq. 9).
+template <class Collision>
+struct Coupled {
+  template <class Lattice, class Real, class Rates, class Force>
+  static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>& p,
+                                const Rates& rates, const Force& force) {
+    force.keep(m);
+    Collision::template collide<Lattice>(f, m, p, rates, force);
+  }
+};
+
+}  // namespace seiche

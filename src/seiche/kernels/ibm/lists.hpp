@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Which vertices act on which brick (theory/coupling, section 3): counted, given room, filled in, sorted, all only
+/// when a vertex has left the support + 1 sites for which it is listed. Sorted lists fix the order of the sums of
+/// forces.
+#pragma once
+#include "../atomics.hpp"
+#include "vertices.hpp"
+
+namespace seiche {
+
+/// The lists: entries[first[row]] ... are the `count[row]` vertices of a brick.
+struct Lists {
+  u32* first;
+  u32* count;
+  u32* tally;  ///< zero between the builds
+  u32* entries;
+};
+
+/// f(row) for every brick in which a site of the support + 1 around a listed vertex lies. Along an axis these are the
+/// bricks of the first and the last site, and the last brick where it is between them and not whole.
+template <int sites, class F>
+SEICHE_FN void for_bricks(const Bricks& bricks, const i32 (&first)[3], F&& f) {
+  i32 at[3][3], many[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    const i32 begin = bricks.wrapped(axis, first[axis]), count = bricks.count(axis);
+    i32 near = count, between = count, far = count;  // none
+    for (int step = 0; step < sites; ++step) {
+      const i32 x = bricks.site(axis, begin, step), brick = x < 0 ? count : x / brick_edge;
+      near = near == count ? brick : near;
+      far = brick == count ? far : brick;
+      between = brick == count - 1 ? brick : between;
+    }
+    between = between == near || between == far ? count : between;
+    at[axis][0] = near;
+    at[axis][1] = far == near ? between : far;
+    at[axis][2] = between;
+    many[axis] = near == count ? 0 : 1 + (at[axis][1] != count ? 1 : 0) + (far != near && between != count ? 1 : 0);
+  }
+  each<0, 3>([&]<int k>() SEICHE_INLINED {
+    each<0, 3>([&]<int j>() SEICHE_INLINED {
+      each<0, 3>([&]<int i>() SEICHE_INLINED {
+        if (i < many[0] && j < many[1] && k < many[2]) f(bricks.row(at[0][i], at[1][j], at[2][k]) >> 1);
+      });
+    });
+  });
+}
+
+/// Item: a vertex. Choose the sites for which it is listed and count it in their bricks.
+template <class Delta>
+struct CountVertices {
+  Bricks bricks;
+  Lists lists;
+  const double* place;
+  i32* listed;
+  const u32* state;
+  Index stride;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index v) const {
+    if (state[VertexState::stale] == 0) return;
+    const double x[3] = {place[v], place[stride + v], place[2 * stride + v]};
+    const Stencil<Delta, double> stencil(x);
+    i32 first[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      first[axis] = stencil.first[axis] - (stencil.t[axis] < Delta::middle ? 1 : 0);
+      listed[axis * stride + v] = first[axis];
+    }
+    for_bricks<Delta::support + 1>(bricks, first,
+                                   [&](i32 row) SEICHE_INLINED { add_atomically(lists.tally + row, 1u); });
+  }
+};
+
+/// Item: a brick. Take room for its list.
+struct PlaceLists {
+  Lists lists;
+  u32* state;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index row) const {
+    if (state[VertexState::stale] == 0) return;
+    const u32 many = lists.tally[row];
+    lists.tally[row] = 0;
+    lists.count[row] = many;
+    if (many > 0) lists.first[row] = add_atomically(state + VertexState::used, many);
+  }
+};
+
+/// Item: a vertex. Write it down.
+template <class Delta>
+struct FillLists {
+  Bricks bricks;
+  Lists lists;
+  const i32* listed;
+  const u32* state;
+  Index stride;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index v) const {
+    if (state[VertexState::stale] == 0) return;
+    const i32 first[3] = {listed[v], listed[stride + v], listed[2 * stride + v]};
+    for_bricks<Delta::support + 1>(bricks, first, [&](i32 row) SEICHE_INLINED {
+      lists.entries[lists.first[row] + add_atomically(lists.tally + row, 1u)] = static_cast<u32>(v);
+    });
+  }
+};
+
+/// Item: a brick. Sort its list (Shell 1959 with the gaps of Ciura 2001).
+struct SortLists {
+  Lists lists;
+  u32* state;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(Index row) const {
+    if (state[VertexState::stale] == 0) return;
+    if (row == 0) state[VertexState::used] = 0;
+    lists.tally[row] = 0;
+    u32* list = lists.entries + lists.first[row];
+    const int many = static_cast<int>(lists.count[row]);
+    constexpr int gaps[8] = {701, 301, 132, 57, 23, 10, 4, 1};
+    for (int gap : gaps) {
+      for (int k = gap; k < many; ++k) {
+        const u32 value = list[k];
+        int to = k;
+        for (; to >= gap && list[to - gap] > value; to -= gap) list[to] = list[to - gap];
+        list[to] = value;
+      }
+    }
+  }
+};
+
+}  // namespace seiche
