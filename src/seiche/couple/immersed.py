@@ -68,7 +68,7 @@ class ImmersedBoundary:
             mark_every: steps after which it is found out anew which sites are inside.
 
         Raises:
-            CaseError: several ranks, moment storage, unknown names, another precision, or a contrast that cannot be computed.
+            CaseError: several ranks, moment storage, unknown names, another precision, an impossible contrast.
         """
         if delta not in SUPPORT:
             raise CaseError(f"delta function {delta!r} is not one of {', '.join(SUPPORT)}")
