@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from scipy.special import jv
 
 from case_files import toml_of
 from hemelb_files import COSINE, OUTPUT, WOMERSLEY, write_case, xml
-from seiche.case import hemelb_iolets
 from seiche.case.hemelb import read_hemelb
 from seiche.case.load import read_case, read_case_and_notes
 from seiche.case.simulation import load, prepare
@@ -244,7 +242,7 @@ def test_hemepure_sites_with_normals_into_the_fluid_run_the_same(tmp_path: Path)
 
 
 #: Conditions that are translated but not imposed yet, with the tables that they become.
-LATER = [
+IN_TIME = [
     (
         '<condition type="pressure" subtype="file"><path value="p.txt"/></condition>',
         {"kind": "pressure", "table": "p.txt", "repeat": False},
@@ -276,11 +274,8 @@ LATER = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "expected"), LATER)
-def test_tables_and_windkessel_outlets_are_translated(
-    tmp_path: Path, condition: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hemelb_iolets, "NOT_YET", frozenset())
+@pytest.mark.parametrize(("condition", "expected"), IN_TIME)
+def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition: str, expected: dict[str, Any]) -> None:
     (tmp_path / "v.txt.weights.txt").touch()
     tables, notes = read_hemelb(write_case(tmp_path, xml(inlet=condition)))
     table = tables["iolet"][0]
@@ -305,25 +300,8 @@ def test_tables_and_windkessel_outlets_are_translated(
         assert registry.Quantity(expected["compliance"]).to("m^4*s^2/kg").magnitude == pytest.approx(1e-12)
 
 
-@pytest.mark.parametrize(("condition", "expected"), LATER)
-def test_conditions_that_the_solver_lacks_are_refused_with_one_line(
-    tmp_path: Path, condition: str, expected: dict[str, Any]
-) -> None:
-    del expected
-    if not hemelb_iolets.NOT_YET:
-        pytest.skip("the solver has all of them")
-    with pytest.raises(FormatError) as raised:
-        read_hemelb(write_case(tmp_path, xml(inlet=condition)))
-    said = str(raised.value)
-    assert re.search(
-        r'line 10, inlets/inlet/condition: type="\w+" subtype="\w+" is not supported; supported are ', said
-    )
-    assert said.endswith("supported are pressure/cosine, velocity/parabolic, velocity/womersley")
-
-
-@pytest.mark.skipif(bool(hemelb_iolets.NOT_YET), reason="the solver does not have these conditions yet")
 def test_a_case_with_tables_weights_and_a_windkessel_outlet_runs(tmp_path: Path) -> None:
-    velocity, windkessel = LATER[1][0], LATER[2][0].replace("1e9", "1e7").replace("1e-12", "1e-9")
+    velocity, windkessel = IN_TIME[1][0], IN_TIME[2][0].replace("1e9", "1e7").replace("1e-12", "1e-9")
     path = write_case(tmp_path, xml(inlet=velocity, outlet=windkessel))
     sites = read_gmy(tmp_path / "tube.gmy")
     inlet = sites.coords[sites.boundary[(sites.link_kind == LinkKind.INLET).any(axis=1)]]
@@ -336,7 +314,7 @@ def test_a_case_with_tables_weights_and_a_windkessel_outlet_runs(tmp_path: Path)
     assert flows["inlet0"] == pytest.approx(1e-3 * len(inlet) * 2.5e-4**2, rel=0.06)
     assert flows["outlet0"] == pytest.approx(-flows["inlet0"], rel=0.05)
     (tmp_path / "p.txt").write_text("0 0\n1 1e-4\n")
-    path = write_case(tmp_path, xml(inlet=LATER[0][0]))
+    path = write_case(tmp_path, xml(inlet=IN_TIME[0][0]))
     with load(path) as simulation:
         simulation.run()
         assert simulation.flow_rates()["inlet0"] > 0

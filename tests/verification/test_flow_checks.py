@@ -7,65 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validation import (
-    conservation,
-    decay,
-    equality,
-    iolets,
-    models,
-    moments,
-    openings,
-    steady,
-    vessels,
-    walls,
-)
+from seiche.report.validate_flow import FAMILIES
+from seiche.report.validation import equality, steady
 from seiche.report.validation.check import Check, Setting
 
-FAMILIES = [
-    conservation.rheology,
-    conservation.momentum,
-    conservation.iolet_balance,
-    conservation.mass,
-    equality.geometry_files,
-    equality.layouts_and_restart,
-    decay.shear_wave,
-    decay.taylor_green,
-    decay.taylor_green_of_each_set,
-    steady.plane_channel,
-    steady.square_duct,
-    steady.reynolds_only,
-    steady.blood_channel,
-    steady.round_pipe,
-    models.shear_waves,
-    models.sound_waves,
-    models.plane_channels,
-    models.casson_channel,
-    models.power_law_channel,
-    models.power_law_pipe,
-    models.kolmogorov_flow,
-    openings.pressure_tube,
-    openings.parabolic_tube,
-    openings.pulsating_tube,
-    iolets.pressure_schemes,
-    iolets.duct_inlet,
-    iolets.windkessel,
-    iolets.mixed_balance,
-    vessels.flow_split,
-    walls.pipes,
-    walls.plane_couette,
-    walls.round_couette,
-    walls.driven_cavity,
-    walls.pressure_tubes,
-    walls.mass_drift,
-    moments.decay,
-    moments.walls,
-    moments.blood,
-    moments.balance,
-    moments.equality,
-]
+#: Those that start jobs or need a GPU have tests of their own.
+ALONE = (equality.ranks, equality.devices)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize(
+    "family", [family for family in FAMILIES if family not in ALONE], ids=lambda family: family.__name__
+)
 def test_measured_value_keeps_its_bound(device: str, family: Callable[[Setting], list[Check]]):
     # One thread: a team on a busy machine waits more than it works.
     checks = family(Setting(device, quick=True, threads=1))

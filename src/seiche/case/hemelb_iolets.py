@@ -23,9 +23,6 @@ from seiche.flow.profiles import womersley_mean
 from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
-#: Kinds of condition (type/subtype) that are translated but cannot be imposed yet: once the schema knows the keys
-#: `table`, `weights` and `kind = "windkessel"`, this set becomes empty.
-NOT_YET: frozenset[str] = frozenset()
 #: Womersley numbers that differ by more than this share are told to the user.
 SAME_NUMBER = 0.01
 
@@ -73,8 +70,8 @@ def _translate(element: Element, name: str, fluid: Fluid) -> Translated:
     condition = element.child("condition")
     kind = f"{condition.attribute('type')}/{condition.attribute('subtype')}"
     kind = _SYNONYMS.get(kind, kind)
-    if kind not in _CONDITIONS or kind in NOT_YET:
-        supported = ", ".join(sorted(set(_CONDITIONS) - NOT_YET))
+    if kind not in _CONDITIONS:
+        supported = ", ".join(sorted(_CONDITIONS))
         given = f'type="{condition.attribute("type")}" subtype="{condition.attribute("subtype")}"'
         raise condition.error(f"{shorten(given)[1:-1]} is not supported; supported are {supported}")
     place = element.child("position")

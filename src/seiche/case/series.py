@@ -65,7 +65,25 @@ class Series(ABC):
             self.writer.close()
 
 
-class FieldFile(Series):
+class Scheduled(Series):
+    """A file whose states are due by a schedule."""
+
+    _schedule: Schedule
+
+    def next_after(self, step: int) -> int:
+        """Return the schedule's next step."""
+        return self._schedule.next_after(step)
+
+    def due(self, step: int) -> bool:
+        """Return whether the schedule says so."""
+        return self._schedule.due(step)
+
+    def count(self, first: int, last: int) -> int:
+        """Return the number of the schedule's steps."""
+        return self._schedule.count(first, last)
+
+
+class FieldFile(Scheduled):
     """A VTKHDF file of fields at sites or on the wall."""
 
     writer: FieldSeries | None = None
@@ -80,18 +98,6 @@ class FieldFile(Series):
     def states(self) -> int:
         """Return the number of complete states."""
         return self.writer.steps if self.writer is not None else 0
-
-    def next_after(self, step: int) -> int:
-        """Return the schedule's next step."""
-        return self._schedule.next_after(step)
-
-    def due(self, step: int) -> bool:
-        """Return whether the schedule says so."""
-        return self._schedule.due(step)
-
-    def count(self, first: int, last: int) -> int:
-        """Return the number of the schedule's steps."""
-        return self._schedule.count(first, last)
 
     def _open(self, world: World, cells: Cells, capacity: int, rows: npt.NDArray[np.int64] | None) -> None:
         from seiche.io.fields import FieldSeries
@@ -205,7 +211,7 @@ class AveragesFile(Series):
         return writer.step(time, lambda: {name: wall.average(values) for name, values in shared.items()})
 
 
-class ExtractionFile(Series):
+class ExtractionFile(Scheduled):
     """A HemeLB extraction file."""
 
     writer: ExtractionSeries | None = None
@@ -218,18 +224,6 @@ class ExtractionFile(Series):
     def states(self) -> int:
         """Return the number of complete records."""
         return self.writer.records if self.writer is not None else 0
-
-    def next_after(self, step: int) -> int:
-        """Return the schedule's next step."""
-        return self._schedule.next_after(step)
-
-    def due(self, step: int) -> bool:
-        """Return whether the schedule says so."""
-        return self._schedule.due(step)
-
-    def count(self, first: int, last: int) -> int:
-        """Return the number of the schedule's steps."""
-        return self._schedule.count(first, last)
 
     def open(self, capacity: int) -> None:
         """Make the files, which hold any number of records."""
