@@ -272,6 +272,19 @@ def test_a_ramp_longer_than_the_run_is_refused() -> None:
     refuse_impossible(setup_of(changed(tube_tables(), "iolet.0.ramp", 100)))
 
 
+def test_a_layout_that_cannot_hold_the_case_is_refused() -> None:
+    tables = changed(changed(box_tables(), "lattice.collision", "regularised"), "lattice.layout", "moments")
+    assert message_of(tables) == (
+        "lattice.layout: layout moments: the periodic extent of 4 sites along x is not a multiple of 8; choose another"
+        " layout or size"
+    )
+    tables = changed(changed(tube_tables(), "lattice.collision", "regularised"), "lattice.layout", "moments")
+    assert message_of(changed(tables, "walls", {"kind": "bouzidi"})) == (
+        'lattice.layout: layout "moments" goes only with half-way walls at rest and without pressure iolets of scheme'
+        ' "plane"; choose another layout'
+    )
+
+
 def test_an_output_more_often_than_every_step_is_refused() -> None:
     tables = changed(tube_tables(), "output.fields", [{"file": "a.vtkhdf", "every": "1 us"}])
     assert message_of(tables) == 'output.fields["a.vtkhdf"].every: is shorter than half a time step of 0.00156 s'

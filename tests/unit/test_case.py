@@ -12,7 +12,7 @@ import pytest
 
 from case_files import box_tables, changed, setup_of, toml_of, tube_tables
 from seiche.case.document import page
-from seiche.case.load import read_case
+from seiche.case.load import check_case, read_case
 from seiche.case.schedule import Schedule
 from seiche.case.waveforms import WAVEFORMS, harmonics_of, peak_velocity
 from seiche.flow.model import (
@@ -218,6 +218,12 @@ def test_a_body_force_is_turned_into_lattice_units() -> None:
     setup = setup_of(changed(box_tables(), "body_force", {"force": ["1 N/m^3", "0 N/m^3", "-2 Pa/m"]}))
     scale = 1060 * 1e-3 / setup.units.step**2
     assert setup.model.body_force == pytest.approx((1 / scale, 0.0, -2 / scale), rel=1e-12)
+
+
+def test_a_single_output_may_stand_without_a_list() -> None:
+    one = {"every": 10, "file": "a.vtkhdf"}
+    alone = check_case(changed(tube_tables(), "output", {"fields": one}), "case.toml")
+    assert alone.output == check_case(changed(tube_tables(), "output", {"fields": [one]}), "case.toml").output
 
 
 def test_the_reference_page_is_made_from_the_schema() -> None:

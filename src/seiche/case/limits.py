@@ -12,6 +12,8 @@ from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup, ramps_of
 from seiche.case.units import CS2
 from seiche.errors import CaseError
+from seiche.flow.choice import choose_layout
+from seiche.flow.velocity_set import VELOCITY_SETS
 
 #: Below this the collision hardly damps short waves: rounding errors grow faster than the viscosity removes them.
 TAU_SMALLEST = 0.501
@@ -71,10 +73,20 @@ def _reasons(setup: Setup, ranks: int) -> Iterator[str]:
             f"iolet: pressures give lattice densities {numbers.density[0]:.3g} to {numbers.density[1]:.3g}, out of "
             "range (0.5 to 2); set fluid.reference_pressure near them, or use a smaller time step"
         )
+    yield from _layout(setup)
     for name, ramp in ramps_of(setup).items():
         if ramp > setup.steps:
             yield f'iolet["{name}"].ramp: {ramp:.0f} steps are longer than the run of {setup.steps} steps'
     yield from _outputs(setup)
+
+
+def _layout(setup: Setup) -> Iterator[str]:
+    case, lattice = setup.case, VELOCITY_SETS[setup.model.velocity_set]
+    try:
+        storage = setup.precision.storage
+        choose_layout(setup.vessel.sites, case.lattice.layout, storage, case.run.device, lattice, setup.model)
+    except CaseError as error:
+        yield f"lattice.layout: {error}"
 
 
 def _outputs(setup: Setup) -> Iterator[str]:

@@ -21,7 +21,7 @@ from seiche.case.quantities import (
     VelocityVector,
     Viscosity,
 )
-from seiche.case.schema_base import FileName, FromList, Table
+from seiche.case.schema_base import FileName, FromList, OneOrMore, Table
 from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.schema_geometry import Geometry
@@ -258,9 +258,9 @@ class Output(Table):
     """What a run leaves behind."""
 
     folder: FileName = Field(default="out", description="folder, relative to the case file")
-    fields: Annotated[tuple[FieldOutput, ...], FromList] = Field(default=(), description="time series at the sites")
-    surface: Annotated[tuple[SurfaceOutput, ...], FromList] = Field(default=(), description="time series on the wall")
-    extraction: Annotated[tuple[ExtractionOutput, ...], FromList] = Field(
+    fields: Annotated[tuple[FieldOutput, ...], OneOrMore] = Field(default=(), description="time series at the sites")
+    surface: Annotated[tuple[SurfaceOutput, ...], OneOrMore] = Field(default=(), description="time series on the wall")
+    extraction: Annotated[tuple[ExtractionOutput, ...], OneOrMore] = Field(
         default=(), description="HemeLB extraction files"
     )
     averages: AveragesOutput | None = Field(default=None, description="means over windows of time")

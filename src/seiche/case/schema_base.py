@@ -39,3 +39,5 @@ def _a_tuple(value: Any) -> Any:
 FileName = Annotated[str, AfterValidator(_a_file_name)]
 #: Turns a TOML list into the tuple that a strict field asks for.
 FromList = BeforeValidator(_a_tuple)
+#: The same for tables, of which one may stand alone: `fields = { every = 10, file = "a.vtkhdf" }`.
+OneOrMore = BeforeValidator(lambda value: (value,) if isinstance(value, dict) else _a_tuple(value))

@@ -16,7 +16,7 @@ from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import FlowModel, Precision, Regularised
 from seiche.flow.moment_layout import MomentLayout, numbers_of
 from seiche.flow.region import Region
-from seiche.flow.tile_layout import TileLayout
+from seiche.flow.tile_layout import TileLayout, refuse_periods
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE
 
@@ -107,7 +107,8 @@ def choose_layout(
     """Return `layout`, or for "auto" the one of `candidates` with the fewest predicted bytes a step.
 
     Raises:
-        CaseError: an unknown name, or moments with another collision than the regularised one or with other walls.
+        CaseError: an unknown name, tiles that do not fit the periods, moments with another collision than the
+            regularised one or with other walls.
     """
     allowed = layouts_for(model)
     if layout == "moments" and layout not in allowed:
@@ -122,6 +123,8 @@ def choose_layout(
         )
     for name in allowed:
         if layout == name:
+            if not name.startswith("list"):
+                refuse_periods(sites, name, tile_edge(name))
             return name
     if layout != "auto":
         raise CaseError(f"layout {layout!r} is not one of auto, {', '.join(allowed)}")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.layout import HaloMode, Layout, check_slots
@@ -24,9 +25,22 @@ _AROUND = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1,
 #: Row number in the table of a tile without walls.
 _NO_WALLS = (1 << 32) - 1
 
-
 #: Sites looked at together.
 _CHUNK = 1 << 20
+
+
+def refuse_periods(sites: SiteSet, name: str, edge: int) -> None:
+    """Refuse sites that do not go round in whole tiles of `edge`^3 sites, for the layout `name`.
+
+    Raises:
+        CaseError: a periodic direction is not a multiple of the edge.
+    """
+    for axis, letter in enumerate("xyz"):
+        if sites.periodic[axis] and sites.shape[axis] % edge:
+            raise CaseError(
+                f"layout {name}: the periodic extent of {sites.shape[axis]} sites along {letter} is not a multiple of"
+                f" {edge}; choose another layout or size"
+            )
 
 
 class TileLayout(Layout):
@@ -43,13 +57,7 @@ class TileLayout(Layout):
         super().__init__(backend, store, region.velocity_set)
         self.numbers = self._numbers()
         self.edge, self.volume = edge, edge**3
-        sites = region.sites
-        for axis, name in enumerate("xyz"):
-            if sites.periodic[axis] and sites.shape[axis] % edge:
-                raise CaseError(
-                    f"layout {self.name}: the periodic extent of {sites.shape[axis]} sites along {name} is not a"
-                    f" multiple of {edge}; choose another layout or size"
-                )
+        refuse_periods(region.sites, self.name, edge)
         self._number_tiles(region)
         self._coords = region.coords
         rows = self._tile_rows(region.coords)
