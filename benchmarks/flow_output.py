@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 import seiche
+from seiche.case.run import advance
 from seiche.case.simulation import Simulation
 from seiche.domain.world import World
 
@@ -76,23 +77,36 @@ def case_text(options: argparse.Namespace, *, monitored: bool, written: bool) ->
     )
 
 
+class Windows:
+    """Notes when the device had done every chunk of steps: what `advance` tells a progress bar, without the bar."""
+
+    def __init__(self, window: int) -> None:
+        """Begin without a note."""
+        self.window, self.steps, self.times = window, [], []
+
+    def update(self, step: int) -> None:
+        """Tell that `step` steps are done."""
+        if step >= 2 * self.window and (not self.steps or step >= self.steps[-1] + self.window):
+            self.steps.append(step)
+            self.times.append(time.perf_counter())
+
+    def seconds(self) -> npt.NDArray[np.float64]:
+        """Return the seconds a step of every window but the first two, in which kernels are compiled."""
+        return np.diff(self.times) / np.diff(self.steps)
+
+
 def window_times(simulation: Simulation, window: int) -> npt.NDArray[np.float64]:
     """Return the seconds a step of every window on the slowest rank, the events of the case included."""
-    solver, outputs, last = simulation.solver, simulation.outputs, simulation.setup.steps
-    outputs.begin()
-    solver.run(2 * 32)  # compile, capture
-    times, begin, first = [], time.perf_counter(), solver.time_step
-    while solver.time_step < last:
-        step = solver.time_step
-        solver.run(min(outputs.next_event(step), first + window, last) - step)
-        outputs.write_due()
-        outputs.look()
-        if solver.time_step == first + window:
-            now = time.perf_counter()
-            times.append((now - begin) / window)
-            begin, first = now, solver.time_step
-    outputs.drain()
-    return np.asarray(simulation.world.allreduce_max(np.array(times)))
+    windows = Windows(window)
+    advance(
+        simulation.solver,
+        simulation.outputs,
+        simulation.world,
+        simulation.setup.steps,
+        windows,
+        largest=window,
+    )
+    return np.asarray(simulation.world.allreduce_max(windows.seconds()))
 
 
 def measure(options: argparse.Namespace, world: World, name: str) -> dict[str, Any]:
