@@ -80,24 +80,28 @@ def case_text(options: argparse.Namespace, *, monitored: bool, written: bool) ->
 class Windows:
     """Notes when the device had done every chunk of steps: what `advance` tells a progress bar, without the bar."""
 
-    def __init__(self, window: int) -> None:
-        """Begin without a note."""
-        self.window, self.steps, self.times = window, [], []
+    def __init__(self, window: int, first: int) -> None:
+        """Begin without a note; take none before step `first`."""
+        self.window, self.first, self.steps, self.times = window, first, [], []
 
     def update(self, step: int) -> None:
         """Tell that `step` steps are done."""
-        if step >= 2 * self.window and (not self.steps or step >= self.steps[-1] + self.window):
+        if step >= self.first and (not self.steps or step >= self.steps[-1] + self.window):
             self.steps.append(step)
             self.times.append(time.perf_counter())
 
     def seconds(self) -> npt.NDArray[np.float64]:
-        """Return the seconds a step of every window but the first two, in which kernels are compiled."""
+        """Return the seconds a step of every window."""
         return np.diff(self.times) / np.diff(self.steps)
 
 
-def window_times(simulation: Simulation, window: int) -> npt.NDArray[np.float64]:
-    """Return the seconds a step of every window on the slowest rank, the events of the case included."""
-    windows = Windows(window)
+def window_times(simulation: Simulation, every: int) -> npt.NDArray[np.float64]:
+    """Return the seconds a step of windows of every/8 steps on the slowest rank, what is due in them included.
+
+    Those before the second time that something is written do not count: kernels are compiled and memory is got.
+    """
+    window = every // 8
+    windows = Windows(window, every + 2 * window)
     advance(
         simulation.solver,
         simulation.outputs,
@@ -117,7 +121,7 @@ def measure(options: argparse.Namespace, world: World, name: str) -> dict[str, A
     world.barrier()
     try:
         with seiche.load(folder / "case.toml", world=world) as simulation:
-            times = window_times(simulation, options.every // 8) * 1e6
+            times = window_times(simulation, options.every) * 1e6
             seconds = {**simulation.outputs.seconds, "wait for output": simulation.outputs.writer.waited}
             sites = len(simulation.setup.vessel.sites)
             simulation.solver.close()

@@ -78,8 +78,8 @@ class Watch:
 
     def flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the step before (collective)."""
-        watcher = self._watcher
-        return watcher.world.allreduce_sum(self._arrived()[1])
+        room = self._arrived()
+        return self._watcher.world.allreduce_sum(self._inflow(room))
 
     def monitor(self) -> Monitor:
         """Return what the state was like (collective); the mass is the same to the last bit on any number of ranks.
@@ -88,9 +88,10 @@ class Watch:
             UnstableError: a population is not finite; on every rank, with the place of the first such site.
         """
         watcher = self._watcher
-        (coarse, fine, square, row), inflow = self._arrived()
+        room = self._arrived()
+        coarse, fine, square, row = watcher.observation.totals_of(room.totals)
         place = [int(x) for x in watcher.observation.region.coords[row]] if row is not None else None
-        parts = watcher.world.allgather((coarse, fine, square, place, inflow))
+        parts = watcher.world.allgather((coarse, fine, square, place, self._inflow(room)))
         for rank, (*_, worst, _) in enumerate(parts):
             if worst is not None:
                 raise UnstableError(f"populations are not finite at site {worst}, rank {rank}, step {self.step}")
@@ -100,11 +101,11 @@ class Watch:
         flow = np.sum([part[4] for part in parts], axis=0)
         return Monitor(self.step, mass / (1 << 60), float(np.sqrt(fastest / CS2)), flow)
 
-    def _arrived(self) -> tuple[tuple[int, int, float, int | None], npt.NDArray[np.float64]]:
-        """Wait for the device and return totals and inflow of this rank."""
-        watcher, room = self._watcher, self._room
-        watcher.backend.await_event(self._arrival)
-        totals = watcher.observation.totals_of(room.totals)
-        inflow = watcher.iolets.inflow(len(watcher.sites.iolets), room.inflow)
-        watcher.give_back(room)
-        return totals, inflow
+    def _arrived(self) -> _Room:
+        """Wait for the device; the memory may be filled again once the next look is taken."""
+        self._watcher.backend.await_event(self._arrival)
+        self._watcher.give_back(self._room)
+        return self._room
+
+    def _inflow(self, room: _Room) -> npt.NDArray[np.float64]:
+        return self._watcher.iolets.inflow(len(self._watcher.sites.iolets), room.inflow)
