@@ -99,8 +99,8 @@ def advance(
                 outputs.save()
                 return reason
         solver.finish()
-        outputs.settle()
         progress.update(solver.time_step)
+        outputs.settle()
     outputs.drain()
     return None
 
