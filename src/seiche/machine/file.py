@@ -7,7 +7,7 @@ import json
 import os
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -17,23 +17,23 @@ from seiche.machine.curve import Curve, Piece
 from seiche.machine.models import LOCALITIES, Locality, Messages
 from seiche.machine.strategies import Paths
 
-SCHEMA = "seiche-machine"
+SCHEMA: Final = "seiche-machine"
 VERSION = 1
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 
-#: A latency above and a rate below these are no machine's: the numbers are in another unit.
-_LONGEST, _SLOWEST = 0.5, 1e5
+#: A latency or a time of a byte above, or a rate below these are no machine's: the numbers are in another unit.
+_LONGEST, _LONGEST_BYTE, _SLOWEST = 0.5, 1e-2, 1e5
 
 #: The ways from memory to memory that a file may know.
 PathName: TypeAlias = Literal["host", "device_mpi", "nccl", "peer_copy", "peer_store", "h2d", "d2h", "d2d"]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST, allow_inf_nan=False)]
-SecondsPerByte: TypeAlias = Annotated[float, Field(ge=0, lt=1 / _SLOWEST, allow_inf_nan=False)]
+SecondsPerByte: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST_BYTE, allow_inf_nan=False)]
 Rate: TypeAlias = Annotated[float, Field(gt=_SLOWEST, allow_inf_nan=False)]
 Interval: TypeAlias = tuple[float, float]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class FittedPiece(_Part):
@@ -98,14 +98,14 @@ class Files(_Part):
     """Writing to the folder that was tried: bytes a second of all ranks, seconds of one small synced write."""
 
     rate: Rate
-    small: Seconds
+    small: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     ranks: int = 1
 
 
 class Probe(_Part):
     """Whether something works here and how that is known; `works` is None where it cannot be tried."""
 
-    works: bool | None
+    works: bool | None = None
     reason: str
 
 
@@ -124,7 +124,7 @@ class Machine(_Part):
     injection: list[Injected] = []
     memory: dict[str, Rate] = {}
     sharing: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
-    launch: Launch | None = None
+    launch: dict[str, Launch] = {}
     files: Files | None = None
     probes: dict[str, Probe] = {}
     absent: dict[str, str] = {}
