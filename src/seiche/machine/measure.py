@@ -14,6 +14,7 @@ import numpy as np
 import seiche
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
+from seiche.errors import BackendUnavailable
 from seiche.machine import measure_copies, measure_messages, measure_peers, probes, terms
 from seiche.machine.file import (
     SCHEMA,
@@ -143,6 +144,17 @@ class _Survey:
             Injected(path=measured.path, locality=measured.locality, rate=rate, senders=max(senders), points=points)
         )
 
+    def host(self, backend: Backend | None) -> None:
+        """Measure memory and launches of the CPU, where its kernels can be had."""
+        try:
+            cpu = open_backend("cpu", self.world.threads()) if backend is None else backend
+        except BackendUnavailable as error:
+            self.absent["memory of the host"] = str(error)
+        if not all(self.world.allgather("memory of the host" not in self.absent)):
+            return
+        self.memory["host"] = copy_bandwidth(cpu, self.world)
+        self.launch["host"] = self.on(0, lambda: measure_copies.launches(cpu))
+
     def copies(self) -> None:
         """Time copies between host and device memory, from each NUMA node, and within the device."""
         backend = self.backend
@@ -239,15 +251,13 @@ def measure(
     begin = time.perf_counter()
     backend = open_backend(device, world.threads(), world.local_rank)
     at = _Survey(world, backend, seconds, say)
-    host = backend if not backend.asynchronous else open_backend("cpu", world.threads())
     say("copy bandwidth")
-    at.memory["host"] = copy_bandwidth(host, world)
+    at.host(backend if not backend.asynchronous else None)
     if at.gpus:
         at.memory["device"] = copy_bandwidth(backend, world)
     at.probes["single_copy"] = probes.single_copy(world, at.places)
     at.probes["device_mpi"] = probes.device_mpi(world, at.gpus)
     at.probes["peer_access"] = measure_peers.peer_access(world, at.places)
-    at.launch["host"] = at.on(0, lambda: measure_copies.launches(host))
     if world.size > 1:
         at.messages("host", measure_messages.host_buffers, gpus=False)
     else:
