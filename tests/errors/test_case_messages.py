@@ -278,11 +278,6 @@ def test_a_layout_that_cannot_hold_the_case_is_refused() -> None:
         "lattice.layout: layout moments: the periodic extent of 4 sites along x is not a multiple of 8; choose another"
         " layout or size"
     )
-    tables = changed(changed(tube_tables(), "lattice.collision", "regularised"), "lattice.layout", "moments")
-    assert message_of(changed(tables, "walls", {"kind": "bouzidi"})) == (
-        'lattice.layout: layout "moments" goes only with half-way walls at rest and without pressure iolets of scheme'
-        ' "plane"; choose another layout'
-    )
 
 
 def test_an_output_more_often_than_every_step_is_refused() -> None:

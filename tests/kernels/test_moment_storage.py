@@ -28,6 +28,7 @@ from seiche.flow import (
 )
 from seiche.flow.choice import choose_layout, recommendation, step_bytes
 from seiche.flow.moment_layout import basis, coefficients
+from seiche.flow.moment_links import NOWHERE
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 Floats = npt.NDArray[np.float64]
@@ -244,10 +245,7 @@ def test_moments_are_chosen_for_their_collision_only():
     ):
         choose_layout(box, "tile", "float32", "cuda", D3Q19, MODELS["water"])
     curved = replace(MODELS["water"], walls=Walls("bouzidi"))
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, curved) == "tiles-8"
-    assert "moments" not in recommendation(box, "float32", "cuda", D3Q19, curved)
-    with pytest.raises(CaseError, match='layout "moments" goes only with half-way walls at rest'):
-        Solver(box, curved, layout="moments")
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, curved) == "moments"
     with pytest.raises(CaseError, match=r'layout "moments" keeps ten numbers a site, .* "regularised" leaves'):
         Solver(box, FlowModel(WATER), layout="moments")
     with pytest.raises(
@@ -270,10 +268,19 @@ def test_a_recommended_layout_comes_with_its_reason():
     )
 
 
-def test_nobody_gets_slots_of_populations_that_are_not_stored():
-    solver = Solver(BOX, MODELS["water"], layout="moments", threads=1)
-    with pytest.raises(CaseError, match="layout moments stores no populations, which a boundary beside half-way walls"):
-        solver.layout.leaving_slots(0, 1)
+def test_only_sites_beside_boundaries_have_slots_of_populations():
+    iolets = (PressureIolet(1.001, scheme="plane"), PressureIolet())
+    solver = Solver(TUBE, FlowModel(WATER, Regularised(), iolets), layout="moments", threads=1)
+    slots = np.stack([solver.layout.leaving_slots(0, q) for q in range(19)])
+    beside = slots[0] != NOWHERE
+    assert 0 < np.count_nonzero(beside) < len(TUBE) / 2
+    assert len(np.unique(slots[:, beside])) == 19 * np.count_nonzero(beside)
+    assert slots[:, beside].max() < solver.layout.boundary(0).size
+
+
+def test_nothing_is_rebuilt_where_half_way_walls_and_iolets_suffice():
+    solver = Solver(TUBE, iolet_model(WATER, Regularised()), layout="moments", threads=1)
+    assert not any(stage.name.startswith("rebuild") for stage in solver.stages)
 
 
 def test_a_state_with_moments_of_another_shape_is_refused():

@@ -26,20 +26,10 @@ LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-
 
 
 def layouts_for(model: FlowModel | None) -> tuple[LayoutName, ...]:
-    """Return the layouts that a model can run in.
-
-    Moments hold only what the regularised collision leaves, and walls off the middle of their links or in motion and
-    pressures in the plane of an iolet replace populations that are stored.
-    """
-    if model is None or not isinstance(model.collision, Regularised) or not is_plain(model):
+    """Return the layouts that a model can run in: moments hold only what the regularised collision leaves."""
+    if model is None or not isinstance(model.collision, Regularised):
         return LAYOUT_NAMES
     return (*LAYOUT_NAMES, "moments")
-
-
-def is_plain(model: FlowModel) -> bool:
-    """Return whether all walls lie half way on their links, at rest, and no iolet's pressure holds in its plane."""
-    planes = any(getattr(iolet, "scheme", "") == "plane" for iolet in model.iolets)
-    return model.walls.kind == "bounce-back" and not model.walls.moving and not planes
 
 
 def tile_edge(layout: LayoutName) -> int:
@@ -108,15 +98,10 @@ def choose_layout(
 
     Raises:
         CaseError: an unknown name, tiles that do not fit the periods, moments with another collision than the
-            regularised one or with other walls.
+            regularised one.
     """
     allowed = layouts_for(model)
     if layout == "moments" and layout not in allowed:
-        if model is not None and not is_plain(model):
-            raise CaseError(
-                'layout "moments" goes only with half-way walls at rest and without pressure iolets of scheme "plane";'
-                " choose another layout"
-            )
         raise CaseError(
             'layout "moments" keeps ten numbers a site, which is all that the collision "regularised" leaves and too'
             " little for others; choose that collision or another layout"
@@ -146,8 +131,7 @@ def recommendation(
     listed = ", ".join(f"{name} {needs[name]:.0f}" for name in needs if np.isfinite(needs[name]))
     words = f"{chosen}: the fewest bytes a site and step ({listed})"
     moments = step_bytes(sites, "moments", storage, velocity_set)
-    plain = model is None or is_plain(model)
-    if "moments" not in needs and moments < needs[chosen] and plain:
+    if "moments" not in needs and moments < needs[chosen]:
         words += f'; with collision = "regularised" the layout moments needs {moments:.0f}'
     return words
 

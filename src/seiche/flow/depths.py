@@ -13,7 +13,7 @@ from seiche.backend import Array, Backend
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.flow.layout import Layout
+from seiche.flow.layout import Layout, Use
 from seiche.flow.region import Region
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import build_plan
@@ -132,6 +132,10 @@ class Depths:
         order = np.argsort(late, kind="stable")
         self._rows, self._first, self._interior = rows[order], copies, int(np.count_nonzero(~late))
         self._record = self._backend.upload(record[order].astype(np.uint32))
+        self._layout.reserve(Use.LEAVING, self._rows, np.zeros(len(rows), np.int64))
+        for q in range(1, Q):
+            fluid = self._fluid(q)
+            self._layout.reserve(Use.ARRIVING, fluid, np.full(len(fluid), region.velocity_set.opposite[q]))
         self.items = self._backend.upload(self._layout.item[self._rows])
         self.observed: Array = self._backend.zeros(11 * len(rows), self._precision[0])
         self.values: Array = self._backend.zeros(copies + len(records) * Q, self._precision[0])
@@ -153,10 +157,14 @@ class Depths:
         columns = [np.zeros(len(layout.item), np.uint32)]
         for q in range(1, lattice.Q):
             slots = layout.leaving_slots(phase, q).copy()  # at a wall, what it sends back
-            fluid = self._rows[self._region.neighbour(q)[self._rows] >= 0]
+            fluid = self._fluid(q)
             slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), fluid)
             columns.append(slots)
         return self._look(phase, registry.depth_arrived, columns, self.span(edge=edge), observed=self.observed)
+
+    def _fluid(self, q: int) -> Rows:
+        """Return those of the sites from which q leads to a site."""
+        return self._rows[self._region.neighbour(q)[self._rows] >= 0]
 
     def span(self, *, edge: bool | None) -> tuple[int, int]:
         """Return which of the sites are beside another rank (True), which are not (False), or all (None)."""
@@ -177,7 +185,7 @@ class Depths:
         self._kept.append(self._backend.upload(np.stack([column[self._rows] for column in columns])))
         arguments = self._backend.pack(
             kernel,
-            f=self._layout.source(phase),
+            f=self._layout.boundary(phase),
             slots=self._kept[-1],
             row=self._record,
             values=self._backend.pointer(self.values) + self._first * np.dtype(self._precision[0]).itemsize,

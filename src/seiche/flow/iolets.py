@@ -130,7 +130,7 @@ class Iolets:
         if chosen:
             mine = np.flatnonzero(np.isin(links.iolet, chosen))
             openings = (links.row[mine], links.iolet[mine], links.mask[mine])
-            precision = (real, layout.store)
+            precision = (real, layout.boundary_store)
             self.depths = Depths(backend, layout, region, openings, precision, world or World.serial(), transport)
             self._depth_rows = mine
         self.groups: list[IoletGroup] = []

@@ -9,7 +9,8 @@ that state, which makes checkpoints independent of layout, ranks and device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,21 @@ from seiche.kernels.registry import CPP_TYPE
 from seiche.kernels.registry.halo import halo_move
 
 HaloMode = Literal["gather", "scatter"]
+
+
+class Use(Enum):
+    """What a population beside a boundary is wanted for, by a layout that does not store populations.
+
+    IOLET: an iolet writes it after the sweep. RETURNED: a wall replaces it before the sweep. LATE: a wall replaces it
+    after the sweep. LEAVING: what left is read. ARRIVING: what arrives is read.
+    """
+
+    IOLET = auto()
+    RETURNED = auto()
+    LATE = auto()
+    LEAVING = auto()
+    ARRIVING = auto()
+
 
 #: What a stored half means: the value is the half divided by this (see `f16` in kernels/storage.hpp).
 HALF_SCALE = 32768.0
@@ -107,6 +123,27 @@ class Layout(ABC):
 
         Only sites with fluid upwind may be asked for.
         """
+
+    def reserve(self, use: Use, rows: npt.NDArray[np.int64], q: npt.NDArray[Any]) -> None:
+        """Say which populations boundaries want, along `q` (n,) at sites `rows` (n,), before any slot is asked for."""
+        return  # every population has a slot, except where a layout says so
+
+    def boundary(self, phase: int) -> Array:
+        """Return the array in which the slots of populations lie before a step of this phase."""
+        return self.source(phase)
+
+    @property
+    def boundary_store(self) -> str:
+        """Return the precision of that array."""
+        return self.store
+
+    def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
+        """Return the call that puts populations wanted by boundaries into their slots, if any are not there anyway.
+
+        Before a step of this phase: those that need nothing from another rank, those that do; after one of the phase
+        before: those of walls beside iolets.
+        """
+        return None
 
     @property
     @abstractmethod

@@ -2,26 +2,27 @@
 """Moment storage: tiles that keep ten coefficients of what leaves a site in place of its populations.
 
 For the regularised collision only, after which what leaves is a quadratic polynomial in the lattice vector
-(theory/flow, eq. 41). What comes back through an iolet is none: links through iolets have values of their own in a
-side table, which the sweep reads where a site's wall mask says so.
+(theory/flow, eq. 41). What comes back through an iolet or from a wall off the middle of its links is none: such links
+have values of their own in a side table (`moment_links.py`), which the sweep reads where a site's wall mask says so.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Backend
+from seiche.backend import Array, Backend
 from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
-from seiche.errors import CaseError
-from seiche.flow.layout import HALF_SCALE, Leaving
+from seiche.flow.layout import HALF_SCALE, Leaving, Use
+from seiche.flow.moment_links import MomentLinks
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import VelocitySet
-from seiche.kernels.registry.flow import MOMENT_EDGE, leaving_populations
+from seiche.kernels.registry.flow import MOMENT_EDGE, leaving_populations, rebuilt_populations
 
 #: Coefficients of a site; the first four are density and momentum, which storage in halves keeps as floats.
 COEFFICIENTS, CONSERVED = 10, 4
@@ -74,7 +75,12 @@ class MomentLayout(TileLayout):
         self._compute = compute
         self.sites_per_item = MOMENT_EDGE**3
         super().__init__(backend, world, region, store, edge=MOMENT_EDGE)
-        self._link_values = backend.zeros(max(len(self._link_sites), 1) * self.velocity_set.Q, store)
+        self._links = MomentLinks(self.velocity_set)
+        self._links.reserve(Use.IOLET, *_iolet_links(region))
+        self._tables: dict[str, Array] = {}
+        self._state_masks: Array | None = None
+        self._kept: list[dict[str, Array]] = []
+        self._rebuilding: dict[tuple[int, str], Callable[[], None] | None] = {}
 
     @property
     def name(self) -> str:
@@ -90,22 +96,37 @@ class MomentLayout(TileLayout):
         return np.lexsort((*inside.T, *brick.T, beside))
 
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Return wall masks and rows as the tiles have them, with marks of links that have values and of dead runs."""
-        masks, rows = super()._walls(region)
-        run = 32 // np.dtype(self.store).itemsize
-        by_run = masks.reshape(-1, run)
+        """Return wall masks and rows as the tiles have them, with marks of dead runs."""
+        masks, self._mask_rows = super()._walls(region)
+        by_run = masks.reshape(-1, 32 // np.dtype(self.store).itemsize)
         by_run[((by_run & _NOT_FLUID) != 0).all(axis=1)] = _EMPTY
-        sites, links = _iolet_links(region)
-        self._link_sites, self._link_masks = sites, links
-        place = rows[self.item[sites] // self.volume] * self.volume + self.item[sites] % self.volume
-        masks.reshape(-1)[place] |= _VALUED
-        numbers = np.zeros(masks.size, np.uint32)
-        numbers[place] = np.arange(len(sites))
-        self._link_tables = {
-            "link_rows": self.backend.upload(numbers),
-            "link_masks": self.backend.upload(links if len(links) else np.zeros(1, np.uint32)),
-        }
-        return masks, rows
+        return masks, self._mask_rows
+
+    def reserve(self, use: Use, rows: npt.NDArray[np.int64], q: npt.NDArray[Any]) -> None:
+        """Make room in the side table; nobody may have asked for its slots."""
+        assert not self._tables
+        self._links.reserve(use, rows, q)
+
+    def _link_tables(self) -> dict[str, Array]:
+        """Return the side table of links and what finds its rows; the first call marks the sites that have values."""
+        if not self._tables:
+            backend, links = self.backend, self._links
+            masks = backend.download(self._walls_array).reshape(-1)
+            valued = links.taken != 0
+            item = self.item[links.sites[valued]]
+            place = self._mask_rows[item // self.volume] * self.volume + item % self.volume
+            masks[place] |= _VALUED
+            backend.assign(self._walls_array, masks.reshape(self._walls_array.shape))
+            numbers = np.zeros(masks.size, np.uint32)
+            numbers[place] = np.flatnonzero(valued)
+            nothing = np.zeros(1, np.uint32)
+            self._tables = {
+                "link_rows": backend.upload(numbers),
+                "link_masks": backend.upload(links.taken if len(links.sites) else nothing),
+                "link_values": backend.zeros(max(links.slots, self.velocity_set.Q), self.boundary_store),
+            }
+            self._state_masks = backend.upload(links.state if len(links.sites) else nothing)
+        return self._tables
 
     def _wanted(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
         """Return by peer the coefficients of its sites beside owned ones, and where the copies lie."""
@@ -125,20 +146,55 @@ class MomentLayout(TileLayout):
             wanted[int(peer)] = [(keys.reshape(-1), slots.reshape(-1).astype(np.uint32))]
         return wanted
 
-    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
-        """Refuse: populations have no slots here.
+    @property
+    def boundary_store(self) -> str:
+        """Return the precision of values of links: floats where coefficients are halves."""
+        return "float32" if self.store == "float16" else self.store
 
-        Raises:
-            CaseError: always, for whoever replaces stored populations by their slots.
-        """
-        raise CaseError(
-            "layout moments stores no populations, which a boundary beside half-way walls at rest and iolets by nash,"
-            " anti-bounce-back or ladd needs; choose another layout"
-        )
+    def boundary(self, phase: int) -> Array:
+        """Return the side table."""
+        return self._link_tables()["link_values"]
+
+    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+        """Return the slots in the side table, and a number that is none for sites that have no row there."""
+        return self._links.leaving_slots(q, len(self.item))
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Refuse as `leaving_slots` does."""
-        return self.leaving_slots(phase, q)
+        """Return the slots in the side table, of populations that were reserved."""
+        return self._links.arriving_slots(q, rows)
+
+    def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
+        """Return the call that fills the side table, if there is something to fill."""
+        if (phase, part) not in self._rebuilding:
+            self._rebuilding[phase, part] = self._rebuild(phase, part)
+        return self._rebuilding[phase, part]
+
+    def _rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
+        links, none = self._links, np.zeros(len(self._links.sites), np.uint32)
+        edge = self.item[links.sites] >= self.interior
+        if part == "interior":
+            leaving, arriving = links.rebuilt, np.where(edge, none, links.arriving)
+        elif part == "edge":
+            leaving, arriving = none, np.where(edge, links.arriving, none)
+        else:
+            # all that left: the values of iolets were read, and are replaced after this
+            leaving, arriving = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), none), none
+        rows = np.flatnonzero(leaving | arriving)
+        if not len(rows):
+            return None
+        rows = rows[np.argsort(self.item[links.sites[rows]], kind="stable")]
+        upload = self.backend.upload
+        spec = rebuilt_populations(self._compute, self.store, velocity_set=self.velocity_set.name)  # type: ignore[arg-type]
+        kernel = self.backend.load(spec)
+        arrays = {
+            "sites": upload(self.item[links.sites[rows]]),
+            "leaving": upload(leaving[rows]),
+            "left": upload(links.first_left[rows]),
+            "arriving": upload(arriving[rows]),
+            "arrived": upload(links.first_arrived[rows]),
+        }
+        self._kept.append(arrays)
+        return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the slot of stored number q; the two halves of a float lie side by side."""
@@ -163,7 +219,7 @@ class MomentLayout(TileLayout):
 
     def members(self, phase: int) -> dict[str, Any]:
         """Return array addresses, table, wall masks and the side table of links."""
-        return {**super().members(phase), **self._link_tables, "link_values": self._link_values}
+        return {**super().members(phase), **self._link_tables()}
 
     def state(self, phase: int) -> dict[str, Leaving | Floats]:
         """Return `populations` (n_owned, Q) that leave, as in every layout, and the stored `moments` (n_owned, 10)."""
@@ -188,13 +244,15 @@ class MomentLayout(TileLayout):
             velocity_set=self.velocity_set.name,
         )
         kernel = backend.load(spec)
+        # what walls will send back is not what left
+        members = {**self.members(phase), "link_masks": self._state_masks}
         stride = min(count, _CHUNK)
         out = backend.zeros(Q * stride, self._compute)
         state = np.empty((count, Q))
         for begin in range(0, count, stride):
             items = self.item[begin : begin + stride]
             sites = backend.upload(items)
-            arguments = backend.pack(kernel, layout=self.members(phase), sites=sites, out=out, stride=stride)
+            arguments = backend.pack(kernel, layout=members, sites=sites, out=out, stride=stride)
             kernel.bind(arguments, 0, len(items))()
             state[begin : begin + stride] = backend.download(out).reshape(Q, stride)[:, : len(items)].T
         return state
@@ -205,14 +263,14 @@ class MomentLayout(TileLayout):
         moments = state.get("moments")
         if moments is None:
             unknown = np.zeros(len(populations), np.uint32)
-            unknown[self._link_sites] = self._link_masks
+            unknown[self._links.sites] = self._links.state
             moments = coefficients(populations, self.velocity_set, unknown)
-        self._set(np.asarray(moments, np.float64), populations[self._link_sites])
+        self._set(np.asarray(moments, np.float64), populations[self._links.sites])
 
     def fill(self, populations: Floats) -> None:
         """Let every site have the same populations (Q,)."""
         one = coefficients(populations[None], self.velocity_set, np.zeros(1, np.uint32))
-        shape = (len(self._link_sites), len(populations))
+        shape = (len(self._links.sites), len(populations))
         self._set(np.broadcast_to(one, (len(self.item), COEFFICIENTS)), np.broadcast_to(populations, shape))
 
     def _set(self, moments: Floats, links: Floats) -> None:
@@ -227,15 +285,13 @@ class MomentLayout(TileLayout):
             else:
                 self._store(CONSERVED + k, moments[:, k] * HALF_SCALE)
         if len(links):
-            scale = HALF_SCALE if self.store == "float16" else 1.0
-            self.backend.assign(self._link_values, np.ascontiguousarray((links * scale).reshape(-1), self.store))
+            values = np.zeros(self.boundary(0).size, self.boundary_store)
+            values[: links.size] = links.reshape(-1)
+            self.backend.assign(self.boundary(0), values)
 
 
-def _iolet_links(region: Region) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
-    """Return the rows in `owned` of the sites with links through iolets, and for each bit q where c_q is one."""
+def _iolet_links(region: Region) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the links through iolets: the rows in `owned` of their sites, and their directions."""
     kinds = region.sites.link_kind[region.boundary_rows][:, region.velocity_set.link_rows]
-    through = (kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET)
-    bits = np.uint32(1) << np.arange(1, region.velocity_set.Q, dtype=np.uint32)
-    masks = np.asarray((through * bits).sum(axis=1), np.uint32)
-    some = masks != 0
-    return region.boundary_sites[some], masks[some]
+    place, direction = np.nonzero((kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET))
+    return region.boundary_sites[place], direction + 1

@@ -97,9 +97,8 @@ class Solver:
             transport=transport,  # type: ignore[arg-type]
         )
         precisions = (self.precision.compute, self.precision.storage)
-        self._walls = WallStages(
-            self.backend, self.layout, self.region, model.walls, precisions, self.world, self._named
-        )
+        beside = (self.precision.compute, self.layout.boundary_store)
+        self._walls = WallStages(self.backend, self.layout, self.region, model.walls, beside, self.world, self._named)
         self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, self._named)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
@@ -143,13 +142,14 @@ class Solver:
         exchange = bool(layout.plan.peers)
         if exchange:
             stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
-        stages += iolets.depths_left(phase)
+        stages += self._walls.rebuild(phase, edge=False) + iolets.depths_left(phase)
         stages += self._walls.before_sweep(phase, edge=False) + iolets.depths_arrived(phase, edge=False)
         stages += iolets.before_sweep(phase, edge=False)
         stages += sweep("stream-collide interior", 0, layout.interior, ())
         if exchange:
             receive = self._named("receive halo", lambda: halo.finish(source, mode))
             stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
+        stages += self._walls.rebuild(phase, edge=True)
         stages += self._walls.before_sweep(phase, edge=True) + iolets.depths_arrived(phase, edge=True)
         stages += iolets.before_sweep(phase, edge=True)
         stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))

@@ -18,7 +18,7 @@ from seiche.backend import Array, Backend, Kernel
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.flow.layout import Layout
+from seiche.flow.layout import Layout, Use
 from seiche.flow.model import MovingWall, Walls
 from seiche.flow.region import Region
 from seiche.flow.velocity_set import CS2
@@ -211,6 +211,10 @@ class WallStages:
         pushed = links.chosen(moving, layout.item, layout.interior)
         if not len(at_rest.row) + len(pushed.row) + len(rim.row):
             return
+        for part in (at_rest, pushed):
+            layout.reserve(Use.RETURNED, part.row, part.q)
+            layout.reserve(Use.ARRIVING, part.row[part.arrives], part.q[part.arrives])
+        layout.reserve(Use.LATE, rim.row, rim.q)
         sites, site_of = np.unique(pushed.row, return_inverse=True)
         excess = backend.zeros(len(sites), precision[0])
         real = np.dtype(precision[0])
@@ -232,7 +236,7 @@ class WallStages:
             self._add(plan, registry.moving_wall_return(*precision), members, pushed)
             # after the sweep the populations lie where the next kind of step looks for them
             rim_members, _ = self._wall_members(rim, share[2], (phase + 1) % layout.phases)
-            self._add_after(plan, rim_members, len(rim.row))
+            self._add_after(plan, rim_members, len(rim.row), layout.rebuild((phase + 1) % layout.phases, "late"))
             self._phases.append(plan)
 
     def _wall_members(self, links: _Links, share: Array, phase: int) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
@@ -247,7 +251,7 @@ class WallStages:
             other[mine] = np.where(links.alone[mine], own[mine], left)
             before = mine & links.arrives
             other[before] = layout.arriving_slots(phase, int(q), links.row[before])
-        source, count = layout.source(phase), len(own)
+        source, count = layout.boundary(phase), len(own)
         slots, buffer = self._backend.upload(own), self._backend.zeros(count, self._precision[1])
         members = {"f": source, "own": slots, "other": self._backend.upload(other), "share": share}
         self._kept += [members, buffer]
@@ -264,7 +268,7 @@ class WallStages:
         kernel = self._backend.load(registry.leaving_density(*self._precision, velocity_set=lattice.name))
         self._kept.append(self._backend.upload(slots))
         arguments = self._backend.pack(
-            kernel, f=self._layout.source(phase), slots=self._kept[-1], excess=excess, stride=len(sites)
+            kernel, f=self._layout.boundary(phase), slots=self._kept[-1], excess=excess, stride=len(sites)
         )
         return kernel.bind(arguments, 0, len(sites))
 
@@ -278,7 +282,7 @@ class WallStages:
             if begin < end:
                 plan.add(edge, kernel.bind(arguments, begin, end), kernel.bytes_per_item * (end - begin))
 
-    def _add_after(self, plan: _Phase, members: dict[str, Any], count: int) -> None:
+    def _add_after(self, plan: _Phase, members: dict[str, Any], count: int, rebuild: Action | None) -> None:
         """Add what comes back along `late` links: found before the iolets replace anything, put in place after."""
         if not count:
             return
@@ -286,10 +290,8 @@ class WallStages:
         self._kept.append(kept)
         find, put = self._backend.load(registry.wall_kept(*self._precision)), self._unpack()
         arguments = self._backend.pack(put, array=members["f"], slots=members["own"], buffer=kept)
-        plan.rim = (
-            find.bind(self._backend.pack(find, wall=members, kept=kept), 0, count),
-            put.bind(arguments, 0, count),
-        )
+        finding = find.bind(self._backend.pack(find, wall=members, kept=kept), 0, count)
+        plan.rim = (in_order([rebuild, finding] if rebuild else [finding]), put.bind(arguments, 0, count))
         plan.rim_traffic = find.bytes_per_item * count
 
     def _unpack(self) -> Kernel:
@@ -308,6 +310,14 @@ class WallStages:
             [Stage("walls kept", put, 0, ("walls at iolets",))],
         )
 
+    def rebuild(self, phase: int, *, edge: bool) -> list[Stage]:
+        """Return the stage that puts populations into the slots where boundaries look for them, if a layout has one."""
+        action = self._layout.rebuild(phase, "edge" if edge else "interior")
+        if action is None:
+            return []
+        name = "rebuild edge" if edge else "rebuild interior"
+        return [Stage(name, self._named(name, action), 0, ("receive halo",) if edge else ())]
+
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that replaces what left along wall links, beside another rank (`edge`) or not, if any."""
         actions = self._phases[phase].actions[edge] if self._phases else []
@@ -322,6 +332,8 @@ class WallStages:
         if not self._phases or self._replaced is not None:
             return
         plan = self._phases[phase]
+        for stage in self.rebuild(phase, edge=False) + self.rebuild(phase, edge=True):
+            stage.action()
         for save, _ in plan.saving:
             save()
         for edge in (False, True):

@@ -70,6 +70,7 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     walls.round_couette,
     walls.driven_cavity,
     walls.pressure_tubes,
+    walls.in_moments,
     walls.mass_drift,
     moments.decay,
     moments.walls,

@@ -18,12 +18,22 @@ using Word = float;
 using Word __attribute__((may_alias)) = float;
 #endif
 
+/// Values of links are floats where the coefficients are halves: what walls send back moves momentum.
+template <class Store>
+struct LinkValue {
+  using Type = Store;
+};
+template <>
+struct LinkValue<f16> {
+  using Type = float;
+};
+
 /// What leaves a site along c_q: read from its coefficients, replaced by a value of its own.
 template <class Layout, int q>
 struct MomentLink {
   const typename Layout::Store* tile;
   int lane;
-  typename Layout::Store* value;
+  typename Layout::Value* value;
 };
 
 template <class L, class R, class S, int Edge>
@@ -31,13 +41,14 @@ struct MomentTiles {
   using Lattice = L;
   using Real = R;
   using Store = S;
+  using Value = typename LinkValue<S>::Type;
   const S* f_in;
   S* f_out;
   const u32* table;
   const u32* walls;
   const u32* link_rows;   ///< [row of walls][lane]: row in `link_values` of a site with bit 31
   const u32* link_masks;  ///< [row] bit q: the link c_q has a value
-  S* link_values;         ///< [row][Q] what leaves along such links
+  Value* link_values;     ///< [row][Q] what leaves along such links
   static constexpr bool words = sizeof(S) == 2;
   static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B, stress = (M - 6) * V, row = 28;
   static constexpr int bytes = 2 * M * sizeof(S);

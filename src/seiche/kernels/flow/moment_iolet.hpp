@@ -3,3 +3,4 @@
 #pragma once
 #include "iolet.hpp"
 #include "layout_moments.hpp"
+#include "plane_pressure.hpp"

@@ -259,7 +259,7 @@ struct MomentSweep {
   /// Links that have values of their own give those back to the site whose populations arrive at `place`.
   SEICHE_FN void take_values(u32 row, int place, Scratch& scratch) const {
     const u32 mask = layout.link_masks[row];
-    const Store* values = layout.link_values + static_cast<Index>(row) * Q;
+    const auto* values = layout.link_values + static_cast<Index>(row) * Q;
     for (int q = 1; q < Q; ++q) {
       if (mask >> q & 1u) scratch.f[opposite(q)][place] = decode<Real>(values[q]);
     }

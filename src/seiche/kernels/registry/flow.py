@@ -170,6 +170,14 @@ def leaving_populations(layout: str, real: Real, store: Store, *, velocity_set: 
     return KernelSpec(f"LeavingPopulations<{layout_cpp}>", "flow/layout_moments.hpp", members)
 
 
+def rebuilt_populations(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+    """What leaves sites of moment storage beside boundaries, and what arrives there."""
+    layout_cpp, layout_members = layout_type("moments", real, store, velocity_set)
+    names = ("sites", "leaving", "left", "arriving", "arrived")
+    members: Members = (("layout", layout_members), *((name, "ptr") for name in names))
+    return KernelSpec(f"RebuiltPopulations<{layout_cpp}>", "flow/moment_walls.hpp", members)
+
+
 _IOLET_SITES: Members = (
     ("sites", "ptr"),
     ("links", "ptr"),
@@ -228,7 +236,7 @@ def plane_pressure(
         ("share", "ptr"),
     )
     spec = _iolet_kernel(f"PlanePressure<{layout_cpp}>", members, real, velocity_set)
-    return replace(spec, header="flow/plane_pressure.hpp")
+    return spec if layout == "moments" else replace(spec, header="flow/plane_pressure.hpp")
 
 
 def depth_left(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
@@ -383,4 +391,7 @@ def _moment_kernels() -> Iterator[KernelSpec]:
         yield nash_pressure("moments", real, store, "site", **options)
         yield ladd_velocity("moments", real, store, "site", **options)
         yield anti_bounce_back_pressure("moments", real, store, **options)
+        yield plane_pressure("moments", real, store, **options)
         yield leaving_populations("moments", real, store, **options)
+        yield rebuilt_populations(real, store, **options)
+        yield rebuilt_populations("float32", "float16", **options)

@@ -4,15 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain import shapes
 from seiche.domain.sites import LinkKind, SiteSet
-from seiche.flow.model import Bgk, FlowModel, MovingWall, Newtonian, PressureIolet, Trt, WallKind, Walls
+from seiche.flow.model import (
+    Bgk,
+    FlowModel,
+    MovingWall,
+    Newtonian,
+    PressureIolet,
+    Regularised,
+    Trt,
+    WallKind,
+    Walls,
+)
+from seiche.flow.solver import Solver
 from seiche.flow.velocity_set import CS2
+from seiche.kernels.registry.flow import MOMENT_EDGE
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.report.validation.check import Check, Floats, Setting, positions, relative_error
 from seiche.report.validation.steady import shifted_pipe
@@ -38,9 +52,18 @@ GHIA_V = np.array((
 ))  # fmt: skip
 
 
-def tilted_pipe(radius: float, y: float, z: float) -> tuple[SiteSet, Floats]:
-    """Return a periodic pipe along (2, 1, 0) whose axis runs through (0, y, z), and each site's distance from it."""
-    edge = int(np.ceil(0.5 * 5**0.5 * (2 * radius + 3)))
+def _solver(setting: Setting, sites: SiteSet, model: FlowModel, tile: int) -> Solver:
+    """Return a solver of the model, in moments and with their collision where periods are whole tiles."""
+    options: dict[str, Any] = {"layout": "moments"} if tile > 1 else {}
+    return setting.solver(sites, replace(model, collision=Regularised()) if tile > 1 else model, **options)
+
+
+def tilted_pipe(radius: float, y: float, z: float, tile: int = 1) -> tuple[SiteSet, Floats]:
+    """Return a pipe along (2, 1, 0) whose axis runs through (0, y, z), and each site's distance from it.
+
+    It is periodic in whole multiples of `tile`.
+    """
+    edge = -(-int(np.ceil(0.5 * 5**0.5 * (2 * radius + 3))) // tile) * tile
     apart = 2 * edge / 5**0.5  # of the axis and its images
 
     def from_axis(points: Floats) -> Floats:
@@ -56,13 +79,13 @@ def tilted_pipe(radius: float, y: float, z: float) -> tuple[SiteSet, Floats]:
 
 
 def _pipe_errors(
-    setting: Setting, sites: SiteSet, r: Floats, axis: Floats, radius: float, kind: WallKind
+    setting: Setting, sites: SiteSet, r: Floats, axis: Floats, radius: float, kind: WallKind, tile: int = 1
 ) -> tuple[float, float, float]:
     """Return errors of the velocity, of the mean wall shear stress and of that of each wall site (L2)."""
     viscosity = 1 / 6
     force = _FORCE * axis
     model = FlowModel(Newtonian(viscosity), body_force=(force[0], force[1], force[2]), walls=Walls(kind))
-    solver = setting.solver(sites, model)
+    solver = _solver(setting, sites, model, tile)
     solver.run(int(np.log(1e8) * radius**2 / (5.783 * viscosity)) + 20)
     fields, rows = solver.fields(["velocity", "wall_shear_stress"]), solver.wall_rows()
     exact = 0.25 * _FORCE / viscosity * (radius**2 - r**2)
@@ -145,15 +168,31 @@ def _within(radius: float, places: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(np.hypot(places[:, 0], places[:, 1]) < radius)
 
 
-def ring(inner: float, outer: float) -> SiteSet:
-    """Return the gap between two cylinders along z around the point (0, 0), one site long."""
+def ring(inner: float, outer: float, length: int = 1) -> SiteSet:
+    """Return the gap between two cylinders along z around the point (0, 0), `length` sites long."""
 
     def distance(points: Floats) -> Floats:
         r = np.hypot(points[:, 0] - 0.3, points[:, 1] - 0.1)
         return np.asarray(np.maximum(inner - r, r - outer))
 
-    low, high = (0.3 - outer, 0.1 - outer, 0.0), (0.3 + outer, 0.1 + outer, 1.0)
+    low, high = (0.3 - outer, 0.1 - outer, 0.0), (0.3 + outer, 0.1 + outer, float(length))
     return shapes.sites_from_distance(distance, low, high, 1.0, periodic=(False, False, True))
+
+
+def _ring_error(setting: Setting, inner: float, kind: WallKind, tile: int = 1) -> float:
+    """Return the error (L2) of the velocity between cylinders of radii `inner` and 2 `inner`, the inner one turning."""
+    outer, speed, viscosity = 2 * inner, 0.01, 1 / 6
+    sites = ring(inner, outer, tile)
+    x, y = positions(sites)[:, 0] - 0.3, positions(sites)[:, 1] - 0.1
+    r = np.hypot(x, y)
+    exact = speed * inner / (outer**2 - inner**2) * (outer**2 / r - r)
+    turning = MovingWall(
+        "inner", rotation=(0.0, 0.0, speed / inner), center=(0.3, 0.1, 0.0), patch=partial(_within, 1.5 * inner)
+    )
+    solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), walls=Walls(kind, (turning,))), tile)
+    solver.run(int(np.log(1e8) * inner**2 / (9.0 * viscosity)) + 20)
+    u = solver.fields(["velocity"])["velocity"]
+    return relative_error((x * u[:, 1] - y * u[:, 0]) / r, exact)
 
 
 def round_couette(setting: Setting) -> list[Check]:
@@ -161,19 +200,8 @@ def round_couette(setting: Setting) -> list[Check]:
     radii = (4.2, 6.1, 8.6, 12.3) if setting.quick else (4.2, 6.1, 8.6, 12.3, 17.4, 24.6)
     errors: dict[WallKind, list[float]] = {"bounce-back": [], "bouzidi": []}
     for inner in radii:
-        outer, speed, viscosity = 2 * inner, 0.01, 1 / 6
-        sites = ring(inner, outer)
-        x, y = positions(sites)[:, 0] - 0.3, positions(sites)[:, 1] - 0.1
-        r = np.hypot(x, y)
-        exact = speed * inner / (outer**2 - inner**2) * (outer**2 / r - r)
-        turning = MovingWall(
-            "inner", rotation=(0.0, 0.0, speed / inner), center=(0.3, 0.1, 0.0), patch=partial(_within, 1.5 * inner)
-        )
         for kind, list_ in errors.items():
-            solver = setting.solver(sites, FlowModel(Newtonian(viscosity), walls=Walls(kind, (turning,))))
-            solver.run(int(np.log(1e8) * inner**2 / (9.0 * viscosity)) + 20)
-            u = solver.fields(["velocity"])["velocity"]
-            list_.append(relative_error((x * u[:, 1] - y * u[:, 0]) / r, exact))
+            list_.append(_ring_error(setting, inner, kind))
     curves = {str(kind): list_ for kind, list_ in errors.items()}
     plot = partial(convergence_figure, sizes=radii, errors=curves, order=2.0, x_label="inner radius (sites)")
     half, bouzidi = (observed_order(radii, list_) for list_ in errors.values())
@@ -212,12 +240,14 @@ def driven_cavity(setting: Setting) -> list[Check]:
     return [Check("driven cavity, Re = 100: centre lines", error, bound, unit="lid", reference=_GHIA, plot=plot)]
 
 
-def _pressure_errors(setting: Setting, axis: tuple[float, float, float], radius: float) -> tuple[float, float, float]:
+def _pressure_errors(
+    setting: Setting, axis: tuple[float, float, float], radius: float, tile: int = 1
+) -> tuple[float, float, float]:
     """Return errors (L2) of the velocity, of the pressure off the wall, and of the gradient of the middle half."""
     viscosity, length, excess = 1 / 6, 4 * radius, 4e-3 / radius**2
     sites = shapes.tube(radius, length, 1.0, axis=axis)
     ends = (PressureIolet(1 + excess, scheme="plane"), PressureIolet(scheme="plane"))
-    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi")))
+    solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi")), tile)
     solver.run(int(12 * radius**2 / (5.783 * viscosity)) + 30 * round(length))
     along = np.array(axis) / np.linalg.norm(axis)
     place = positions(sites)
@@ -271,6 +301,45 @@ def pressure_tubes(setting: Setting) -> list[Check]:
             checks.append(Check(f"pressure in the plane, {name}: pressure", max(pressure), 1e-4))
         checks.append(Check(f"pressure in the plane, {name}: gradient", gradient[-1], 1e-3))
     return checks
+
+
+def in_moments(setting: Setting) -> list[Check]:
+    """The same walls and pressures in moment storage: second order, and a straight line between plates."""
+    tile, radii = MOMENT_EDGE, (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6)
+    random, errors = np.random.default_rng(2), dict[str, list[float]](along=[], tilted=[], turning=[])
+    for radius in radii:
+        found = []
+        for y, z in random.uniform(0, 1, (2 if setting.quick else 4, 2)):
+            sites = shifted_pipe(radius, y, z, float(tile))
+            r = np.hypot(positions(sites)[:, 1] - y, positions(sites)[:, 2] - z)
+            axis = np.array([1.0, 0.0, 0.0])
+            found.append(_pipe_errors(setting, sites, r, axis, radius, "bouzidi", tile)[0])
+        errors["along"].append(float(np.mean(found)))
+        y, z = random.uniform(0, 1, 2)
+        sites, r = tilted_pipe(radius, y, z, tile)
+        errors["tilted"].append(_pipe_errors(setting, sites, r, _TILT, radius, "bouzidi", tile)[0])
+        errors["turning"].append(_ring_error(setting, radius, "bouzidi", tile))
+    order = {name: observed_order(radii, list_) for name, list_ in errors.items()}
+    plot = partial(convergence_figure, sizes=radii, errors=errors, order=2.0, x_label="radius (sites)")
+    tubes = [_pressure_errors(setting, (1.0, 0.3, 0.2), radius, tile) for radius in radii[:4]]
+    speed, pressure, _ = (observed_order(radii[:4], list(column)) for column in zip(*tubes, strict=True))
+    height = 8.0
+    sites = shapes.channel(height, float(tile), float(tile), 1.0)
+    lid = MovingWall("lid", (0.02, 0.01, 0.0), patch=partial(_lid, height))
+    model = FlowModel(Newtonian(0.3), walls=Walls("bouzidi", (lid,)))
+    solver = _solver(setting, sites, model, tile)
+    solver.run(int(np.log(1e17) * height**2 / (np.pi**2 * 0.3)))
+    straight = np.outer(positions(sites)[:, 2] / height, lid.velocity)
+    line = relative_error(solver.fields(["velocity"])["velocity"], straight)
+    name = "moments, Bouzidi pipe"
+    return [
+        Check(f"{name}, along the lattice: order", order["along"], 1.8, "above", reference=_BOUZIDI, plot=plot),
+        Check(f"{name}, tilted: order", order["tilted"], 1.8, "above", reference=_BOUZIDI),
+        Check("moments, round Couette flow: order", order["turning"], 1.8, "above", reference=_BOUZIDI),
+        Check("moments, plane Couette flow: straight line", line, 1e-12, reference=_LADD),
+        Check("moments, pressure in the plane: order of the velocity", speed, 1.8, "above", reference=_GINZBURG),
+        Check("moments, pressure in the plane: order of the pressure", pressure, 1.8, "above", reference=_GINZBURG),
+    ]
 
 
 def mass_drift(setting: Setting) -> list[Check]:
