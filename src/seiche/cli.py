@@ -192,6 +192,29 @@ def bench_machine(
     measure(device=device, seconds=seconds, folder=folder, name=name, output=json, world=_world())
 
 
+@bench.command("collectives")
+def bench_collectives(
+    device: Annotated[str, typer.Option(help='Of the arrays: "auto", "cpu", "cuda".')] = "auto",
+    processes: Annotated[int, typer.Option(min=1, help="Ranks that share the messages of one array.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.0, help="About how long to measure.")] = 60.0,
+    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file to predict from.")] = None,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Time Alltoall and Alltoallv by every way in which their data can travel."""
+    from seiche.report.bench_collectives import main as measure
+
+    measure(
+        device=device,
+        processes=processes,
+        seconds=seconds,
+        machine=machine,
+        output=json,
+        plots=plots,
+        world=_world(),
+    )
+
+
 @validate.command("flow")
 def validate_flow(
     device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",

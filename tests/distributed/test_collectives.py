@@ -13,6 +13,7 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports import single_copy
 from seiche.machine.collectives import Exchange, alltoall, alltoallv
+from seiche.report import bench_collectives
 
 #: By strategy, ranks an array.
 EVERY = [
@@ -187,3 +188,14 @@ def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: p
     array = np.zeros(1) if world.rank == 0 else None
     with pytest.raises(TransportError, match="'extra-message': ranks 0 to 1 serve one array on several hosts"):
         Exchange(world, array, array, strategy="extra-message", processes=2)
+
+
+@pytest.mark.ranks(4)
+def test_all_strategies_are_timed_on_the_same_arrays(ranks: int) -> None:
+    world = World.from_mpi()
+    attach = attach_works(world)
+    rows = bench_collectives.main(device="cpu", processes=2, seconds=0.1, sizes=(64,), world=world)
+    assert {row.arrays for row in rows} == {2}
+    strategies = {"mpi", "three-step", "extra-message"} | ({"peer", "duplicate-pointer"} if attach else set())
+    assert {row.strategy for row in rows if row.kind == "alltoallv"} == strategies
+    assert world.allgather(rows) == [rows] * 4
