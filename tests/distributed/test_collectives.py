@@ -179,9 +179,10 @@ def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypa
 
 @pytest.mark.ranks(2)
 def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seiche.machine import collective_ways
+    from seiche.machine import collective_staged, collective_ways
 
-    monkeypatch.setattr(collective_ways, "host_names", lambda world: ["a", "b"])
+    for module in (collective_ways, collective_staged):
+        monkeypatch.setattr(module, "host_names", lambda world: ["a", "b"])
     world, a = World.from_mpi(), np.zeros(2)
     with pytest.raises(TransportError, match="strategy 'peer': ranks 0 and 1 are on different hosts"):
         Exchange(world, a, a, strategy="peer")
