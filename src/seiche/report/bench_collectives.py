@@ -22,9 +22,8 @@ from seiche.io.files import replacing
 from seiche.machine.collectives import Exchange, ExchangeName
 from seiche.machine.file import Machine, read_machine
 from seiche.machine.locality import places
-from seiche.machine.measure_copies import queued
 from seiche.machine.predict import exchange_times, layout_of
-from seiche.machine.repeat import Timing, Work, sleep_until_all_are_here, timed_together
+from seiche.machine.repeat import Timing, Work, queued, sleep_until_all_are_here, timed_together
 from seiche.report.bench_flow import heading
 from seiche.report.bench_machine import available
 from seiche.report.movement_figures import draw_machine, strategies_figure
