@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE
-from seiche.machine.file import write_machine
+from seiche.machine.file import read_machine, write_machine
 from seiche.machine.measure import measure
 from seiche.report import bench_choice
 
@@ -25,10 +27,17 @@ def ring(world: World, count: int) -> HaloPlan:
 
 
 @pytest.mark.ranks(2, 3)
-def test_a_chosen_transport_carries_the_values(ranks: int, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_transport_carries_the_values(
+    ranks: int, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = World.from_mpi()
-    monkeypatch.setenv(VARIABLE, "lassen")
     backend, plan = open_backend(device, 1, world.local_rank), ring(world, 5)
+    path = world.bcast(str(tmp_path / "m.json"))
+    if world.rank == 0:
+        lassen = read_machine("lassen")
+        write_machine(Path(path), lassen.model_copy(update={"hardware": {}}))
+    world.barrier()
+    monkeypatch.setenv(VARIABLE, path)
     exchange = HaloExchange(backend, world, plan, "float64")
     host = np.zeros(5 * (1 + len(plan.peers)))
     host[:5] = 10 * world.rank + np.arange(5)
@@ -67,3 +76,18 @@ def test_choices_are_timed_against_all_transports(ranks: int, tmp_path_factory: 
         assert row.chosen == "host"
         assert row.cost >= 1.0
         assert row.predicted["host"] > 0
+
+
+@pytest.mark.ranks(2)
+def test_a_file_of_another_machine_is_measured_again_before_the_choice(
+    ranks: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World.from_mpi()
+    monkeypatch.setenv(VARIABLE, "summit")
+    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32")
+    exchange.trial()
+    assert exchange.transport_name == "host"
+    warned = [record.message for record in caplog.records if "is not of this machine" in record.message]
+    assert len(warned) == (1 if world.rank == 0 else 0)
+    assert 0 < exchange.decisions[0].predicted["host"] < 10
+    exchange.close()

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from seiche.backend import open_backend
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import FormatError, TransportError
 from seiche.halo.choice import VARIABLE, Decision, decide, machine_in_use, predicted
-from seiche.machine.file import FittedPiece, Launch, Machine, Measured, read_machine
+from seiche.machine.file import FittedPiece, Launch, Machine, Measured, read_machine, write_machine
 from seiche.machine.halo_times import transport_times
 from seiche.machine.locality import Place
 
@@ -116,14 +117,19 @@ def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:
 
 
 def test_the_machine_in_use_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = open_backend("cpu", 1)
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert machine_in_use() is None
-    monkeypatch.setenv(VARIABLE, "summit")
-    assert machine_in_use() == read_machine("summit")
-    (tmp_path / "m.json").write_text("{}")
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "m.json"))
+    assert machine_in_use(WORLD, backend) is None
+    path = tmp_path / "m.json"
+    write_machine(path, NODE)  # it does not say of what machine it is
+    monkeypatch.setenv(VARIABLE, str(path))
+    assert machine_in_use(WORLD, backend) == NODE
+    write_machine(path, read_machine("summit"))
+    assert machine_in_use(WORLD, backend) == NODE  # read once
+    (tmp_path / "other.json").write_text("{}")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "other.json"))
     with pytest.raises(FormatError, match="this is no machine file"):
-        machine_in_use()
+        machine_in_use(WORLD, backend)
 
 
 def test_one_rank_has_nothing_to_choose(capsys: pytest.CaptureFixture[str]) -> None:

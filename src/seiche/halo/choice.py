@@ -7,11 +7,11 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
+from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
 
@@ -42,22 +42,29 @@ class Decision:
         return f"transport {self.transport}: {'; '.join(parts)}"
 
 
-def machine_in_use() -> Any:
-    """Return the machine of the file that SEICHE_MACHINE names, None without one.
+#: Machines by file, ranks and device: reading is cheap, measuring a part of one again is not.
+_machines: dict[tuple[str, int, str], Any] = {}
+
+
+def machine_in_use(world: World, backend: Backend) -> Any:
+    """Return the machine of the file that SEICHE_MACHINE names, None without one (collective).
+
+    On a machine unlike the file its cheap part is measured again, once, after a warning.
 
     Raises:
         FormatError: it is no machine file.
         OSError: it cannot be read.
     """
     path = os.environ.get(VARIABLE)
-    return _machine(path) if path else None
+    if not path:
+        return None
+    key = (path, world.size, backend.name.partition(":")[0])
+    if key not in _machines:
+        from seiche.machine.adapt import adapted
+        from seiche.machine.file import read_machine
 
-
-@lru_cache(maxsize=1)
-def _machine(path: str) -> Any:
-    from seiche.machine.file import read_machine
-
-    return read_machine(path)
+        _machines[key] = adapted(read_machine(path), world, backend, warn=_log.warning)
+    return _machines[key]
 
 
 def predicted(world: World, times: Mapping[str, float]) -> dict[str, float]:

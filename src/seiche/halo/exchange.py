@@ -209,7 +209,8 @@ class HaloExchange:
 
     def _chosen(self, sources: tuple[Slots, ...], targets: tuple[Slots, ...]) -> _Direction | None:
         """Return the direction by the transport that the machine file makes the cheapest, None without a file."""
-        machine = machine_in_use() if self._transport == "auto" and self.world.size > 1 else None
+        choosing = self._transport == "auto" and self.world.size > 1
+        machine = machine_in_use(self.world, self.backend) if choosing else None
         if machine is None:
             return None
         from seiche.machine.halo_times import transport_times
