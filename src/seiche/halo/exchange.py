@@ -79,7 +79,7 @@ class HaloExchange:
             transport: how messages travel.
         """
         self.backend, self.world, self.plan, self.store = backend, world, plan, store
-        self._transport = transport
+        self.transport = transport
         self._size = np.dtype(store).itemsize
         self._directions: dict[bool, _Direction] = {}
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
@@ -103,6 +103,14 @@ class HaloExchange:
     def transport_name(self) -> str:
         """Return how messages travel, "none" before the first exchange."""
         return next((direction.transport.name for _, direction in sorted(self._directions.items())), "none")
+
+    def slots(self, mode: Mode) -> tuple[Array, Array]:
+        """Return the slots on the device that messages are read from and written to, peer by peer, once prepared.
+
+        They may be written between exchanges; slots that a message writes must differ, but for one that nobody reads.
+        """
+        direction = self._directions[mode == "gather"]
+        return direction.source_slots, direction.target_slots
 
     def check(self) -> None:
         """Raise TransportError if the device gave up waiting for a message; call it when the device is idle."""
@@ -195,7 +203,7 @@ class HaloExchange:
         if outward not in self._directions:
             sources, targets = (self.plan.owned, self.plan.copies) if outward else (self.plan.copies, self.plan.owned)
             self._directions[outward] = _Direction(
-                self.backend, self.world, self.plan.peers, sources, targets, self._size, self._transport
+                self.backend, self.world, self.plan.peers, sources, targets, self._size, self.transport
             )
         return self._directions[outward]
 
