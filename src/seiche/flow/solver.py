@@ -105,6 +105,7 @@ class Solver:
         self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)
         self.timers = StageTimers(self.backend.clock())
         self._immersed: list[Stage] = []
+        self._prepare: Callable[[], int] | None = None
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
@@ -112,6 +113,7 @@ class Solver:
         deep = self.iolets.depths.exchange if self.iolets.depths is not None else None
         #: The messages of a step: of the halo, and of what lies behind openings.
         self._exchanges = [exchange for exchange in (self.halo if self.layout.plan.peers else None, deep) if exchange]
+        self._own_exchanges = tuple(self._exchanges)  # without those of what is immersed
         self._replay = Replay(self.backend, self._exchanges)
         self.layout.start(model.initial_density, model.initial_velocity)
 
@@ -121,12 +123,8 @@ class Solver:
         source = layout.source(phase)
         physics = self._physics
         kernel = self._kernel(registry.stream_collide, phase, physics.relaxation, physics.force, **physics.options)
-        arguments = self.backend.pack(
-            kernel,
-            layout=layout.members(phase),
-            relaxation=physics.relaxation_members,
-            force=physics.force_members,
-        )
+        members = {"relaxation": physics.relaxation_members, "force": physics.force_members}
+        arguments = self.backend.pack(kernel, layout=layout.members(phase), **members)
         share = layout.addressing_bytes / max(layout.items, 1)
 
         def sweep(name: str, begin: int, end: int, after: tuple[str, ...]) -> list[Stage]:
@@ -189,6 +187,8 @@ class Solver:
 
     def step(self) -> None:
         """Advance the populations by one time step, hiding the halo behind the interior."""
+        if self._prepare is not None:
+            self._prepare()
         self._walls.restore()
         self.iolets.prepare(self.time_step, 1)
         self.timers.step(self.stages)
@@ -209,7 +209,10 @@ class Solver:
         with self.timers.running():
             end = self.time_step + steps
             while self.time_step < end:
-                if self._can_replay(end - self.time_step):
+                remaining = end - self.time_step
+                if self._prepare is not None:
+                    remaining = min(remaining, self._prepare())
+                if self._can_replay(remaining):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
                     self._replay.launch(self._phases)
@@ -382,10 +385,15 @@ class Solver:
         self._observation.forget_launches()
         self._replay.clear()
 
+    def forget_graphs(self) -> None:
+        """Give back captured steps, before messages in them are closed."""
+        self._replay.clear()
+
     def immerse(self, immersion: Immersion) -> None:
         """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
         self._physics.immerse(immersion)
-        self._immersed = list(immersion.stages)
+        self._immersed, self._prepare = list(immersion.stages), immersion.prepare
+        self._exchanges[:] = (*self._own_exchanges, *immersion.exchanges)
         self._rebuild_stages()
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class HaloExchange:
             transport: how messages travel.
         """
         self.backend, self.world, self.plan, self.store = backend, world, plan, store
-        self._transport = transport
+        self.transport = transport
         self._size = np.dtype(store).itemsize
         self._directions: dict[bool, _Direction] = {}
         #: What was chosen by a machine file, and why; none where the transport was given or there is no file.
@@ -109,6 +109,14 @@ class HaloExchange:
     def transport_name(self) -> str:
         """Return how messages travel, "none" before the first exchange."""
         return next((direction.transport.name for _, direction in sorted(self._directions.items())), "none")
+
+    def slots(self, mode: Mode) -> tuple[Array, Array]:
+        """Return the slots on the device that messages are read from and written to, peer by peer, once prepared.
+
+        They may be written between exchanges; slots that a message writes must differ, but for one that nobody reads.
+        """
+        direction = self._directions[mode == "gather"]
+        return direction.source_slots, direction.target_slots
 
     def check(self) -> None:
         """Raise TransportError if the device gave up waiting for a message; call it when the device is idle."""
@@ -200,7 +208,7 @@ class HaloExchange:
     def _direction(self, outward: bool) -> _Direction:
         if outward not in self._directions:
             sources, targets = (self.plan.owned, self.plan.copies) if outward else (self.plan.copies, self.plan.owned)
-            self._directions[outward] = self._chosen(sources, targets) or self._made(sources, targets, self._transport)
+            self._directions[outward] = self._chosen(sources, targets) or self._made(sources, targets, self.transport)
         return self._directions[outward]
 
     def _made(self, sources: tuple[Slots, ...], targets: tuple[Slots, ...], transport: str) -> _Direction:
@@ -209,7 +217,7 @@ class HaloExchange:
 
     def _chosen(self, sources: tuple[Slots, ...], targets: tuple[Slots, ...]) -> _Direction | None:
         """Return the direction by the transport that the machine file makes the cheapest, None without a file."""
-        choosing = self._transport == "auto" and self.world.size > 1
+        choosing = self.transport == "auto" and self.world.size > 1
         machine = machine_in_use(self.world, self.backend) if choosing else None
         if machine is None:
             return None
