@@ -114,5 +114,6 @@ def _details(simulation: Simulation) -> dict[str, Any]:
         "period_s": setup.period,
         "files": [path.name for path in simulation.outputs.files()],
         "notes": list(setup.vessel.notes),
+        **({"cells": simulation.blood.summary()} if simulation.blood is not None else {}),
         "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
     }
