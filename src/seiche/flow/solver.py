@@ -112,6 +112,8 @@ class Solver:
         deep = self.iolets.depths.exchange if self.iolets.depths is not None else None
         #: The messages of a step: of the halo, and of what lies behind openings.
         self._exchanges = [exchange for exchange in (self.halo if self.layout.plan.peers else None, deep) if exchange]
+        for exchange in self._exchanges:
+            exchange.beside = lambda name: self.timers.beside(name)
         self._replay = Replay(self.backend, self._exchanges)
         self.layout.start(model.initial_density, model.initial_velocity)
 
@@ -141,14 +143,16 @@ class Solver:
         iolets = self._iolet_stages
         exchange = bool(layout.plan.peers)
         if exchange:
-            stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
+            send, left = self._named("send halo", lambda: halo.start(source, mode)), halo.sent("halo", mode)
+            stages.append(Stage("send halo", send, halo.bytes, useful=False, messages=left))
         stages += self._walls.rebuild(phase, edge=False) + iolets.depths_left(phase)
         stages += self._walls.before_sweep(phase, edge=False) + iolets.depths_arrived(phase, edge=False)
         stages += iolets.before_sweep(phase, edge=False)
         stages += sweep("stream-collide interior", 0, layout.interior, ())
         if exchange:
             receive = self._named("receive halo", lambda: halo.finish(source, mode))
-            stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
+            arrived = halo.received("halo", mode)
+            stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",), useful=False, messages=arrived))
         stages += self._walls.rebuild(phase, edge=True)
         stages += self._walls.before_sweep(phase, edge=True) + iolets.depths_arrived(phase, edge=True)
         stages += iolets.before_sweep(phase, edge=True)
@@ -212,8 +216,7 @@ class Solver:
                 if self._can_replay(end - self.time_step):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
-                    self._replay.launch(self._phases)
-                    self.timers.count(GRAPH_STEPS)
+                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases))
                     self.time_step += GRAPH_STEPS
                 else:
                     self.step()
@@ -228,7 +231,7 @@ class Solver:
         Raises:
             TransportError: a message of another rank did not come.
         """
-        with self.timers.running():
+        with self.timers.running(), self.timers.waiting():
             if mark is None:
                 self.backend.synchronize()
             else:
