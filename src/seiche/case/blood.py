@@ -135,10 +135,9 @@ class BloodRun:
         except CaseError as error:
             raise CaseError(f"{self.setup.source}: {error}") from None
         if not fresh:
-            velocity = np.zeros((3, cells.stride), blood.boundary.velocity.dtype)
-            for block, population in zip(cells.blocks, populations, strict=True):
-                velocity[:, block.slice] = population.velocity.reshape(-1, 3).T
-            blood.boundary.restart(velocity)
+            rows = [population.velocity.reshape(-1, 3).T for population in populations]
+            place = solver.backend.download(cells.place)[:, : cells.vertex_count]
+            blood.boundary.place_all(place, np.concatenate(rows, axis=1).astype(blood.boundary.velocity.dtype))
         return blood
 
     @cached_property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The longest stable time step of a membrane in a fluid, and the modulus that sets it (theory/coupling, section 5)."""
+"""The longest stable time step of a membrane in a fluid, and the modulus that sets it (theory/coupling, section 6)."""
 
 from __future__ import annotations
 

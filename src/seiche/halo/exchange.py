@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
 from seiche.kernels.registry import Store
 from seiche.kernels.registry.halo import halo_move
+from seiche.observe.stage import Messages
 
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
@@ -89,11 +91,26 @@ class HaloExchange:
         #: What was chosen by a machine file, and why; none where the transport was given or there is no file.
         self.decisions: list[Decision] = []
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
+        #: Around what goes on in the exchange's own stream: whoever times the steps puts a stopwatch here.
+        self.beside: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
 
     @property
     def bytes(self) -> int:
         """Bytes of the messages that this rank sends and receives in one exchange of any mode."""
         return self._size * sum(len(part) for part in (*self.plan.owned, *self.plan.copies))
+
+    def sent(self, channel: str, mode: Mode = "gather") -> Messages:
+        """Return what leaves this rank in one exchange."""
+        parts = self.plan.owned if mode == "gather" else self.plan.copies
+        return Messages(channel, sent=self._sizes(parts))
+
+    def received(self, channel: str, mode: Mode = "gather") -> Messages:
+        """Return what arrives in one exchange."""
+        parts = self.plan.copies if mode == "gather" else self.plan.owned
+        return Messages(channel, received=self._sizes(parts))
+
+    def _sizes(self, parts: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
+        return tuple((peer, self._size * len(part)) for peer, part in zip(self.plan.peers, parts, strict=True))
 
     @property
     def capturable(self) -> bool:
@@ -151,7 +168,7 @@ class HaloExchange:
         slot = direction.next_slot
         if direction.stream is not None:
             direction.stream.wait(self.backend.current().record())
-            with self.backend.use(direction.stream):
+            with self.backend.use(direction.stream), self.beside("exchange"):
                 self._send(direction, packs[slot], slot)
                 self._receive(direction, unpacks[slot], slot)
                 direction.received_events.append(direction.stream.record())
