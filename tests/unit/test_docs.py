@@ -168,7 +168,7 @@ def test_the_stages_of_ultrasound_are_those_of_its_solver() -> None:
 
 def test_the_stages_of_the_theory_are_those_of_the_solver() -> None:
     flow = ROOT / "src" / "seiche" / "flow"
-    solver = "".join((flow / name).read_text() for name in ("solver.py", "iolet_stages.py", "walls.py"))
+    solver = "".join((flow / name).read_text() for name in ("steps.py", "iolet_stages.py", "walls.py"))
     section = THEORY.read_text().partition("## 4. One step")[2].partition("## 5.")[0]
     stages = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
     assert len(stages) == 19
