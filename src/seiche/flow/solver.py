@@ -12,8 +12,6 @@ One step from t to t + 1 (theory/flow, section 4):
     pressure iolets           replace what left through an iolet by what comes back
     velocity iolets
     advance clock
-
-`iolet_stages.py` has those that only some iolets need.
 """
 
 from __future__ import annotations
@@ -209,10 +207,8 @@ class Solver:
         with self.timers.running():
             end = self.time_step + steps
             while self.time_step < end:
-                remaining = end - self.time_step
-                if self._prepare is not None:
-                    remaining = min(remaining, self._prepare())
-                if self._can_replay(remaining):
+                ready = self._prepare() if self._prepare is not None else steps
+                if self._can_replay(min(end - self.time_step, ready)):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
                     self._replay.launch(self._phases)
