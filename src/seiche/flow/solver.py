@@ -71,7 +71,7 @@ class Solver:
             CaseError: an impossible model or more ranks than sites.
             BackendUnavailable: the device is not there.
         """
-        self.sites, self.model, self.precision = sites, model, precision or Precision()
+        self.sites, self.model, self.device, self.precision = sites, model, device, precision or Precision()
         self.world = world or World.serial()
         check_model(sites, model, self.precision, self.world.size)
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
