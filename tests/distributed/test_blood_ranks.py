@@ -12,7 +12,7 @@ import pytest
 from launch import run_ranks
 
 from seiche.cells import Cells, CellType, Contact, MembraneModel, Repulsion, Skalak, biconcave, icosphere
-from seiche.couple import Blood
+from seiche.couple import Blood, BloodCosts, measure_blood_costs, repartitioned
 from seiche.couple.ranks import SharedBoundary
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
@@ -20,6 +20,7 @@ from seiche.domain.surface import Surface
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow import FlowModel, Newtonian, Solver
+from seiche.flow.balance import SiteCosts
 
 SOFT = MembraneModel(Skalak(2e-3, 1.0), bending=1e-3, volume=0.01, area=0.01)
 RED = CellType("red", biconcave(162, radius=5.0), SOFT)
@@ -232,3 +233,27 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
     boundary._until = flow.solver.time_step
     with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
         flow.run(1)
+
+
+@pytest.mark.ranks(3)
+def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
+    """All cells are on one side: where a vertex costs as much as many sites, that side becomes the smaller part."""
+    long, world = shapes.box((80, 24, 24)), World.from_mpi()
+    reds = [[x, y, z] for x in (6.0, 18.0) for y, z in ((6.0, 6.0), (18.0, 18.0))]
+    shared, alone = (blood(long, [reds, [[30.0, 5.0, 12.0]]], world=w, contact=beside) for w in (world, None))
+    costs = measure_blood_costs(shared, 16)
+    assert costs.vertex > 0.0
+    costs = BloodCosts(SiteCosts(1.0, 0.0, 0.0), 50.0)
+    weights = costs.weights(shared)
+    assert weights.sum() == pytest.approx(len(long) + 50.0 * (4 * 162 + 162))
+    moved = repartitioned(shared, weights, threads=1)
+    sizes = world.allgather(len(moved.solver.owned))
+    assert max(sizes) > 1.5 * min(sizes)
+    moved.run(20)
+    alone.run(36)
+    assert_same(moved, alone)
+
+
+def beside(cells: Cells) -> Contact:
+    """Repel cells from each other in a box of that size."""
+    return Contact(cells, Repulsion(1e-3, 1.5), lengths=(80.0, 24.0, 24.0))

@@ -114,6 +114,11 @@ class Contact:
             self._points = np.ascontiguousarray(points.T)
         self.bind()
 
+    def of(self, cells: Cells) -> Contact:
+        """Return the same forces for other cells."""
+        wall = self._points.T if self._wall is not None else None
+        return Contact(cells, self._between, wall=self._wall, wall_points=wall, lengths=self._lengths)
+
     @property
     def reach(self) -> float:
         """Return the distance beyond which cells do not feel each other."""

@@ -55,6 +55,12 @@ class Blood:
         if cells.backend is not solver.backend:
             raise CaseError("blood: cells and flow must share a backend: make the cells with solver.backend")
         self.solver, self.cells, self.contact = solver, cells, contact
+        self.options: dict[str, Any] = {
+            "delta": delta,
+            "scheme": scheme,
+            "viscosity_contrast": viscosity_contrast,
+            "mark_every": mark_every,
+        }
         self._total = [block.cells for block in cells.blocks]
         self._sharing: Sharing | None = None
         self.boundary: ImmersedBoundary | SharedBoundary
@@ -64,10 +70,7 @@ class Blood:
                 solver,
                 cells,
                 contact,
-                delta=delta,
-                scheme=scheme,
-                viscosity_contrast=viscosity_contrast,
-                mark_every=mark_every,
+                **self.options,
             )
             self._sharing = self.boundary.sharing
         else:
@@ -78,12 +81,9 @@ class Blood:
             self.boundary = ImmersedBoundary(
                 solver,
                 cells,
-                delta=delta,
-                scheme=scheme,
                 also=() if contact is None else (contact.stage(),),
                 surfaces=surfaces,
-                viscosity_contrast=viscosity_contrast,
-                mark_every=mark_every,
+                **self.options,
             )
         self.check()
 
@@ -156,6 +156,12 @@ class Blood:
             lengths = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
             found[block.rest.cell.name] = float(lengths.mean())
         return found
+
+    def own_vertices(self) -> npt.NDArray[np.float64]:
+        """Return the vertices (n, 3) of the cells that live on this rank."""
+        place = self.solver.backend.download(self.cells.place)
+        columns = slice(0, self.cells.vertex_count) if self._sharing is None else self._sharing.own_columns()[0]
+        return np.ascontiguousarray(place[:, columns].T)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a restart needs beside the flow's own: `place` and `velocity` of the vertices, (3, n).

@@ -282,22 +282,29 @@ class Sharing:
         """Return the number, among those of its type, of the cell at a place here."""
         return int(self.table.number[self.cell_slots(self.table) == slot][0])
 
-    def collected(self, *, by_vertex: Array | None = None, by_cell: Array | None = None) -> npt.NDArray[Any]:
-        """Return numbers of the vertices (3, n) or of the cells (n, ...) of all ranks, on all of them (collective)."""
+    def own_columns(self) -> tuple[Numbers, Numbers]:
+        """Return the vertices of this rank's own cells, (n,): columns here, and columns among those of all cells."""
         own = np.flatnonzero(self.table.owner == self.world.rank)
         sizes = np.array([block.vertices for block in self.cells.blocks])
-        total = np.array(self.total)
+        every = sizes * np.array(self.total)
         kind, number = self.table.kind[own], self.table.number[own]
+        first, vertices = (part[own] for part in self._vertices(self.table))
+        there = (np.cumsum(every) - every)[kind] + number * sizes[kind]
+        inner = np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in vertices)])
+        return np.repeat(first, vertices) + inner, np.repeat(there, vertices) + inner
+
+    def collected(self, *, by_vertex: Array | None = None, by_cell: Array | None = None) -> npt.NDArray[Any]:
+        """Return numbers of the vertices (3, n) or of the cells (n, ...) of all ranks, on all of them (collective)."""
         if by_cell is not None:
+            own = np.flatnonzero(self.table.owner == self.world.rank)
+            total = np.array(self.total)
+            kind, number = self.table.kind[own], self.table.number[own]
             there = (np.cumsum(total) - total)[kind] + number
             parts = self.world.allgather((there, self.backend.download(by_cell)[self.own_cells()]))
             rows = np.concatenate([part[1] for part in parts])
             return rows[np.argsort(np.concatenate([part[0] for part in parts]))]
-        first, vertices = (part[own] for part in self._vertices(self.table))
-        there = np.repeat((np.cumsum(total * sizes) - total * sizes)[kind] + number * sizes[kind], vertices)
-        inner = np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in vertices)])
-        values = self.backend.download(by_vertex)[:, np.repeat(first, vertices) + inner]
-        parts = self.world.allgather((there + inner, values))
+        here, there = self.own_columns()
+        parts = self.world.allgather((there, self.backend.download(by_vertex)[:, here]))
         columns = np.concatenate([part[1] for part in parts], axis=1)
         return np.ascontiguousarray(columns[:, np.argsort(np.concatenate([part[0] for part in parts]))])
 

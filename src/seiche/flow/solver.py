@@ -58,7 +58,7 @@ class Solver:
             CaseError: an impossible model or more ranks than sites.
             BackendUnavailable: the device is not there.
         """
-        self.sites, self.model, self.precision = sites, model, precision or Precision()
+        self.sites, self.model, self.device, self.precision = sites, model, device, precision or Precision()
         self.world = world or World.serial()
         check_model(sites, model, self.precision, self.world.size)
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
@@ -143,10 +143,8 @@ class Solver:
         with self.timers.running():
             end = self.time_step + steps
             while self.time_step < end:
-                remaining = end - self.time_step
-                if self._prepare is not None:
-                    remaining = min(remaining, self._prepare())
-                if self._can_replay(remaining):
+                ready = self._prepare() if self._prepare is not None else steps
+                if self._can_replay(min(end - self.time_step, ready)):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
                     self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases))
