@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 import seiche
+from seiche.case.run import advance
 from seiche.case.simulation import Simulation
 from seiche.domain.world import World
 
@@ -76,23 +77,40 @@ def case_text(options: argparse.Namespace, *, monitored: bool, written: bool) ->
     )
 
 
-def window_times(simulation: Simulation, window: int) -> npt.NDArray[np.float64]:
-    """Return the seconds a step of every window on the slowest rank, the events of the case included."""
-    solver, outputs, last = simulation.solver, simulation.outputs, simulation.setup.steps
-    outputs.begin()
-    solver.run(2 * 32)  # compile, capture
-    times, begin, first = [], time.perf_counter(), solver.time_step
-    while solver.time_step < last:
-        step = solver.time_step
-        solver.run(min(outputs.next_event(step), first + window, last) - step)
-        outputs.write_due()
-        outputs.look()
-        if solver.time_step == first + window:
-            now = time.perf_counter()
-            times.append((now - begin) / window)
-            begin, first = now, solver.time_step
-    outputs.drain()
-    return np.asarray(simulation.world.allreduce_max(np.array(times)))
+class Windows:
+    """Notes when the device had done every chunk of steps: what `advance` tells a progress bar, without the bar."""
+
+    def __init__(self, window: int, first: int) -> None:
+        """Begin without a note; take none before step `first`."""
+        self.window, self.first, self.steps, self.times = window, first, [], []
+
+    def update(self, step: int) -> None:
+        """Tell that `step` steps are done."""
+        if step >= self.first and (not self.steps or step >= self.steps[-1] + self.window):
+            self.steps.append(step)
+            self.times.append(time.perf_counter())
+
+    def seconds(self) -> npt.NDArray[np.float64]:
+        """Return the seconds a step of every window."""
+        return np.diff(self.times) / np.diff(self.steps)
+
+
+def window_times(simulation: Simulation, every: int) -> npt.NDArray[np.float64]:
+    """Return the seconds a step of windows of every/8 steps on the slowest rank, what is due in them included.
+
+    Those before the second time that something is written do not count: kernels are compiled and memory is got.
+    """
+    window = every // 8
+    windows = Windows(window, every + 2 * window)
+    advance(
+        simulation.solver,
+        simulation.outputs,
+        simulation.world,
+        simulation.setup.steps,
+        windows,
+        largest=window,
+    )
+    return np.asarray(simulation.world.allreduce_max(windows.seconds()))
 
 
 def measure(options: argparse.Namespace, world: World, name: str) -> dict[str, Any]:
@@ -103,7 +121,7 @@ def measure(options: argparse.Namespace, world: World, name: str) -> dict[str, A
     world.barrier()
     try:
         with seiche.load(folder / "case.toml", world=world) as simulation:
-            times = window_times(simulation, options.every // 8) * 1e6
+            times = window_times(simulation, options.every) * 1e6
             seconds = {**simulation.outputs.seconds, "wait for output": simulation.outputs.writer.waited}
             sites = len(simulation.setup.vessel.sites)
             simulation.solver.close()

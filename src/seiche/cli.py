@@ -176,6 +176,22 @@ def bench_flow(
     )
 
 
+@bench.command("machine")
+def bench_machine(
+    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')] = "auto",
+    seconds: Annotated[float, typer.Option(min=1.0, help="About how long to measure.")] = 60.0,
+    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to try writing files.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the machine; the host's by default.")] = None,
+    json: Annotated[Path, typer.Option("--json", metavar="FILE", help="The machine file to write.")] = Path(
+        "machine.json"
+    ),
+) -> None:
+    """Measure what moving data costs on these ranks and write a machine file."""
+    from seiche.report.bench_machine import main as measure
+
+    measure(device=device, seconds=seconds, folder=folder, name=name, output=json, world=_world())
+
+
 @validate.command("flow")
 def validate_flow(
     device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
@@ -200,6 +216,18 @@ def validate_cells(
     from seiche.report.validate_cells import main as compare
 
     raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+
+
+@validate.command("machine")
+def validate_machine(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer tries, shorter measurements.")] = False,
+    json: JsonFile = None,
+) -> None:
+    """Check the models of data movement against known parameters and tables; exit status 1 if one does not pass."""
+    from seiche.report.validate_machine import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json) or 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,12 +26,12 @@ import sys
 from seiche import cli
 from seiche.case.outputs import Outputs
 from seiche.errors import CaseError
-check = Outputs.check
+take_due = Outputs.take_due
 def fail(outputs):
-    check(outputs)
+    take_due(outputs)
     if outputs.world.rank in FAILING and outputs.solver.time_step >= 14:
         raise ERROR
-Outputs.check = fail
+Outputs.take_due = fail
 sys.exit(cli.main(sys.argv[1:]))
 """
 

@@ -24,7 +24,8 @@ from seiche.cli import main
 from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, UnstableError
-from seiche.flow import Monitor, Solver
+from seiche.flow import Monitor
+from seiche.flow.watch import Watch
 from seiche.io.checkpoint import read_checkpoint
 from seiche.io.formats.gmy import read_gmy_header, write_gmy
 from seiche.report.summary import read_summary
@@ -216,14 +217,14 @@ def test_sigterm_writes_a_checkpoint_and_ends_well(
     path = write(tmp_path, changed(shear_box(10_000), "run.monitor_every", 7))
     from seiche.case.outputs import Outputs
 
-    check = Outputs.check
+    take_due = Outputs.take_due
 
     def interrupt(outputs: Outputs) -> None:
         if outputs.solver.time_step == 21:
             os.kill(os.getpid(), signal.SIGTERM)
-        check(outputs)
+        take_due(outputs)
 
-    monkeypatch.setattr(Outputs, "check", interrupt)
+    monkeypatch.setattr(Outputs, "take_due", interrupt)
     assert main(["run", str(path)]) == 0
     assert "seiche: stopped by signal SIGTERM at step 21; go on with --restart" in capsys.readouterr().out
     checkpoint = read_checkpoint(tmp_path / "out" / "checkpoint.seiche", World.serial(), np.arange(64))
@@ -273,15 +274,16 @@ def test_a_run_faster_than_sound_stops_before_it_replaces_the_checkpoint(
 ) -> None:
     tables = tube_tables() | {"time": {"steps": 40}, "output": {"checkpoint": {"every": 10}}}
     simulation = load(write(tmp_path, tables))
-    monitor = Solver.monitor
+    monitor = Watch.monitor
 
-    def fast(solver: Solver) -> Monitor:
-        seen = monitor(solver)
-        return seen if solver.time_step <= 10 else replace(seen, mach=1.5)
+    def fast(watch: Watch) -> Monitor:
+        seen = monitor(watch)
+        return seen if watch.step <= 10 else replace(seen, mach=1.5)
 
-    monkeypatch.setattr(Solver, "monitor", fast)
+    monkeypatch.setattr(Watch, "monitor", fast)
     with pytest.raises(
-        UnstableError, match=r"Mach number 1\.5 at site \[.*\], rank 0, step 20; last good .* of step 10"
+        UnstableError,
+        match=r"Mach number 1\.5, step 20; fastest at site \[.*\], rank 0, step 2\d; last good .* of step 10",
     ):
         simulation.run()
 

@@ -39,9 +39,10 @@ THEORY = ROOT / "docs" / "theory" / "flow.md"
 PAGES_OF = {
     **{"kspace": "ultrasound", "ultrasound": "ultrasound", "membrane": "cells", "cells": "cells"},
     **{"dg": "waves", "waves": "waves", "ibm": "coupling", "couple": "coupling"},
+    "machine": "movement",
 }
 #: Packages whose sources cite theory pages.
-SOLVERS = ("cells", "couple", "flow", "ultrasound")
+SOLVERS = ("cells", "couple", "flow", "machine", "ultrasound")
 BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -126,7 +127,7 @@ def sources() -> list[Path]:
 
 @pytest.mark.parametrize(
     ("page", "at_least", "in_headers"),
-    [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14), ("coupling", 13, 0)],
+    [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14), ("coupling", 13, 0), ("movement", 14, 0)],
 )
 def test_cited_equations_exist(page: str, at_least: int, in_headers: int) -> None:
     text = (ROOT / "docs" / "theory" / f"{page}.md").read_text()

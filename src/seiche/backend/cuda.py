@@ -53,6 +53,11 @@ class CudaKernel(Kernel):
         return run
 
 
+#: The driver takes a copy of so much pageable memory before a copy from it returns (CUDA, "API synchronization
+#: behavior"): the caller need not wait for the device.
+STAGED_BYTES = 1 << 16
+
+
 class CudaStream(Stream):
     """A stream that does not wait for the default one."""
 
@@ -153,8 +158,12 @@ class CudaBackend(Backend):
         return array
 
     def assign(self, array: Array, host: npt.NDArray[Any]) -> None:
-        """Overwrite in place."""
-        array.set(np.ascontiguousarray(host))
+        """Overwrite in place; the driver keeps a copy of a small array, so that the host need not wait."""
+        host = np.ascontiguousarray(host)
+        if host.nbytes <= STAGED_BYTES:
+            self._copy(self.pointer(array), host.ctypes.data, host.nbytes)
+        else:
+            array.set(host)
 
     def download(self, array: Array) -> npt.NDArray[Any]:
         """Return a copy on the host."""

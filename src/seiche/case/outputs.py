@@ -33,6 +33,8 @@ from seiche.io.background import BackgroundWriter
 if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
+    from seiche.flow.watch import Watch
+    from seiche.io.background import Job
 
 #: Samples of the flow rates that a run records when the case does not say.
 RECORDS = 200
@@ -48,6 +50,15 @@ class Record:
     flows: list[npt.NDArray[np.float64]] = field(default_factory=list)
     masses: list[float] = field(default_factory=list)
     largest_mach: float = 0.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at a state under way, and what it is for: to check that state, to record the flow rates."""
+
+    watch: Watch
+    checking: bool
+    recording: bool
 
 
 class Outputs:
@@ -81,6 +92,9 @@ class Outputs:
         self.seconds = {"monitor": 0.0, "snapshots": 0.0}
         self._series = list(self._planned())
         self._saving = False
+        #: What was taken at the last event, and waits for the look at that state to say that it is sound.
+        self._looked: Look | None = None
+        self._held: list[Job] = []
         table = setup.case.time
         self._steady = Schedule(steps_of(table.steady_interval, units)) if table.steady is not None else None
         self.settled: str | None = None
@@ -128,16 +142,17 @@ class Outputs:
             events.append(self._picture_step)
         return min(events)
 
-    def write_due(self) -> None:
-        """Check, record and take what is due at the solver's step; UnstableError before anything false is written."""
+    def take_due(self) -> None:
+        """Take what is due at the solver's step; on a device, nothing here waits for it. `settle` does the rest."""
         step = self.solver.time_step
         due = [series for series in self._series if series.due(step)]
         saving = self._checkpoints is not None and self._checkpoints.due(step)
         drawing = step == self._picture_step
-        if self._monitor.due(step) or due or saving or drawing:
-            self.check()
-        if self._records.due(step):
-            self._sample()
+        checking = self._monitor.due(step) or bool(due) or saving or drawing
+        recording = self._records.due(step)
+        if checking or recording:
+            with self._counted("monitor"):
+                self._looked = Look(self.solver.watch(totals=checking), checking, recording)
         for series in due:
             self._take(series)
         if saving:
@@ -148,14 +163,32 @@ class Outputs:
         if drawing:
             self._moment, self._captured = capture(self), True
 
+    def settle(self) -> None:
+        """Check and record the state at which something was last taken, and only then have that written.
+
+        Raises UnstableError before anything false is written. By then the device may be at later steps.
+        """
+        if self._looked is not None:
+            look, self._looked = self._looked, None
+            with self._counted("monitor"):
+                self._note(look)
+        held, self._held = self._held, []
+        for job in held:
+            self.writer.submit(job)
+
     def _take(self, series: Series) -> None:
         """Take the present state of a series; the writer's thread does the rest."""
         if series.writer is None:  # more states than the case had in mind
             series.open(max(1, series.count(self.solver.time_step - 1, self.setup.steps)))
-        self.writer.make_room()
+        self._make_room()
         with self._counted("snapshots"):
-            job = series.take()
-        self.writer.submit(job)
+            self._held.append(series.take())
+
+    def _make_room(self) -> None:
+        """Wait until one more state may be under way."""
+        if self._held and self.writer.unfinished + len(self._held) >= self.setup.case.output.in_flight:
+            self.settle()
+        self.writer.make_room()
 
     @contextmanager
     def _counted(self, name: str) -> Iterator[None]:
@@ -171,16 +204,34 @@ class Outputs:
 
     def drain(self) -> None:
         """Wait until everything taken so far is complete; OSError on every rank if a disk refused."""
+        self.settle()
+        self.writer.drain()
+
+    def give_up(self) -> None:
+        """Complete what was handed on before a state that is not sound, and forget what was taken of that one."""
+        self._looked, held, self._held = None, self._held, []
+        for job in held:
+            job.finish(False)
         self.writer.drain()
 
     def check(self) -> None:
         """Raise UnstableError if a field is no longer finite or nothing physical; note mass and Mach number."""
         with self._counted("monitor"):
-            monitor = self.solver.monitor()
-        if monitor.mach > MACH_BROKEN:
-            raise UnstableError(f"Mach number {monitor.mach:.3g} {self._fastest_place()}, step {monitor.step}")
-        self.record.largest_mach = max(self.record.largest_mach, float(monitor.mach))
-        self.record.masses.append(self.setup.units.to_si("mass", float(monitor.mass)))
+            self._note(Look(self.solver.watch(), checking=True, recording=False))
+
+    def _note(self, look: Look) -> None:
+        """Note what a look has seen; UnstableError if that is nothing physical."""
+        step, units = look.watch.step, self.setup.units
+        if look.checking:
+            monitor = look.watch.monitor()
+            if monitor.mach > MACH_BROKEN:
+                raise UnstableError(f"Mach number {monitor.mach:.3g}, step {step}; fastest {self._fastest_place()}")
+            self.record.largest_mach = max(self.record.largest_mach, float(monitor.mach))
+            self.record.masses.append(units.to_si("mass", float(monitor.mass)))
+        if look.recording:
+            flow = monitor.flow if look.checking else look.watch.flow()
+            self.record.times.append(step * units.step)
+            self.record.flows.append(units.to_si("flow_rate", np.asarray(flow, np.float64)))
 
     def save(self) -> None:
         """Write the checkpoint, and wait until it and all before it is complete."""
@@ -190,7 +241,7 @@ class Outputs:
     def _save_beside(self) -> None:
         if self._saving:  # two would share a temporary name
             self.drain()
-        self.writer.make_room()
+        self._make_room()
         step = self.solver.time_step
 
         def finished(complete: bool) -> None:
@@ -200,7 +251,7 @@ class Outputs:
         with self._counted("snapshots"):
             job = checkpoint_of(self.checkpoint_path, self.setup, self.solver, self.averages, finished)
         self._saving = True
-        self.writer.submit(job)
+        self._held.append(job)
 
     def wall(self) -> Wall:
         """Return this rank's share of the vessel wall."""
@@ -249,12 +300,12 @@ class Outputs:
             self.settled = f"a steady flow (velocity changed by {change:.2g} of itself in {interval:.0f} steps)"
 
     def _fastest_place(self) -> str:
-        """Say where the fluid is fastest (collective)."""
+        """Say where the fluid is fastest by now (collective)."""
         speed = np.linalg.norm(self.solver.fields(("velocity",))["velocity"], axis=1)
         row = int(speed.argmax())
         place = self.setup.vessel.sites.coords[self.solver.owned[row]].tolist()
         _, rank, site = max(self.world.allgather((float(speed[row]), self.world.rank, place)))
-        return f"at site {site}, rank {rank}"
+        return f"at site {site}, rank {rank}, step {self.solver.time_step}"
 
     def _write_surface(self) -> None:
         """Write the surface of a built-in shape whose table names an STL file; its coordinates are metres."""
@@ -268,8 +319,3 @@ class Outputs:
         # A continued run must not replace the part of the series that came before it.
         path = self.folder / name
         return path.with_stem(f"{path.stem}.from-{self.first_step}") if self.first_step else path
-
-    def _sample(self) -> None:
-        flow = np.asarray(self.solver.iolet_flow(), np.float64)
-        self.record.times.append(self.solver.time_step * self.setup.units.step)
-        self.record.flows.append(self.setup.units.to_si("flow_rate", flow))

@@ -63,46 +63,66 @@ def advance(
     *,
     wall_clock: float | None = None,
     started: float | None = None,
+    largest: int | None = None,
 ) -> str | None:
     """Run until step `target`; return None, or why it stopped before, in words, after a checkpoint was written.
 
     `wall_clock` (s) counts from `started` (a `time.monotonic()`). Collective: all ranks stop after the same step.
-    A flow that no longer changes, where the case asks for that, stops too.
+    A flow that no longer changes, where the case asks for that, stops too. The device is kept one chunk of steps, at
+    most `largest`, ahead of the host.
     Raises UnstableError, with the last good checkpoint, when a field is no longer finite.
     """
     outputs.begin()
     begin, first = time.monotonic(), solver.time_step
     started = begin if started is None else started
-    chunk = 1
-    with listening() as request:
+    chunk, done, mark = 1, first, None
+    with listening() as request, _telling_the_last_checkpoint(outputs):
         while solver.time_step < target:
-            last = min(target, outputs.next_event(solver.time_step), solver.time_step + chunk)
-            solver.run(last - solver.time_step)
-            try:
-                outputs.write_due()
-            except UnstableError as error:
-                with suppress(OSError):  # the disk may have refused, too: the flow is what failed first
-                    outputs.drain()
-                raise UnstableError(f"{error}; {_last_checkpoint(outputs)}") from None
-            progress.update(solver.time_step)
+            reached = solver.time_step
+            last = min(target, outputs.next_event(reached), reached + min(chunk, largest or chunk))
+            # The device gets its next steps before the host waits for what came before them.
+            solver.start(last - reached)
+            if reached > first:
+                solver.finish(mark)
+                done = reached
+            outputs.settle()
+            mark = solver.mark()
+            outputs.take_due()
+            progress.update(done)
             outputs.look()
-            chunk, reason = _look(world, request, first, solver.time_step, begin, started, wall_clock)
+            chunk, reason = _look(world, request, first, done, begin, started, wall_clock)
             reason = outputs.settled or reason
             if reason is not None and solver.time_step < target:
+                solver.finish()
+                progress.update(solver.time_step)
                 outputs.check()
                 outputs.save()
                 return reason
+        solver.finish()
+        progress.update(solver.time_step)
+        outputs.settle()
     outputs.drain()
     return None
 
 
+@contextmanager
+def _telling_the_last_checkpoint(outputs: Outputs) -> Iterator[None]:
+    """Complete what is sound when the flow is no longer so, and add to the message from where one can go on."""
+    try:
+        yield
+    except UnstableError as error:
+        with suppress(OSError):  # the disk may have refused, too: the flow is what failed first
+            outputs.give_up()
+        raise UnstableError(f"{error}; {_last_checkpoint(outputs)}") from None
+
+
 def _look(
-    world: World, request: StopRequest, first: int, step: int, begin: float, started: float, wall_clock: float | None
+    world: World, request: StopRequest, first: int, done: int, begin: float, started: float, wall_clock: float | None
 ) -> tuple[int, str | None]:
     """Return the number of steps until the next look and why to stop, if so; the same on every rank."""
     now = time.monotonic()
     late = wall_clock is not None and now - started >= wall_clock
-    pace = (now - begin) / max(1, step - first)
+    pace = (now - begin) / max(1, done - first)
     seen, slowest, over = world.allreduce_max(np.array([request.number, pace, float(late)], np.float64))
     chunk = max(1, int(LOOK_EVERY / max(slowest, 1e-9)))
     if chunk > GRAPH_STEPS:  # whole graphs: steps one by one take the host longer

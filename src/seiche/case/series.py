@@ -21,7 +21,7 @@ from seiche.case.wall import Wall
 if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
-    from seiche.flow.snapshot import Snapshots
+    from seiche.flow.snapshot import Snapshot, Snapshots
     from seiche.io.background import Job
     from seiche.io.cells import Cells
     from seiche.io.extraction import ExtractionSeries
@@ -111,7 +111,10 @@ class FieldFile(Scheduled):
         """Take the fields of now; what is returned gives them in SI units, in any thread."""
         assert self._snapshots is not None
         snapshot = self._solver.snapshot(self._snapshots)
-        return lambda: to_si(snapshot.fields(), self._setup.units, self._names)
+        return lambda: self._in_si(snapshot)
+
+    def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
+        return to_si(snapshot.fields(), self._setup.units, self._names)
 
     def _job(self, values: Callable[[], dict[str, npt.NDArray[Any]]]) -> Job:
         assert self.writer is not None
@@ -134,6 +137,19 @@ class SiteFile(FieldFile):
         mine = owned if self._rows is None else owned[self._rows]
         cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin, mine)
         self._open(self._solver.world, cells, capacity, self._rows)
+
+    def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
+        """Return the fields as they are stored; the numbers between are doubles, of a few rows at a time."""
+        assert self.writer is not None and self._snapshots is not None
+        count, dtype = self._snapshots.count, self.writer.dtype
+        values = {
+            name: np.empty(count if size == 1 else (count, size), dtype)
+            for name, size in components(self._names).items()
+        }
+        for rows, lattice in snapshot.pieces():
+            for name, part in to_si(lattice, self._setup.units, self._names).items():
+                values[name][rows] = part
+        return values
 
     def take(self) -> Job:
         """Take the fields on the device."""

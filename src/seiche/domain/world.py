@@ -51,6 +51,14 @@ class World:
         local.Free()
         return world
 
+    def library(self) -> str:
+        """Return the name and version of the MPI library, "none" in a serial world."""
+        if self.comm is None:
+            return "none"
+        from mpi4py import MPI
+
+        return " ".join(MPI.Get_library_version().replace("\x00", "").split("\n")[0].split())
+
     def threads(self) -> int:
         """Return the CPU threads for this process: its share of the cores, or OMP_NUM_THREADS."""
         forced = int(os.environ.get("OMP_NUM_THREADS", "0") or 0)

@@ -22,8 +22,8 @@ from seiche.flow.model import (
     Walls,
     WindkesselIolet,
 )
-from seiche.flow.observation import Monitor
 from seiche.flow.solver import Solver
+from seiche.flow.watch import Monitor
 
 __all__ = [
     "Bgk",

@@ -285,12 +285,11 @@ class Iolets:
         self._backend.assign(self.clock, np.zeros(1, np.int64))
         self._block_start, self._row = time_step, steps
 
-    def inflow(self, count: int) -> Floats:
-        """Return the mass a step that entered through each of `count` iolets on this rank in the last step."""
+    def inflow(self, count: int, by_site: Sequence[npt.NDArray[Any]]) -> Floats:
+        """Return the mass that entered through each of `count` iolets on this rank, from that `by_site` of a group."""
         total = np.zeros(count)
-        for group in self.groups:
-            by_site = self._backend.download(group.inflow).astype(np.float64)
-            total[group.iolets] += np.bincount(group.site_iolet, by_site, minlength=len(group.iolets))
+        for group, mass in zip(self.groups, by_site, strict=True):
+            total[group.iolets] += np.bincount(group.site_iolet, mass.astype(np.float64), minlength=len(group.iolets))
         return total
 
 

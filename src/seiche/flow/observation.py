@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,22 +16,12 @@ from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
 from seiche.flow.region import Region
 from seiche.kernels.registry.flow import observe, wall_shear_stress
-from seiche.kernels.registry.reduce import BLOCK, WORDS, Rule, fold, reduce
+from seiche.kernels.registry.reduce import BLOCK, NOT_FINITE, WORDS, Rule, fold, reduce
 
 #: Columns that the observation kernel writes.
 COLUMNS = 11
 #: Sites observed at once, whole blocks of a sum: bounds the memory beside the populations.
 CHUNK = 1 << 21
-
-
-@dataclass(frozen=True)
-class Monitor:
-    """What is watched: total mass (in sites of density 1), greatest Mach number, mass a step into each iolet."""
-
-    step: int
-    mass: float
-    mach: float
-    flow: npt.NDArray[np.float64]
 
 
 class Observation:
@@ -66,9 +55,10 @@ class Observation:
         self.items = backend.upload(items)
         self._wall: WallStress | None = None
         self._velocity_before: Array | None = None
+        self._change: npt.NDArray[Any] | None = None
         #: Kernels with their arguments: packing them takes the host longer than a small vessel's step.
         self._launches: dict[tuple[int, ...], Callable[[], None]] = {}
-        self._sums: dict[Rule, tuple[Array, Array, npt.NDArray[Any]]] = {}
+        self._sums: dict[Rule, tuple[Array, Array]] = {}
         self._folds: dict[Rule, Callable[[], None]] = {}
 
     def launch(self, phase: int, items: int, count: int, out: Array, stride: int) -> None:
@@ -124,9 +114,12 @@ class Observation:
             self._velocity_before = self.backend.zeros(3 * self.count, self.real)
         before = self.backend.pointer(self._velocity_before)
         size = np.dtype(self.real).itemsize
-        change, square = self._reduce(
-            "VelocityChange", phase, lambda begin: {"before": before + size * begin, "before_stride": self.count}
-        )
+        if self._change is None:
+            self._change = self.backend.pinned(WORDS["VelocityChange"], np.float64)
+        places = lambda begin: {"before": before + size * begin, "before_stride": self.count}  # noqa: E731
+        self._start("VelocityChange", phase, places, self._change)
+        self.backend.current().synchronize()
+        change, square = self._change
         return float(change) if known else float("inf"), float(square)
 
     @property
@@ -143,24 +136,32 @@ class Observation:
         known = None if velocity is None else np.ascontiguousarray(velocity[self.order].T, self.real).reshape(-1)
         self._velocity_before = None if known is None else self.backend.upload(known)
 
-    def totals(self, phase: int) -> tuple[int, int, float, int]:
-        """Return the sum of rho - 1 in multiples of 2^-24 and of 2^-60, the greatest |u|^2, the sites not finite."""
-        coarse, fine, fastest, bad = (int(word) for word in self._reduce("Totals", phase, lambda begin: {}))
-        return coarse, fine, float(np.int64(fastest).view(np.float64)), bad
+    def totals_memory(self) -> npt.NDArray[Any]:
+        """Return pinned memory for the words of `start_totals`."""
+        return self.backend.pinned(WORDS["Totals"], np.int64)
 
-    def _reduce(self, rule: Rule, phase: int, more: Callable[[int], dict[str, int]]) -> npt.NDArray[Any]:
-        """Return the words of a sum over all sites; `more` gives further members for the rows from `begin` on."""
+    def start_totals(self, phase: int, host: npt.NDArray[Any]) -> None:
+        """Start to bring the totals of the present state to `host`, see `totals_of`."""
+        self._start("Totals", phase, lambda begin: {"first": begin}, host)
+
+    def totals_of(self, host: npt.NDArray[Any]) -> tuple[int, int, float, int | None]:
+        """Return the sum of rho - 1 in multiples of 2^-24 and of 2^-60, the greatest |u|^2, and a row of the region.
+
+        The row is that of the site that is not finite and comes first in the memory, None if all are finite.
+        """
+        coarse, fine, fastest, bad = (int(word) for word in host)
+        row = int(self.order[NOT_FINITE - bad]) if bad else None
+        return coarse, fine, float(np.int64(fastest).view(np.float64)), row
+
+    def _start(self, rule: Rule, phase: int, more: Callable[[int], dict[str, int]], host: npt.NDArray[Any]) -> None:
+        """Start a sum over all sites and bring its words to `host`; `more` gives members for the rows from `begin`."""
         backend, words = self.backend, WORDS[rule]
         if rule not in self._sums:
             kind = np.int64 if rule == "Totals" else np.float64
             blocks = -(-self.count // BLOCK)
-            self._sums[rule] = (
-                backend.zeros(words * blocks, kind),
-                backend.zeros(words, kind),
-                backend.pinned(words, kind),
-            )
-            self._folds[rule] = self._fold(rule, *self._sums[rule][:2])
-        partial, total, host = self._sums[rule]
+            self._sums[rule] = (backend.zeros(words * blocks, kind), backend.zeros(words, kind))
+            self._folds[rule] = self._fold(rule, *self._sums[rule])
+        partial, total = self._sums[rule]
         kernel = backend.load(reduce(rule, self.real))
         for begin, end, out in self.chunks(phase, self.items, 0, self.count):
             blocks = -(-(end - begin) // BLOCK)
@@ -178,23 +179,11 @@ class Observation:
             self._launches[key]()
         self._folds[rule]()
         backend.copy_to_host(total, host)
-        backend.current().synchronize()
-        return host
 
     def _fold(self, rule: Rule, partial: Array, total: Array) -> Callable[[], None]:
         kernel = self.backend.load(fold(rule, self.real))
         rows = {"partial": partial, "count": len(partial) // WORDS[rule], "out": total}
         return kernel.bind(self.backend.pack(kernel, rule=rows), 0, 1)
-
-    def first_not_finite(self, phase: int) -> int:
-        """Return the first row of the region whose density or velocity is not finite, -1 if all are."""
-        first = self.count
-        for begin, end, out in self.chunks(phase, self.items, 0, self.count):
-            columns = self.backend.download(out).reshape(COLUMNS, self.stride)[:4, : end - begin]
-            wrong = np.flatnonzero(~np.isfinite(columns).all(axis=0))
-            if len(wrong):
-                first = min(first, int(self.order[begin:end][wrong].min()))
-        return first if first < self.count else -1
 
 
 def in_memory_order(item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

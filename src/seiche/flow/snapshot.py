@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate
 #: Fields of wall sites, three components each.
 ON_WALL = ("wall_shear_stress", "traction")
 _TRACTION = (0, *range(*COLUMNS["stress"]))
+#: Rows that are put in order at once: they and what is made from them stay in a core's cache.
+PIECE = 1 << 14
 
 
 class Staging:
@@ -92,11 +94,14 @@ class Snapshots:
         observation = staging.observation
         backend = observation.backend
         if rows is None:
-            self.order, self._items = observation.order, observation.items
+            order, self._items = observation.order, observation.items
         else:
-            self.order, items = in_memory_order(observation.layout.item[rows])
+            order, items = in_memory_order(observation.layout.item[rows])
             self._items = backend.upload(items)
-        self.count = len(self.order)
+        self.count = len(order)
+        #: Where a row of the region is among those in the order of the memory.
+        self.place = np.empty(self.count, np.int32)
+        self.place[order] = np.arange(self.count, dtype=np.int32)
         self.columns = sorted({c for name in names if name in COLUMNS for c in range(*COLUMNS[name])})
         self.has_rates = "viscosity" in names and observation.physics.rates is not None
         self.wall_rows = np.zeros(0, np.int64)
@@ -190,33 +195,52 @@ class Snapshot:
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """Return the fields, after waiting until they are on the host; once, in any thread."""
+        plan = self._plan
+        result = {}
+        for rows, values in self.pieces():
+            for name, part in values.items():
+                if name not in result:
+                    result[name] = part if part.ndim == 0 else np.empty((plan.count, *part.shape[1:]), part.dtype)
+                if part.ndim:
+                    result[name][rows] = part
+        return result
+
+    def pieces(self) -> Iterator[tuple[slice, dict[str, npt.NDArray[Any]]]]:
+        """Yield rows and their fields, all rows in order, after waiting until they are on the host; once.
+
+        A viscosity that is the same everywhere is one number.
+        """
         plan, observation = self._plan, self._plan.staging.observation
         if self._event is not None:  # there may be nothing to wait for
             observation.backend.await_event(self._event)
-        result = {name: self._field(name) for name in plan.names}
+        walls = {name: self._on_wall(name) for name in plan.names if name in ON_WALL}
+        for begin in range(0, max(plan.count, 1), PIECE):
+            rows = slice(begin, min(begin + PIECE, plan.count))
+            place = plan.place[rows]
+            yield rows, {name: walls[name][rows] if name in walls else self._rows(name, place) for name in plan.names}
         plan.free.append(self._host)
-        return result
 
-    def _field(self, name: str) -> npt.NDArray[Any]:
+    def _rows(self, name: str, place: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+        """Return a field at the sites that are at `place` in the order of the memory."""
         plan, host = self._plan, self._host
         if name == "viscosity":
             physics = plan.staging.observation.physics
             if physics.rates is None:  # the same everywhere, or everywhere inside cells
                 return np.asarray(CS2 * (1.0 / physics.even_rates() - 0.5))
-            viscosity = np.empty(plan.count, host.dtype)
-            viscosity[plan.order] = CS2 * (1.0 / host[plan.parts[3] : plan.parts[4]] - 0.5)
-            return viscosity
-        if name in ON_WALL:
-            values = np.zeros((plan.count, 3), host.dtype)
-            if len(plan.wall_rows):
-                values[plan.wall_rows] = self._shear_stress() if name == "wall_shear_stress" else self._traction()
-            return values
+            return CS2 * (1.0 / host[plan.parts[3] : plan.parts[4]][place] - 0.5)
         columns = range(*COLUMNS[name])
-        values = np.empty((plan.count, len(columns)), host.dtype)
-        for place, column in enumerate(columns):
+        values = np.empty((len(place), len(columns)), host.dtype)
+        for k, column in enumerate(columns):
             at = plan.columns.index(column) * plan.count
-            values[plan.order, place] = host[at : at + plan.count] + (1.0 if name == "density" else 0.0)
+            values[:, k] = host[at : at + plan.count][place] + (1.0 if name == "density" else 0.0)
         return values[:, 0] if len(columns) == 1 else values
+
+    def _on_wall(self, name: str) -> npt.NDArray[Any]:
+        plan = self._plan
+        values = np.zeros((plan.count, 3), self._host.dtype)
+        if len(plan.wall_rows):
+            values[plan.wall_rows] = self._shear_stress() if name == "wall_shear_stress" else self._traction()
+        return values
 
     def _shear_stress(self) -> npt.NDArray[Any]:
         return self._host[self._plan.parts[2] : self._plan.parts[3]].reshape(-1, 3)

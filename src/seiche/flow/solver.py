@@ -28,21 +28,21 @@ from seiche.backend import Array, Backend, Kernel, open_backend
 from seiche.domain.sharing import by_rank_zero, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
-from seiche.errors import CaseError, UnstableError
 from seiche.flow.choice import choose_layout, make_layout, tile_edge
 from seiche.flow.immersion import Immersion
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
-from seiche.flow.layout import Leaving
+from seiche.flow.layout import Leaving, refuse_misshapen
 from seiche.flow.model import FlowModel, Precision
 from seiche.flow.moment_layout import COEFFICIENTS
-from seiche.flow.observation import Monitor, Observation
+from seiche.flow.observation import Observation
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
 from seiche.flow.replay import GRAPH_STEPS, Replay
 from seiche.flow.snapshot import Snapshot, Snapshots, Staging
-from seiche.flow.velocity_set import CS2, VELOCITY_SETS
+from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.walls import WallStages
+from seiche.flow.watch import Monitor, Watch, Watcher
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import flow as registry
@@ -102,6 +102,7 @@ class Solver:
         self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, self._named)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
+        self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)
         self.timers = StageTimers(self.backend.clock())
         self._immersed: list[Stage] = []
         self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
@@ -112,7 +113,7 @@ class Solver:
         #: The messages of a step: of the halo, and of what lies behind openings.
         self._exchanges = [exchange for exchange in (self.halo if self.layout.plan.peers else None, deep) if exchange]
         self._replay = Replay(self.backend, self._exchanges)
-        self._set_initial_state()
+        self.layout.start(model.initial_density, model.initial_velocity)
 
     def _stages(self, phase: int) -> list[Stage]:
         """Return the stages of a step of this phase, in order."""
@@ -171,14 +172,6 @@ class Solver:
 
         return run
 
-    def _set_initial_state(self) -> None:
-        model = self.model
-        if model.initial_density == 1.0 and not any(model.initial_velocity):
-            return  # the shifted populations of the fluid at rest are the zeros that were allocated
-        excess, velocity = np.array([model.initial_density - 1.0]), np.array([model.initial_velocity], np.float64)
-        rest = self.layout.velocity_set.equilibrium(excess, velocity)[0]
-        self.layout.fill(rest)
-
     @property
     def owned(self) -> npt.NDArray[np.int64]:
         """Return the global indices (into `sites.coords`) of this rank's sites, ascending."""
@@ -208,6 +201,11 @@ class Solver:
         Raises:
             TransportError: a message of another rank did not come.
         """
+        self.start(steps)
+        self.finish()
+
+    def start(self, steps: int) -> None:
+        """Hand the device `steps` steps, which it may still be at when this returns; looks at the state come after."""
         with self.timers.running():
             end = self.time_step + steps
             while self.time_step < end:
@@ -219,7 +217,22 @@ class Solver:
                     self.time_step += GRAPH_STEPS
                 else:
                     self.step()
-            self.backend.synchronize()
+
+    def mark(self) -> Any:
+        """Return an event that the device reaches after all it was handed so far."""
+        return self.backend.current().record()
+
+    def finish(self, mark: Any = None) -> None:
+        """Wait until the device has done all it was handed, or all before `mark`.
+
+        Raises:
+            TransportError: a message of another rank did not come.
+        """
+        with self.timers.running():
+            if mark is None:
+                self.backend.synchronize()
+            else:
+                self.backend.await_event(mark)
             for exchange in self._exchanges:
                 exchange.check()
 
@@ -265,7 +278,7 @@ class Solver:
 
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step (positive: into the fluid), of all ranks."""
-        return self.world.allreduce_sum(self.iolets.inflow(len(self.sites.iolets)))
+        return self._watcher.take(self._phase, self.time_step, totals=False).flow()
 
     def wall_rows(self) -> npt.NDArray[np.int64]:
         """Return the rows of `owned` that are wall sites, (w,)."""
@@ -292,22 +305,13 @@ class Solver:
         Raises:
             UnstableError: a population is not finite; on every rank, with the place of the first such site.
         """
-        self._refresh_halo()
-        coarse, fine, square, bad = self._observation.totals(self._phase)
-        place = self._place(self._observation.first_not_finite(self._phase)) if bad else None
-        inflow = self.iolets.inflow(len(self.sites.iolets))
-        parts = self.world.allgather((coarse, fine, square, place, inflow))
-        for rank, (*_, worst, _) in enumerate(parts):
-            if worst is not None:
-                raise UnstableError(f"populations are not finite at site {worst}, rank {rank}, step {self.time_step}")
-        # Whole numbers of 2^-60, exact until the end.
-        mass = sum((part[0] << 36) + part[1] for part in parts) + (len(self.sites) << 60)
-        fastest = max(part[2] for part in parts)
-        flow = np.sum([part[4] for part in parts], axis=0)
-        return Monitor(self.time_step, mass / (1 << 60), float(np.sqrt(fastest / CS2)), flow)
+        return self.watch().monitor()
 
-    def _place(self, row: int) -> list[int]:
-        return [int(x) for x in self.region.coords[max(row, 0)]]
+    def watch(self, *, totals: bool = True) -> Watch:
+        """Look at the present state (collective): `monitor`, or the flow alone, of it beside the steps that follow."""
+        if totals:
+            self._refresh_halo()
+        return self._watcher.take(self._phase, self.time_step, totals=totals)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a restart needs, the same for every layout, number of ranks and device.
@@ -344,17 +348,14 @@ class Solver:
         Raises:
             CaseError: an array is missing or has another shape.
         """
-        needed: dict[str, tuple[int, ...]] = {"populations": (len(self.owned), self.layout.velocity_set.Q)}
+        needed: dict[str, tuple[int, ...]] = {"populations": (self.layout.velocity_set.Q,)}
         if self._physics.has_rates:
-            needed["relaxation"] = (len(self.owned),)
+            needed["relaxation"] = ()
         if "reference_velocity" in state:
-            needed["reference_velocity"] = (len(self.owned), 3)
+            needed["reference_velocity"] = (3,)
         if self.layout_name == "moments" and "moments" in state:
-            needed["moments"] = (len(self.owned), COEFFICIENTS)
-        for name, shape in needed.items():
-            if name not in state or state[name].shape != shape:
-                found = state[name].shape if name in state else "nothing"
-                raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")
+            needed["moments"] = (COEFFICIENTS,)
+        refuse_misshapen(state, len(self.owned), needed)
         self._walls.restore()
         self._phase, self.time_step = 0, time_step
         if self.iolets.windkessels is not None:

@@ -69,7 +69,7 @@ class FieldSeries:
         self.path = Path(path)
         self.steps = self._planned = 0
         self._world, self._fields, self._capacity = world, dict(fields), capacity
-        self._dtype = np.dtype(dtype).newbyteorder("<")
+        self.dtype = np.dtype(dtype).newbyteorder("<")
         self._rows = cells.rows(on)
         self._first, self._all_rows = rows_before(world, self._rows)
         self._times = np.zeros(capacity, "<f8")
@@ -82,7 +82,7 @@ class FieldSeries:
         with all_or_none(world):
             if world.rank == 0:
                 layout = lay_out(
-                    part, extent, self._fields, on=on, capacity=capacity, dtype=self._dtype, units=units or {}
+                    part, extent, self._fields, on=on, capacity=capacity, dtype=self.dtype, units=units or {}
                 )
         self._layout: Layout = world.bcast(layout)
         self._file = ParallelFile(part, world, self.path)
@@ -122,7 +122,7 @@ class FieldSeries:
     def store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Write this rank's rows of step `number` and force them to the disk; the step does not count yet."""
         for name, array in self._checked(values).items():
-            row_bytes = self._fields[name] * self._dtype.itemsize
+            row_bytes = self._fields[name] * self.dtype.itemsize
             at = self._layout.fields[name] + row_bytes * (number * self._all_rows + self._first)
             self._file.write(at, array)
         self._file.force()
@@ -153,7 +153,7 @@ class FieldSeries:
             shapes = [(self._rows, components)] + ([(self._rows,)] if components == 1 else [])
             if array.shape not in shapes:
                 raise ValueError(f"field {name!r}: shape {array.shape}, need {shapes[-1]}")
-            arrays[name] = array.astype(self._dtype, copy=False)
+            arrays[name] = array.astype(self.dtype, copy=False)
         return arrays
 
     def close(self) -> None:

@@ -32,11 +32,19 @@ def cuda_runtime() -> Any:
     return cupy.cuda.runtime
 
 
+def host_names(world: World) -> list[str]:
+    """Return the hosts of all ranks (collective)."""
+    return world.allgather(_host(world))
+
+
 def seats(backend: Backend, world: World) -> list[Seat]:
     """Return the seats of all ranks (collective)."""
-    host = platform.node()
-    if world.comm is not None:
-        from mpi4py import MPI
+    return world.allgather(Seat(_host(world), gpu_of(backend)))
 
-        host = MPI.Get_processor_name()
-    return world.allgather(Seat(host, gpu_of(backend)))
+
+def _host(world: World) -> str:
+    if world.comm is None:
+        return platform.node()
+    from mpi4py import MPI
+
+    return str(MPI.Get_processor_name())

@@ -12,13 +12,29 @@ from seiche.halo.transports.base import Transport, places
 from seiche.halo.transports.devices import seats
 
 
-def _nccl() -> Any:
+def nccl_library() -> Any:
     """Return CuPy's NCCL module, None where there is none."""
     try:
         from cupy.cuda import nccl
     except ImportError:
         return None
     return nccl if getattr(nccl, "available", True) else None
+
+
+def join(world: World, nccl: Any) -> Any:
+    """Return a communicator of all ranks, each with a GPU of its own; all must call it together.
+
+    Raises:
+        TransportError: on all ranks, if one cannot join.
+    """
+    problem = communicator = None
+    name = world.bcast(nccl.get_unique_id() if world.rank == 0 else None)
+    try:
+        communicator = nccl.NcclCommunicator(world.size, name, world.rank)
+    except nccl.NcclError as error:
+        problem = f"transport 'nccl': rank {world.rank} cannot join: {error}"
+    raise_together(world, problem)
+    return communicator
 
 
 class NcclTransport(Transport):
@@ -35,8 +51,8 @@ class NcclTransport(Transport):
             TransportError: a rank has no GPU of its own, NCCL is missing, or the communicator cannot be made.
         """
         super().__init__(backend, world, peers, sent, received)
-        self._nccl = _nccl()
-        self._communicator = self._join()
+        self._nccl = nccl_library()
+        self._communicator = join(world, self._nccl)
         self._stream = backend.stream()
         self._buffers = [self.buffers(sent), self.buffers(received)]
         self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._buffers[0])
@@ -51,19 +67,9 @@ class NcclTransport(Transport):
         shared = [rank for rank, seat in enumerate(at) if seat == mine and rank != self.world.rank]
         if shared:
             return f"transport 'nccl' needs a GPU a rank, but ranks {self.world.rank} and {shared[0]} share {mine.gpu}"
-        if _nccl() is None:
+        if nccl_library() is None:
             return "transport 'nccl' needs NCCL: pip install nvidia-nccl-cu13 (or -cu12)"
         return super().unreachable()
-
-    def _join(self) -> Any:
-        problem = communicator = None
-        name = self.world.bcast(self._nccl.get_unique_id() if self.world.rank == 0 else None)
-        try:
-            communicator = self._nccl.NcclCommunicator(self.world.size, name, self.world.rank)
-        except self._nccl.NcclError as error:
-            problem = f"transport 'nccl': rank {self.world.rank} cannot join: {error}"
-        raise_together(self.world, problem)
-        return communicator
 
     def send(self, slot: int) -> None:
         """Queue the group behind the pack kernels, on the transport's stream."""

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Sums over the sites of a rank, in an order that only the number of sites decides: mass, greatest speed, sites that
-/// are not finite, and how much the velocity changed. Each rule adds the rows of a block of sites; `Fold` then adds the
+/// Sums over the sites of a rank, in an order that only the number of sites decides: mass, greatest speed, the first
+/// site that is not finite, and how much the velocity changed. Each rule adds the rows of a block of sites; `Fold` then adds the
 /// blocks. The device hands over a few words.
 #pragma once
 #include "../launch.hpp"
@@ -10,6 +10,8 @@ namespace seiche {
 /// Threads that share a block of sites, each adding every `reduce_lanes`-th site of it.
 inline constexpr int reduce_lanes = 128;
 inline constexpr int reduce_block = 2048;
+/// Less the number of a row: the greatest such word is of the first row.
+inline constexpr Index not_finite = Index(1) << 62;
 
 SEICHE_FN bool finite(double x) {
   return x - x == 0.0;
@@ -20,15 +22,16 @@ SEICHE_FN bool finite(double x) {
 template <class Real>
 struct Totals {
   using Word = Index;
-  static constexpr int words = 4;  ///< coarse and fine part of the sum of rho - 1, bits of |u|^2, sites not finite
+  static constexpr int words = 4;  ///< coarse and fine part of the sum of rho - 1, bits of |u|^2, `not_finite` - row
   static constexpr int bytes = 4 * sizeof(Real);
   const Real* observed;  ///< columns of Observe, `stride` long
   Index stride, count;
-  Index* out;  ///< [block][words]
+  Index* out;   ///< [block][words]
+  Index first;  ///< number of row 0
 
   template <int word>
   static SEICHE_FN Index combine(Index a, Index b) {
-    return word == 2 ? (a > b ? a : b) : a + b;
+    return word >= 2 ? (a > b ? a : b) : a + b;
   }
   SEICHE_FN void row(Index k, Index (&value)[words]) const {
     const double excess = observed[k];
@@ -43,7 +46,7 @@ struct Totals {
     value[0] = coarse;
     value[1] = static_cast<Index>(rest + (rest < 0 ? -0.5 : 0.5));
     value[2] = sound ? bit_cast<Index>(square) : 0;
-    value[3] = sound ? 0 : 1;
+    value[3] = sound ? 0 : not_finite - (first + k);
   }
 };
 

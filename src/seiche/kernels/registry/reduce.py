@@ -13,6 +13,8 @@ Rule = Literal["Totals", "VelocityChange"]
 #: Sites that one block of threads adds up (`reduce_block` in the header), and the words of its result.
 BLOCK = 2048
 WORDS: dict[Rule, int] = {"Totals": 4, "VelocityChange": 2}
+#: Word 3 of the totals: this less the first row that is not finite (`not_finite` in the header).
+NOT_FINITE = 1 << 62
 _LANES = 128
 
 #: What the CPU table has, in words.
@@ -24,6 +26,8 @@ def reduce(rule: Rule, real: Real) -> KernelSpec:
     rows: tuple[Member, ...] = (("observed", "ptr"), ("stride", "int64"), ("count", "int64"), ("out", "ptr"))
     if rule == "VelocityChange":
         rows = (*rows, ("before", "ptr"), ("before_stride", "int64"))
+    else:
+        rows = (*rows, ("first", "int64"))
     return _spec(f"Reduce<{rule}<{CPP_TYPE[real]}>,false>", rows)
 
 

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Send a message between two arrays of GPU memory by MPI; run in a process of its own, which may crash."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Return 0 if what MPI was given as addresses of GPU memory arrived."""
+    import cupy
+    from mpi4py import MPI
+
+    for size in (8, 1 << 20):
+        out = cupy.arange(size, dtype=cupy.uint8)
+        into = cupy.zeros_like(out)
+        cupy.cuda.runtime.deviceSynchronize()
+        MPI.COMM_SELF.Sendrecv(out, 0, 0, into, 0, 0)
+        if not bool((out == into).all()):
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measure a machine: everything that moves data between memories, ranks and GPUs, and to files, in bounded time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+import seiche
+from seiche.backend import Backend, open_backend
+from seiche.domain.world import World
+from seiche.errors import BackendUnavailable
+from seiche.machine import measure_copies, measure_messages, measure_peers, probes, terms
+from seiche.machine.file import (
+    SCHEMA,
+    UNITS,
+    VERSION,
+    Files,
+    FittedPiece,
+    Injected,
+    Launch,
+    Machine,
+    Measured,
+    PathName,
+    Probe,
+)
+from seiche.machine.fit import fit, warnings_of
+from seiche.machine.locality import Place, bound, hardware, pairs, places
+from seiche.machine.measure_files import file_writes
+from seiche.machine.models import LOCALITIES, Locality
+from seiche.machine.repeat import Curve, sleep_until_all_are_here
+from seiche.observe.bandwidth import copy_bandwidth
+
+_T = TypeVar("_T")
+#: Pairs of ranks of a class that are timed one after the other; the smallest times count.
+_PAIRS = 3
+#: Curves among which the seconds are shared.
+_CURVES = 24
+#: Of a path, what a machine of one rank or without GPUs lacks.
+_ALONE = "one rank: start it by mpiexec on two or more"
+_NO_GPU = "no GPU"
+
+
+class _Survey:
+    """One measurement of a machine on the way: what was found so far."""
+
+    def __init__(self, world: World, backend: Backend, seconds: float, say: Callable[[str], None]) -> None:
+        self.world, self.backend, self.say = world, backend, say
+        self.share = seconds / _CURVES
+        self.places: list[Place] = places(backend, world)
+        self.gpus = all(place.gpu for place in self.places)
+        self.paths: list[Measured] = []
+        self.injection: list[Injected] = []
+        self.memory: dict[str, float] = {}
+        self.sharing: dict[str, float] = {}
+        self.launch: dict[str, Launch] = {}
+        self.probes: dict[str, Probe] = {}
+        self.absent: dict[str, str] = {}
+
+    def add(self, path: PathName, where: Locality, curves: Sequence[Curve], gap: float | None = None) -> Measured:
+        """Fit the smallest times of curves and keep them."""
+        count = min(len(curve.sizes) for curve in curves)
+        sizes = curves[0].sizes[:count]
+        best = [min((curve.timings[k] for curve in curves), key=lambda timing: timing.minimum) for k in range(count)]
+        seconds = np.array([timing.minimum for timing in best])
+        spread = [timing.spread for timing in best]
+        fitted = fit(sizes, seconds)
+        rate = self.memory.get("host" if path == "host" else "device")
+        found = Measured(
+            path=path,
+            locality=where,
+            pieces=[
+                FittedPiece(
+                    begin=p.begin,
+                    end=p.end,
+                    alpha=p.alpha,
+                    beta=p.beta,
+                    alpha_interval=p.alpha_interval,
+                    beta_interval=p.beta_interval,
+                    points=p.points,
+                )
+                for p in fitted.pieces
+            ],
+            sizes=sizes,
+            seconds=seconds.tolist(),
+            spread=spread,
+            repetitions=[timing.repetitions for timing in best],
+            gap=gap,
+            warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread),
+        )
+        self.paths.append(found)
+        return found
+
+    def on(self, rank: int, action: Callable[[], _T]) -> _T:
+        """Return what `action` gives on one rank, on all; the others sleep meanwhile."""
+        result = action() if self.world.rank == rank else None
+        sleep_until_all_are_here(self.world)
+        gathered: list[Any] = self.world.allgather(result)
+        return gathered[rank]  # type: ignore[no-any-return]
+
+    def messages(self, path: PathName, buffers: measure_messages.Buffers, *, gpus: bool) -> None:
+        """Time MPI messages of every class that there is."""
+        world = self.world
+        for where in LOCALITIES:
+            found = pairs(self.places, where, gpus=gpus)
+            if not found:
+                self.absent[f"{path} {where}"] = _missing(where)
+                continue
+            self.say(f"{path} messages, {where}")
+            curves = measure_messages.messages(world, self.places, found[:_PAIRS], where, buffers, self.share)
+            rows = measure_messages.bursts(world, self.places, found[0], where, buffers, self.share / 2)
+            one = fit(curves[0].sizes, curves[0].seconds)
+            counts, sizes, timings = zip(*rows, strict=True)
+            gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one)
+            measured = self.add(path, where, curves, min(gap, 0.1))
+            if len(found) < 2:
+                self.absent[f"injection of {path} {where}"] = "one pair of ranks: needs several"
+                continue
+            self.say(f"{path} messages of several senders, {where}")
+            self._inject(
+                measured, measure_messages.injection(world, self.places, found, where, buffers, self.share / 2)
+            )
+
+    def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
+        senders, sizes, timings = zip(*rows, strict=True)
+        try:
+            rate, points = terms.injection_rate(
+                senders,
+                sizes,
+                [timing.minimum for timing in timings],
+                measured.curve,
+                least_senders=min(terms.SENDERS_THAT_FILL, max(senders)),
+                least_size=min(measured.pieces[-1].begin, max(sizes)),
+            )
+        except ValueError as error:
+            self.absent[f"injection of {measured.path} {measured.locality}"] = str(error)
+            return
+        self.injection.append(
+            Injected(path=measured.path, locality=measured.locality, rate=rate, senders=max(senders), points=points)
+        )
+
+    def host(self, backend: Backend | None) -> None:
+        """Measure memory and launches of the CPU, where its kernels can be had."""
+        try:
+            cpu = open_backend("cpu", self.world.threads()) if backend is None else backend
+        except BackendUnavailable as error:
+            self.absent["memory of the host"] = str(error)
+        if not all(self.world.allgather("memory of the host" not in self.absent)):
+            return
+        self.memory["host"] = copy_bandwidth(cpu, self.world)
+        self.launch["host"] = self.on(0, lambda: measure_copies.launches(cpu))
+
+    def copies(self) -> None:
+        """Time copies between host and device memory, from each NUMA node, and within the device."""
+        backend = self.backend
+        for direction in ("h2d", "d2h"):
+            for where, cpus in self._sides().items():
+                self.say(f"{direction} copies, {where}")
+
+                def action(direction: Any = direction, cpus: set[int] | None = cpus) -> Curve:
+                    with bound(cpus):
+                        return measure_copies.staged_copies(backend, direction, self.share)
+
+                measured = self.add(direction, where, [self.on(0, action)])
+                sharers = [rank for rank, place in enumerate(self.places) if place.gpu == self.places[0].gpu]
+                if where == "on-socket" and len(sharers) > 1:
+                    rows = measure_copies.shared_copies(backend, self.world, sharers, direction, self.share)
+                    counts, sizes, timings = zip(*rows, strict=True)
+                    times = [timing.minimum for timing in timings]
+                    self.sharing[direction] = terms.engine_sharing(counts, sizes, times, measured.curve)
+        if not self.sharing:
+            self.absent["sharing"] = "one process a GPU: start several on one GPU to measure it"
+        self.say("copies within the device")
+        self.add("d2d", "on-socket", [self.on(0, lambda: measure_copies.device_copies(backend, self.share))])
+
+    def _sides(self) -> dict[Locality, set[int] | None]:
+        """Return the CPUs from which the first GPU is near, and far; one class where the system does not say."""
+        mine = self.places[0]
+        if mine.gpu_node is None or len(mine.cpus) < 2:
+            far = mine.gpu_node is not None and mine.gpu_node not in mine.cpus
+            return {"on-node" if far else "on-socket": None}
+        sides: dict[Locality, set[int] | None] = {}
+        for node, cpus in mine.cpus.items():
+            sides.setdefault("on-socket" if node == mine.gpu_node else "on-node", set(cpus))
+        return sides
+
+    def peers(self) -> None:
+        """Time copies, stores and NCCL between GPUs."""
+        for where in LOCALITIES:
+            found = pairs(self.places, where, gpus=True)
+            for path in ("peer_copy", "peer_store", "nccl"):
+                key = f"{path} {where}"
+                if not found:
+                    self.absent[key] = _missing(where).replace("ranks", "ranks with a GPU each")
+                elif path != "nccl" and where == "off-node":
+                    self.absent[key] = "peer memory is of one host"
+                else:
+                    self.say(f"{path}, {where}")
+                    self._peer(path, where, found)
+
+    def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
+        result: Sequence[Curve] | Curve | str
+        if path != "nccl":
+            result = measure_peers.peer_curve(self.world, self.backend, found[0], path, self.share)
+        elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
+            result = "ranks share a GPU"
+        else:
+            result = measure_peers.nccl_curves(self.world, self.backend, found[:1], self.share)
+        if isinstance(result, str):
+            self.absent[f"{path} {where}"] = result
+        else:
+            self.add(path, where, [result] if isinstance(result, Curve) else result)
+
+
+def _missing(where: Locality) -> str:
+    return {
+        "on-socket": "no two ranks on one NUMA node",
+        "on-node": "no two ranks on two NUMA nodes of one host",
+        "off-node": "no ranks on two hosts",
+    }[where]
+
+
+def measure(
+    world: World,
+    device: str = "cpu",
+    *,
+    seconds: float = 60.0,
+    folder: Path | None = None,
+    name: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Machine:
+    """Measure the machine that these ranks run on (collective); every rank gets the result.
+
+    Args:
+        world: the ranks.
+        device: "cpu", "cuda" or "cuda:K", or "auto": the GPU if there is one.
+        seconds: about how long; small values leave large sizes out.
+        folder: where writing files is tried; nowhere by default.
+        name: of the machine; the first host's by default.
+        say: is told what is measured next.
+
+    Raises:
+        BackendUnavailable: no such device.
+        OSError: the folder cannot be written to.
+    """
+    begin = time.perf_counter()
+    backend = open_backend(device, world.threads(), world.local_rank)
+    at = _Survey(world, backend, seconds, say)
+    say("copy bandwidth")
+    at.host(backend if not backend.asynchronous else None)
+    if at.gpus:
+        at.memory["device"] = copy_bandwidth(backend, world)
+    at.probes["single_copy"] = probes.single_copy(world, at.places)
+    at.probes["device_mpi"] = probes.device_mpi(world, at.gpus)
+    at.probes["peer_access"] = measure_peers.peer_access(world, at.places)
+    if world.size > 1:
+        at.messages("host", measure_messages.host_buffers, gpus=False)
+    else:
+        at.absent["host"] = _ALONE
+    if at.gpus:
+        at.launch["device"] = at.on(0, lambda: measure_copies.launches(backend))
+        at.copies()
+        if world.size > 1:
+            at.peers()
+            if at.probes["device_mpi"].works:
+                at.messages("device_mpi", measure_messages.device_buffers(backend), gpus=True)
+    for path in ("device_mpi", "nccl", "peer_copy", "peer_store", "h2d", "d2h", "d2d"):
+        if not any(each.path == path for each in at.paths) and not any(key.startswith(path) for key in at.absent):
+            reason = at.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
+            at.absent[path] = reason if at.gpus else _NO_GPU
+    files: Files | None = None
+    if folder is None:
+        at.absent["files"] = "no folder was given"
+    else:
+        say("file writes")
+        files = file_writes(world, folder, seconds=at.share)
+    described = hardware(at.places, world.library())
+    found = Machine(
+        schema_=SCHEMA,
+        version=VERSION,
+        units=UNITS,
+        name=name or str(described["host"]),
+        source="measured by seiche bench machine",
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        seiche=seiche.__version__,
+        hardware=described,
+        paths=at.paths,
+        injection=at.injection,
+        memory=at.memory,
+        sharing=at.sharing,
+        launch=at.launch,
+        files=files,
+        probes=at.probes,
+        absent=at.absent,
+        seconds=time.perf_counter() - begin,
+    )
+    agreed: Machine = world.bcast(found)
+    return agreed

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Alltoall and Alltoallv by every strategy move the same bytes to the same places, on any number of ranks."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo.transports import single_copy
+from seiche.machine.collectives import Exchange, alltoall, alltoallv
+
+#: By strategy, ranks an array.
+EVERY = [
+    ("mpi", 1),
+    ("peer", 1),
+    ("three-step", 1),
+    ("extra-message", 2),
+    ("duplicate-pointer", 2),
+    ("extra-message", 4),
+]
+
+
+def attach_works(world: World) -> bool:
+    """Return whether every rank may read another one's memory."""
+    mine, into = np.ones(8, np.uint8), np.zeros(8, np.uint8)
+    single_copy.open_to_others()
+    process, address = world.allgather((os.getpid(), int(mine.ctypes.data)))[(world.rank + 1) % world.size]
+    try:
+        single_copy.read_memory(process, address, into)
+    except OSError:
+        pass
+    return all(world.allgather(bool(into.all())))
+
+
+def on_device(device: str, array: np.ndarray) -> Any:
+    if device == "cpu":
+        return array
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def sent_value(source: int, target: int, number: np.ndarray | int) -> Any:
+    return 1000 * source + 100 * target + number
+
+
+def irregular(arrays: int) -> np.ndarray:
+    """Return elements from each array to each, some of them none."""
+    counts = np.random.default_rng(arrays).integers(0, 9, (arrays, arrays))
+    counts[0, arrays - 1] = 0
+    counts[-1, 0] = 3
+    return counts
+
+
+def exchange_and_compare(
+    world: World, strategy: Any, processes: int, device: str, dtype: str, counts: np.ndarray
+) -> None:
+    """Exchange twice with other values and compare with what each rank must have."""
+    arrays = world.size // processes
+    me, helper = divmod(world.rank, processes)
+    send = receive = mine = theirs = None
+    if helper == 0:
+        mine, theirs = counts[me].tolist(), counts[:, me].tolist()
+        send, receive = (on_device(device, np.zeros(sum(c), dtype)) for c in (mine, theirs))
+    equal = bool((counts == counts[0, 0]).all())
+    given = (None, None) if equal else (mine, theirs)
+    for whole in (None, True, False):
+        with Exchange(world, send, receive, *given, strategy=strategy, processes=processes, whole=whole) as exchange:
+            for turn in range(2):
+                if send is not None:
+                    values = [sent_value(me, k, np.arange(counts[me, k])) for k in range(arrays)]
+                    send[...] = on_device(device, np.concatenate(values).astype(dtype) + turn)
+                    receive[...] = 0
+                exchange()
+                if receive is not None:
+                    expected = [sent_value(k, me, np.arange(counts[k, me])) for k in range(arrays)]
+                    found = receive if device == "cpu" else receive.get()
+                    assert found.tolist() == (np.concatenate(expected) + turn).tolist()
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_every_strategy_delivers_the_same(ranks: int) -> None:
+    world = World.from_mpi()
+    attach = attach_works(world)
+    for strategy, processes in EVERY:
+        if world.size % processes or (strategy in ("peer", "duplicate-pointer") and not attach):
+            continue
+        arrays = world.size // processes
+        exchange_and_compare(world, strategy, processes, "cpu", "float64", np.full((arrays, arrays), 5))
+        exchange_and_compare(world, strategy, processes, "cpu", "int16", irregular(arrays))
+        exchange_and_compare(world, strategy, processes, "cpu", "float64", np.zeros((arrays, arrays), int))
+
+
+@pytest.mark.gpu
+@pytest.mark.ranks(1, 2, 4)
+def test_every_strategy_delivers_between_gpus(ranks: int, device: str) -> None:
+    import cupy
+
+    world = World.from_mpi()
+    gpus = cupy.cuda.runtime.getDeviceCount()
+    for strategy, processes in [*EVERY, ("nccl", 1)]:
+        arrays = world.size // processes
+        if world.size % processes or strategy == "mpi" or (strategy == "nccl" and world.size > gpus):
+            continue
+        cupy.cuda.Device((world.rank // processes) % gpus).use()
+        exchange_and_compare(world, strategy, processes, "cuda", "float64", np.full((arrays, arrays), 5))
+        exchange_and_compare(world, strategy, processes, "cuda", "float64", irregular(arrays))
+
+
+@pytest.mark.ranks(2)
+def test_one_call_exchanges_any_array(ranks: int) -> None:
+    world = World.from_mpi()
+    send = np.arange(4, dtype=np.int64).reshape(2, 2) + 10 * world.rank
+    receive = np.zeros_like(send)
+    alltoall(world, send, receive)
+    assert receive.tolist() == ([[0, 1], [10, 11]] if world.rank == 0 else [[2, 3], [12, 13]])
+    counts = [[1, 3], [0, 2]]
+    out = np.arange(sum(counts[world.rank]), dtype=np.float32)
+    into = np.zeros(counts[0][world.rank] + counts[1][world.rank], np.float32)
+    alltoallv(world, out, counts[world.rank], into, [counts[0][world.rank], counts[1][world.rank]], strategy="mpi")
+    assert into.tolist() == ([0] if world.rank == 0 else [1, 2, 3, 0, 1])
+
+
+@pytest.mark.ranks(2)
+def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
+    world = World.from_mpi()
+    a = np.zeros(4)
+    refused: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("strategy 'pigeon' is unknown: use one of 'mpi', 'peer'", (a, a.copy()), {"strategy": "pigeon"}),
+        ("2 ranks cannot serve arrays by 3 processes each", (a, a), {"strategy": "extra-message", "processes": 3}),
+        ("strategy 'mpi' has no use for 2 processes an array", (a, a), {"strategy": "mpi", "processes": 2}),
+        ("rank 0 must give an array to send", (None, a), {}),
+        ("float64 but receives ndarray of float32", (a, np.zeros(4, np.float32)), {}),
+        ("5 elements to send cannot be shared equally among 2 ranks", (np.zeros(5), a), {}),
+        (r"rank 0: send counts \[1, 1\] do not share 4 elements among 2 ranks", (a, a, [1, 1], [2, 2]), {}),
+        (r"send counts \[5, -1\] do not share", (a, a, [5, -1], [2, 2]), {}),
+        ("rank 0 expects 24 B from rank 0, which sends 16 B", (a, a, [2, 2], [3, 1]), {}),
+        ("an array of shape .4,. is not contiguous: copy it first", (np.zeros(8)[::2], a), {}),
+        ("list is no array of NumPy or of a GPU", ([1, 2], a), {}),
+        ("strategy 'nccl' needs arrays of a GPU, but rank 0 has one of the host", (a, a), {"strategy": "nccl"}),
+        (
+            "rank 1 helps rank 0 and must give no array",
+            (a, a),
+            {"strategy": "extra-message", "processes": 2},
+        ),
+    ]
+    for message, arguments, options in refused:
+        with pytest.raises(TransportError, match=message):
+            Exchange(world, *arguments, **options)
+    with pytest.raises(TransportError, match="ranks disagree about strategy and processes"):
+        Exchange(world, a, a, strategy="mpi" if world.rank else "peer")
+
+
+@pytest.mark.ranks(2)
+def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seiche.halo.transports import memory
+
+    def blocked(*arguments: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(memory, "read_memory", blocked)
+    world = World.from_mpi()
+    with pytest.raises(
+        TransportError, match=r"strategy 'peer': rank 0 cannot reach the array of rank 1: .*not permitted"
+    ):
+        Exchange(world, np.zeros(2), np.zeros(2), strategy="peer")
+    array = np.zeros(1) if world.rank == 0 else None
+    with pytest.raises(
+        TransportError, match=r"strategy 'duplicate-pointer': rank 1 cannot open its array: .*permitted"
+    ):
+        Exchange(world, array, array, strategy="duplicate-pointer", processes=2)
+
+
+@pytest.mark.ranks(2)
+def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seiche.machine import collective_ways
+
+    monkeypatch.setattr(collective_ways, "host_names", lambda world: ["a", "b"])
+    world, a = World.from_mpi(), np.zeros(2)
+    with pytest.raises(TransportError, match="strategy 'peer': ranks 0 and 1 are on different hosts"):
+        Exchange(world, a, a, strategy="peer")
+    array = np.zeros(1) if world.rank == 0 else None
+    with pytest.raises(TransportError, match="'extra-message': ranks 0 to 1 serve one array on several hosts"):
+        Exchange(world, array, array, strategy="extra-message", processes=2)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A machine measured on several ranks: every rank gets the same file, with what these ranks can show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.machine.file import parse_machine
+from seiche.machine.measure import measure
+from seiche.report import bench_machine
+
+
+@pytest.mark.ranks(2, 4)
+def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
+    world = World.from_mpi()
+    found = measure(world, seconds=2.0)
+    assert len(set(world.allgather(found.model_dump_json()))) == 1
+    assert parse_machine(json.dumps(found.model_dump(by_alias=True, mode="json")), "x") == found
+    host = found.messages("host")
+    assert host is not None
+    for path in found.paths:
+        assert path.sizes[:2] == [1, 2]
+        assert all(0 < seconds < 10 for seconds in path.seconds)
+        assert path.gap is not None
+        assert len(path.spread) == len(path.sizes)
+    with pytest.raises(CaseError, match="has no path 'host' off-node"):
+        found.curve("host", "off-node")
+    assert found.absent["host off-node"] == "no ranks on two hosts"
+    assert found.probes["single_copy"].works is not None
+    assert ("injection of host on-socket" in found.absent) == (ranks < 4) or found.injection
+    assert found.hardware["ranks"] == ranks
+
+
+@pytest.mark.ranks(2)
+def test_a_file_that_is_there_stops_all_ranks(ranks: int) -> None:
+    with pytest.raises(CaseError, match="is there already"):
+        bench_machine.main(device="cpu", output=Path(__file__), world=World.from_mpi())

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fits of the postal law: known parameters come back, protocols are found, what is impossible is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from seiche.machine import terms
+from seiche.machine.curve import Curve, Piece, postal
+from seiche.machine.fit import errors, fit, least_squares, relative_least_squares, segment, warnings_of
+from seiche.machine.models import Messages, max_rate
+
+SIZES = 2.0 ** np.arange(2, 22)
+#: Two protocols: the second starts later and is faster.
+TWO = Curve((Piece(4, 8192, 1e-6, 4e-10), Piece(16384, 1 << 21, 6e-6, 5e-11)))
+
+
+def test_exact_lines_are_recovered_by_both_fits() -> None:
+    seconds = 2e-6 + 3e-10 * SIZES
+    for method in (least_squares, relative_least_squares):
+        assert method(SIZES, seconds) == pytest.approx((2e-6, 3e-10), rel=1e-9)
+
+
+@given(st.lists(st.floats(0.3, 3.0), min_size=4, max_size=12), st.integers(0, 8))
+def test_relative_fit_is_the_constrained_optimum(factors: list[float], first: int) -> None:
+    sizes = 2.0 ** (first + np.arange(len(factors)))
+    seconds = 1e-6 * np.array(factors)
+    scale = float(sizes[-1])
+    matrix = np.stack([1e-6 / seconds, 1e-6 * sizes / scale / seconds], axis=1)
+    (alpha, beta), _ = nnls(matrix, np.ones(len(sizes)))
+    found = relative_least_squares(sizes, seconds)
+    assert found == pytest.approx((1e-6 * alpha, 1e-6 * beta / scale), rel=1e-6, abs=1e-16)
+
+
+def test_protocols_are_found_where_they_change() -> None:
+    random = np.random.default_rng(3)
+    for noise in (0.0, 0.005):
+        seconds = TWO.seconds(SIZES) * (1 + noise * random.standard_normal(len(SIZES)))
+        assert [int(SIZES[k]) for k in segment(SIZES, seconds)] == [4, 16384]
+    assert segment(SIZES, 1e-6 + 1e-10 * SIZES) == [0]
+
+
+def test_a_protocol_that_begins_at_the_largest_size_has_a_piece_of_one_point() -> None:
+    seconds = 1e-6 + 1e-10 * SIZES
+    seconds[-1] *= 1.5
+    curve = fit(SIZES, seconds)
+    assert [piece.points for piece in curve.pieces] == [len(SIZES) - 1, 1]
+    assert errors(curve, SIZES, seconds).max() < 1e-9
+    assert curve.pieces[-1].alpha == 0.0
+    assert curve.seconds(2 * SIZES[-1]) == pytest.approx(2 * seconds[-1])
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    random = np.random.default_rng(11)
+    sizes, inside = SIZES[4:], 0
+    for seed in range(200):
+        seconds = (2e-6 + 1e-10 * sizes) * (1 + 0.01 * random.standard_normal(len(sizes)))
+        (piece,) = fit(sizes, seconds, cuts=[], seed=seed).pieces
+        assert piece.beta_interval is not None
+        inside += piece.beta_interval[0] <= 1e-10 <= piece.beta_interval[1]
+    assert 0.88 <= inside / 200 <= 0.99
+
+
+def test_fits_refuse_what_has_no_line() -> None:
+    with pytest.raises(ValueError, match="at least 2 sizes"):
+        fit([4], [1e-6])
+    with pytest.raises(ValueError, match="ascending sizes"):
+        fit([4, 4, 8], [1e-6, 1e-6, 1e-6])
+    with pytest.raises(ValueError, match="times > 0"):
+        fit([4, 8], [1e-6, 0.0])
+    with pytest.raises(ValueError, match="leave a piece without sizes"):
+        fit([4, 8, 16], [1e-6, 1e-6, 1e-6], cuts=[1024])
+    with pytest.raises(ValueError, match="need ascending sizes"):
+        Curve((Piece(8, 8, 0, 0), Piece(4, 4, 0, 0)))
+
+
+def test_impossible_parameters_are_named() -> None:
+    s = SIZES[:6]
+    flat = warnings_of(postal(1e-6, 0.0), s, np.full(6, 1e-6))
+    assert any("beta = 0" in line for line in flat)
+
+    def lines(alpha: float, beta: float, t: np.ndarray, **more: object) -> str:
+        return "\n".join(warnings_of(Curve((Piece(4, 128, alpha, beta, points=6),)), s, t, **more))  # type: ignore[arg-type]
+
+    straight = 1e-6 + 1e-9 * s
+    assert lines(1e-6, 1e-9, straight) == ""
+    assert "is negative: larger messages cannot be faster" in lines(1e-6, -1e-9, straight)
+    assert "alpha = -1e-06 s is negative" in lines(-1e-6, 1e-9, straight)
+    assert "is above the smallest time measured" in lines(2e-6, 1e-9, straight)
+    assert "is below the smallest time measured" in lines(0.5e-6, 1e-9, straight)
+    assert "1/beta = 1000 GB/s is above the memory's 100 GB/s" in lines(1e-6, 1e-12, straight, memory_rate=1e11)
+    assert "repetitions at 8 B spread by 50%" in lines(1e-6, 1e-9, straight, spread=[0, 0.5, 0, 0, 0, 0])
+
+
+def test_sizes_belong_to_the_piece_that_begins_below_them() -> None:
+    assert TWO.seconds(0) == 1e-6
+    assert TWO.seconds(10000) == 1e-6 + 4e-10 * 10000
+    assert TWO.piece(16384).alpha == 6e-6
+    assert TWO.seconds([4, 1 << 22]) == pytest.approx([1e-6 + 1.6e-9, 6e-6 + 5e-11 * (1 << 22)])
+
+
+def test_injection_rate_gap_and_sharing_come_back_from_synthetic_times() -> None:
+    random = np.random.default_rng(5)
+    noise = lambda n: 1 + 0.01 * random.standard_normal(n)  # noqa: E731
+    p, s = (grid.ravel() for grid in np.meshgrid(np.arange(1, 33), 2.0 ** np.arange(14, 21)))
+    times = np.array([max_rate(TWO, b, int(n), 30e9) for n, b in zip(p, s, strict=True)]) * noise(len(p))
+    rate, used = terms.injection_rate(p, s, times, TWO)
+    assert rate == pytest.approx(30e9, rel=0.03)
+    assert used == 28 * 7
+    n, s = (grid.ravel() for grid in np.meshgrid([2, 4, 8, 16, 32], 2.0 ** np.arange(3, 12)))
+    exact = 1e-6 + (n - 1) * 4e-7 + n * 4e-10 * s
+    assert terms.gap(n, s, exact * noise(len(n)), TWO) == pytest.approx(4e-7, rel=0.03)
+    copy = postal(1e-5, 2e-11)
+    k, s = (grid.ravel() for grid in np.meshgrid([2, 3, 4, 6], 2.0 ** np.arange(10, 20)))
+    exact = 1e-5 * (1 + 0.3 * (k - 1)) + 2e-11 * s
+    assert terms.engine_sharing(k, s, exact * noise(len(k)), copy) == pytest.approx(0.3, rel=0.03)
+    assert terms.queue([1, 2, 4, 8], 3e-9 * np.array([1, 4, 16, 64])) == pytest.approx(3e-9)
+    assert terms.contention([1e6, 2e6], [1e-4, 2e-4]) == pytest.approx(1e-10)
+
+
+def test_terms_refuse_measurements_that_say_nothing() -> None:
+    with pytest.raises(ValueError, match="no measurement has 5 senders"):
+        terms.injection_rate([1, 2], [4, 4], [1e-6, 1e-6], TWO)
+    with pytest.raises(ValueError, match="below the latency"):
+        terms.injection_rate([5, 6], [4, 4], [1e-7, 1e-7], TWO)
+    with pytest.raises(ValueError, match="at least two messages"):
+        terms.gap([1], [4], [1e-6], TWO)
+    with pytest.raises(ValueError, match="at least two copies"):
+        terms.engine_sharing([1], [4], [1e-6], TWO)
+
+
+def test_messages_of_a_class_without_a_curve_are_refused() -> None:
+    only = Messages({"on-socket": TWO})
+    assert only.seconds({"on-socket": 2, "off-node": 0}, 8) == pytest.approx(2 * TWO.seconds(8))
+    with pytest.raises(KeyError):
+        only.seconds({"off-node": 1}, 8)

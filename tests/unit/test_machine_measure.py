@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measuring a machine: where ranks are, how often things are repeated, what is said of what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seiche.cli import main
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.halo.transports import single_copy
+from seiche.machine import probes, repeat
+from seiche.machine.adapt import adapted
+from seiche.machine.file import read_machine
+from seiche.machine.locality import (
+    Place,
+    bindings,
+    bound,
+    differences,
+    gpu_numa_node,
+    hardware,
+    locality,
+    numa_cpus,
+    pairs,
+)
+from seiche.machine.measure import measure
+from seiche.report import bench_machine
+
+NEAR = Place("a", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
+FAR = Place("a", {1: (2, 3)}, "0000:02:00.0", "H200", 1)
+LOOSE = Place("a", {0: (0, 1), 1: (2, 3)})
+OTHER = Place("b", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
+
+
+def test_classes_follow_hosts_and_numa_nodes() -> None:
+    assert locality(NEAR, NEAR) == "on-socket"
+    assert locality(NEAR, FAR) == locality(NEAR, FAR, gpus=True) == "on-node"
+    assert locality(NEAR, LOOSE) == "on-node"
+    assert locality(NEAR, OTHER) == "off-node"
+    # Where the system does not tell a GPU's node, all are near.
+    unknown = Place("a", {0: (0,)}, "0000:03:00.0", "H200")
+    assert locality(unknown, unknown, gpus=True) == "on-socket"
+
+
+def test_ranks_that_may_run_anywhere_are_bound_for_a_class() -> None:
+    assert bindings(LOOSE, LOOSE, "on-socket") == ({0, 1}, {0, 1})
+    assert bindings(LOOSE, LOOSE, "on-node") == ({0, 1}, {2, 3})
+    assert bindings(NEAR, NEAR, "on-node") is None
+
+
+def test_pairs_are_disjoint_and_of_their_class() -> None:
+    ranks = [NEAR, NEAR, FAR, FAR, OTHER, OTHER]
+    assert pairs(ranks, "on-socket") == [(0, 1), (2, 3)]
+    assert pairs(ranks, "on-node") == [(0, 2), (1, 3)]
+    assert pairs(ranks, "off-node") == [(0, 4), (1, 5)]
+    # Two ranks on one GPU are no pair of GPUs.
+    assert pairs([NEAR, NEAR, FAR], "on-socket", gpus=True) == []
+    assert pairs([NEAR, NEAR, FAR], "on-node", gpus=True) == [(0, 2)]
+    assert pairs([LOOSE], "on-node") == pairs([LOOSE], "off-node") == []
+    assert pairs([LOOSE, LOOSE], "on-node", gpus=True) == []
+
+
+def test_numa_nodes_are_read_from_the_system(tmp_path: Path) -> None:
+    for node, text in {0: "0-1,8\n", 1: "2-3\n", 10: "\n"}.items():
+        (tmp_path / f"node{node}").mkdir()
+        (tmp_path / f"node{node}" / "cpulist").write_text(text)
+    assert numa_cpus({1, 2, 8}, tmp_path) == {0: (1, 8), 1: (2,)}
+    assert numa_cpus({5, 4}, tmp_path / "none") == {0: (4, 5)}
+    (tmp_path / "0000:3b:00.0").mkdir()
+    (tmp_path / "0000:3b:00.0" / "numa_node").write_text("1\n")
+    assert gpu_numa_node("0000:3B:00.0", tmp_path) == 1
+    (tmp_path / "0000:3b:00.0" / "numa_node").write_text("-1\n")
+    assert gpu_numa_node("0000:3B:00.0", tmp_path) is None
+    assert gpu_numa_node("0000:ff:00.0", tmp_path) is None
+
+
+def test_processes_come_back_to_their_cpus() -> None:
+    before = os.sched_getaffinity(0)
+    with bound({min(before)}):
+        assert os.sched_getaffinity(0) == {min(before)}
+    with bound({99999}):  # no such CPU: nothing changes
+        assert os.sched_getaffinity(0) == before
+    with bound(None):
+        pass
+    assert os.sched_getaffinity(0) == before
+
+
+def test_minimum_and_spread_of_repetitions() -> None:
+    timing = repeat.summary([2e-3, 1e-3, 3e-3], 10)
+    assert (timing.minimum, timing.spread, timing.repetitions) == (pytest.approx(1e-4), pytest.approx(1.0), 30)
+
+
+def test_time_is_shared_among_sizes_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(repeat.time, "perf_counter", lambda: clock[0])
+
+    def work_of(size: int) -> repeat.Work:
+        def run(count: int) -> float:
+            clock[0] += count * size * 1e-3
+            return count * size * 1e-3
+
+        return run
+
+    curve = repeat.timed_sizes([1, 2, 4, 1000, 2000], work_of, 1.0)
+    assert curve.sizes == [1, 2, 4, 1000]  # 1000 takes seconds: nothing after it
+    assert curve.seconds == pytest.approx([1e-3, 2e-3, 4e-3, 1.0])
+    assert min(timing.repetitions for timing in curve.timings) == repeat.FEWEST
+    slow = repeat.timed_sizes([1000, 2000, 4000], work_of, 1.0)
+    assert slow.sizes == [1000, 2000]  # a fit needs two
+
+
+def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path) -> None:
+    found = measure(World.serial(), seconds=1.0, folder=tmp_path)
+    assert found.paths == []
+    assert found.absent["host"] == "one rank: start it by mpiexec on two or more"
+    assert found.absent["nccl"] == found.absent["h2d"] == "no GPU"
+    assert found.memory["host"] > 1e8
+    assert found.launch["host"].kernel > 0
+    assert found.files is not None
+    assert found.files.rate > 1e5
+    assert found.probes["device_mpi"].works is None
+    assert list(tmp_path.iterdir()) == []
+    assert measure(World.serial(), seconds=1.0).absent["files"] == "no folder was given"
+
+
+def test_the_command_writes_a_machine_file_and_never_over_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.json"
+    assert main(["bench", "machine", "--device", "cpu", "--seconds", "1", "--name", "mine", "--json", str(path)]) == 0
+    assert read_machine(path).name == "mine"
+    output = capsys.readouterr().out
+    assert "copy bandwidth of host memory" in output
+    assert "one process may read another's memory (single copy)" in output
+    assert "absent: nccl: no GPU" in output
+    with pytest.raises(CaseError, match=r"m\.json is there already: move it away, or name another file with --json"):
+        bench_machine.main(device="cpu", output=path)
+    with pytest.raises(CaseError, match="there is no folder"):
+        bench_machine.main(device="cpu", output=tmp_path / "none" / "m.json")
+
+
+def test_a_file_of_another_machine_is_told_by_its_hardware() -> None:
+    here = hardware([NEAR, FAR], "MPICH 5")
+    assert differences(here, here) == []
+    assert differences({}, here) == []
+    assert differences({**here, "gpus": ["H200"] * 8}, here) == []
+    assert differences({**here, "gpus": ["V100"]}, here) == ["gpus is ['H200', 'H200'], the file says ['V100']"]
+    assert differences({**here, "mpi": "Open MPI"}, here) == ["mpi is 'MPICH 5', the file says 'Open MPI'"]
+    assert differences({**here, "host": "x", "ranks": 9, "hosts": 3}, here) == []
+
+
+def test_on_another_machine_the_cheap_part_is_measured_again() -> None:
+    summit, said = read_machine("summit"), list[str]()
+    found = adapted(summit, World.serial(), seconds=1.0, warn=said.append)
+    assert "machine file 'summit' is not of this machine: cpu is " in said[0]
+    assert "measuring the cheap part again" in said[0]
+    assert found.paths == summit.paths  # one rank measures no messages
+    assert found.memory["host"] > 1e8
+    assert found.name.endswith("(with summit)")
+    same = found.model_copy(update={"paths": []})
+    assert adapted(same, World.serial(), seconds=1.0, warn=said.append) is same
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "works", "reason"),
+    [
+        ("raise SystemExit(0)", True, "a message between two arrays of GPU memory arrived"),
+        ("raise SystemExit(1)", False, "ended with status 1"),
+        ("import os; os.kill(os.getpid(), 11)", False, "ended with signal 11"),
+        ("import time; time.sleep(60)", False, "did not arrive in 1 s"),
+    ],
+)
+def test_an_mpi_that_crashes_takes_only_the_probe_with_it(
+    code: str, works: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = subprocess.run
+
+    def instead(command: list[str], **options: object) -> object:
+        assert not any(name.startswith("PMI_") for name in options["env"])  # type: ignore[attr-defined]
+        return run([sys.executable, "-c", code], **options)  # type: ignore[call-overload]
+
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setattr(probes, "_PATIENCE", 1.0)
+    monkeypatch.setattr(probes, "takes_device_addresses", lambda: True)
+    monkeypatch.setattr(probes.subprocess, "run", instead)
+    found = probes.device_mpi(World(comm=_Alone()), gpus=True)
+    assert found.works is works
+    assert reason in found.reason
+
+
+class _Alone:
+    """A communicator of one rank."""
+
+    @staticmethod
+    def bcast(value: object, root: int) -> object:
+        del root
+        return value
+
+
+def test_memory_of_another_process_is_read_or_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = np.arange(1000, dtype=np.uint8)
+    into = np.zeros_like(mine)
+    try:
+        single_copy.read_memory(os.getpid(), mine.ctypes.data, into)
+        single_copy.write_memory(os.getpid(), into.ctypes.data, mine[::-1].copy())
+    except OSError:
+        pytest.skip("process_vm_readv is blocked here")
+    assert (into == mine[::-1]).all()
+    with pytest.raises(OSError, match="process_vm_readv: Bad address"):
+        single_copy.read_memory(os.getpid(), 8, into)
+    assert probes.single_copy(World.serial(), [LOOSE]).works in (True, None)
+
+    def blocked(*arguments: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(probes, "read_memory", blocked)
+    found = probes.single_copy(World.serial(), [LOOSE])
+    assert found.works is False
+    assert found.reason == ("Operation not permitted: large host messages are copied twice and can be 20 times slower")

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The published measurements of Summit (arXiv:2010.10378, raw files of the BenchPress suite) and what they give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seiche.errors import FormatError
+from seiche.machine.benchpress import read_copies, read_injection, read_ping_pongs
+from seiche.machine.curve import Curve
+from seiche.machine.fit import errors, fit, least_squares, warnings_of
+from seiche.machine.terms import injection_rate
+
+SUMMIT = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "benchpress" / "summit"
+raw = pytest.mark.skipif(not SUMMIT.is_dir(), reason="the shared measurements are not here")
+PAPER_CUTS = [256, 16384]
+
+FITS = {
+    ("cpu", "on-socket"): [(3.53e-7, 2.76e-10), (4.79e-7, 6.97e-11), (2.52e-6, 3.30e-11)],
+    ("cpu", "on-node"): [(9.08e-7, 1.46e-9), (1.17e-6, 2.24e-10), (5.90e-6, 1.45e-10)],
+    ("cpu", "off-node"): [(1.38e-6, 4.25e-10), (1.86e-6, 3.95e-10), (6.57e-6, 8.50e-11)],
+    ("gpu", "on-socket"): [(1.68e-5, 1.87e-11)],
+    ("gpu", "on-node"): [(1.82e-5, 2.04e-11)],
+    ("gpu", "off-node"): [(4.96e-6, 1.69e-10)],
+}
+COPIES = {
+    ("h2d", "on-socket"): (1.10e-5, 2.38e-11),
+    ("d2h", "on-socket"): (1.09e-5, 2.36e-11),
+    ("h2d", "off-socket"): (1.27e-5, 2.72e-11),
+    ("d2h", "off-socket"): (1.25e-5, 2.72e-11),
+}
+
+
+def three_digits(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+@raw
+@pytest.mark.parametrize("key", list(FITS), ids=" ".join)
+def test_plain_fits_with_the_cuts_of_the_paper(key: tuple[str, str]) -> None:
+    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")[key]
+    curve = fit(data.sizes, data.seconds, cuts=PAPER_CUTS if key[0] == "cpu" else [], relative=False)
+    assert [(three_digits(p.alpha), three_digits(p.beta)) for p in curve.pieces] == FITS[key]
+
+
+@raw
+@pytest.mark.parametrize("key", list(COPIES), ids=" ".join)
+def test_plain_fits_of_copies(key: tuple[str, str]) -> None:
+    data = read_copies(SUMMIT / "memcpy.305179.out")[key]
+    alpha, beta = least_squares(data.sizes, data.seconds)
+    assert (three_digits(alpha), three_digits(beta)) == COPIES[key]
+
+
+@raw
+@pytest.mark.parametrize(
+    ("key", "median", "largest", "begins"),
+    [
+        (("cpu", "on-socket"), 0.8, 4.8, [4, 256, 4096, 16384]),
+        (("cpu", "on-node"), 1.5, 6.9, [4, 512, 4096, 16384]),
+        (("cpu", "off-node"), 1.5, 4.9, [4, 256, 2048, 32768]),
+        (("gpu", "on-socket"), 0.2, 0.6, [4, 65536]),
+        (("gpu", "on-node"), 0.2, 0.6, [4, 131072]),
+        (("gpu", "off-node"), 0.7, 3.3, [4, 16384, 524288]),
+    ],
+)
+def test_protocols_found_in_the_measurements(
+    key: tuple[str, str], median: float, largest: float, begins: list[int]
+) -> None:
+    """The last one has a piece of one point: 256 and 512 KiB took 30.7 and 104.8 us, a step between protocols."""
+    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")[key]
+    curve = fit(data.sizes, data.seconds)
+    found = 100 * errors(curve, data.sizes, data.seconds)
+    assert [piece.begin for piece in curve.pieces] == begins
+    assert np.median(found) <= median + 0.05
+    assert found.max() <= largest + 0.05
+    for piece in curve.pieces:
+        for value, interval in ((piece.alpha, piece.alpha_interval), (piece.beta, piece.beta_interval)):
+            assert interval is None or interval[0] <= value <= interval[1]
+
+
+@raw
+def test_the_poor_fit_of_gpu_messages_off_node_is_flagged() -> None:
+    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")["gpu", "off-node"]
+    plain = fit(data.sizes, data.seconds, cuts=[], relative=False)
+    (line,) = warnings_of(plain, data.sizes, data.seconds)
+    assert "alpha = 4.96e-06 s is below the smallest time measured, 6" in line
+    assert errors(plain, data.sizes, data.seconds).max() == pytest.approx(0.619, abs=5e-4)
+
+
+def rendezvous(kind: str) -> Curve:
+    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")[kind, "off-node"]
+    return fit(data.sizes, data.seconds, cuts=PAPER_CUTS if kind == "cpu" else [], relative=False)
+
+
+@raw
+@pytest.mark.parametrize(
+    ("name", "kind", "rate", "points"),
+    [
+        ("node_pong.315653.out", "cpu", 33.3, 44),
+        ("node_pong.315653.out", "gpu", 19.6, 6),
+        ("maxrate.305655.out", "cpu", 24.2, 216),
+        ("maxrate.305655.out", "gpu", 14.4, 12),
+    ],
+)
+def test_injection_limits_of_a_node(name: str, kind: str, rate: float, points: int) -> None:
+    data = read_injection(SUMMIT / name, shared=name.startswith("node_pong"))[kind]
+    found, used = injection_rate(
+        data.senders, data.size, data.seconds, rendezvous(kind), total=data.total, least_size=16384
+    )
+    assert (round(found / 1e9, 1), used) == (rate, points)
+
+
+@raw
+def test_node_rates_by_senders() -> None:
+    data = read_injection(SUMMIT / "maxrate.305655.out", shared=False)["cpu"]
+    largest = data.size == 4 * 131072
+    rates = dict(zip(data.senders[largest], data.total[largest] / data.seconds[largest] / 1e9, strict=True))
+    expected = {1: 10.3, 2: 14.5, 3: 21.3, 4: 16.7, 6: 15.6, 10: 21.3, 20: 23.7, 40: 24.3}
+    assert {senders: round(rates[senders], 1) for senders in expected} == expected
+
+
+ROW = "CPU 0 and CPU 1:\t" + "\t".join(["1e-6"] * 18) + "\t\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no times in this file"),
+        ("Profiling Standard CPU Ping-Pongs:\nCPU 0 and CPU 1:\t1e-6\t\n", "line 2: 1 times, expected 18"),
+        (ROW.replace("CPU 1", "disk"), "line 1: 'CPU 0 and disk:' is not a pair of ranks"),
+        (ROW.replace("1e-6", "fast", 1), "line 1: a column is not a number"),
+        (ROW.replace("1e-6", "-1e-6", 1), "line 1: a time is not positive"),
+    ],
+)
+def test_broken_measurements_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "ping_pong.out"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_ping_pongs(path)
+
+
+def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.out"
+    path.write_text(ROW)
+    with pytest.raises(FormatError, match="'CPU 0 and CPU 1:' is not a copy"):
+        read_copies(path)
+    with pytest.raises(FormatError, match="'CPU 0 and CPU 1:' is not a size"):
+        read_injection(path, shared=True)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(FormatError, match="byte 0: not plain text"):
+        read_copies(path)
+    path.write_text(ROW + "app 0: log of the batch system\nanything\t?\n")
+    assert read_ping_pongs(path)["cpu", "on-socket"].seconds.tolist() == [1e-6] * 18
