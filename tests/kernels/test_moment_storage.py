@@ -260,12 +260,20 @@ def test_a_recommended_layout_comes_with_its_reason():
         "list-aa: on a CPU as fast as the others, with one copy of the populations"
     )
     assert recommendation(box, "float32", "cuda") == (
-        "tiles-8: the fewest bytes a site and step (tiles-8 152, tiles-4 154, list-aa 188); with collision = "
-        '"regularised" the layout moments needs 80'
+        "tiles-8: the least time a site and step, in bytes that a copy moves in it (tiles-8 162, tiles-4 167, list-aa"
+        ' 211); with collision = "regularised" the layout moments takes 103'
     )
     assert recommendation(box, "float32", "cuda:1", D3Q19, MODELS["water"]) == (
-        "moments: the fewest bytes a site and step (moments 80, tiles-8 152, tiles-4 154, list-aa 188)"
+        "moments: the least time a site and step, in bytes that a copy moves in it"
+        " (moments 103, tiles-8 162, tiles-4 167, list-aa 211)"
     )
+
+
+@pytest.mark.parametrize("storage", ["float64", "float32", "float16"])
+def test_the_layout_on_a_gpu_is_the_one_that_was_measured_to_be_the_fastest(storage: str):
+    tube = shapes.tube(30.3, 64.0, 1.0)
+    for model, fastest in ((MODELS["water"], "moments"), (FlowModel(WATER), "tiles-8")):
+        assert choose_layout(tube, "auto", storage, "cuda", D3Q19, model) == fastest
 
 
 def test_only_sites_beside_boundaries_have_slots_of_populations():

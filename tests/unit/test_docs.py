@@ -171,7 +171,7 @@ def test_the_stages_of_the_theory_are_those_of_the_solver() -> None:
     solver = "".join((flow / name).read_text() for name in ("steps.py", "iolet_stages.py", "walls.py"))
     section = THEORY.read_text().partition("## 4. One step")[2].partition("## 5.")[0]
     stages = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
-    assert len(stages) == 19
+    assert len(stages) == 21
     overview = (ROOT / "ARCHITECTURE.md").read_text()
     assert all(f'"{stage}"' in solver and stage in overview for stage in stages)
 

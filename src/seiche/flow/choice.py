@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which storage layout a run gets, by the bytes that a step is predicted to move."""
+"""Which storage layout a run gets: by the bytes that a step must move, and how fast a layout was seen to move them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seiche.errors import CaseError
 from seiche.flow.layout import Layout
 from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import FlowModel, Precision, Regularised
-from seiche.flow.moment_layout import MomentLayout, numbers_of
+from seiche.flow.moment_layout import MomentLayout, numbers_of, run_of
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout, refuse_periods
 from seiche.flow.velocity_set import D3Q19, VelocitySet
@@ -23,6 +23,15 @@ from seiche.kernels.registry.flow import MOMENT_EDGE
 LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
 #: The layouts that keep populations: for every collision.
 LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-8")
+#: Share of the copy bandwidth of a GPU at which a step moves its bytes, by the precision of storage: a tube of 2*10^7
+#: sites on one H100 (docs/performance).
+SHARES: dict[LayoutName, dict[str, float]] = {
+    "list-ab": {"float64": 0.95, "float32": 0.94, "float16": 0.96},
+    "list-aa": {"float64": 0.92, "float32": 0.89, "float16": 0.86},
+    "tiles-4": {"float64": 0.94, "float32": 0.92, "float16": 0.82},
+    "tiles-8": {"float64": 0.95, "float32": 0.94, "float16": 0.91},
+    "moments": {"float64": 0.75, "float32": 0.78, "float16": 0.69},
+}
 
 
 def layouts_for(model: FlowModel | None) -> tuple[LayoutName, ...]:
@@ -78,12 +87,17 @@ def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: V
     walled[np.searchsorted(tiles, key[sites.boundary])] = True
     walled |= counts < edge**3
     # memory moves in runs of 32 bytes: a run is moved when one of its sites is fluid
-    run = max(1, 32 // size)
+    run = run_of(storage) if layout == "moments" else max(1, 32 // size)
     inside = sites.coords % edge
     lane = inside[:, 0] + edge * (inside[:, 1].astype(np.int64) + edge * inside[:, 2])
     runs = len(np.unique(key * (edge**3 // run) + lane // run)) if len(tiles) < len(sites) else len(sites)
     moved = runs * run * populations + 112.0 * len(tiles) + 4.0 * edge**3 * np.count_nonzero(walled)
     return float(moved) / len(sites)
+
+
+def step_time(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
+    """Return the predicted time of a step a fluid site on a GPU, in bytes that a plain copy moves meanwhile."""
+    return step_bytes(sites, layout, storage, velocity_set) / SHARES[layout][storage]
 
 
 def choose_layout(
@@ -94,7 +108,7 @@ def choose_layout(
     velocity_set: VelocitySet = D3Q19,
     model: FlowModel | None = None,
 ) -> LayoutName:
-    """Return `layout`, or for "auto" the one of `candidates` with the fewest predicted bytes a step.
+    """Return `layout`, or for "auto" the one of `candidates` whose steps are predicted to be the fastest.
 
     Raises:
         CaseError: an unknown name, tiles that do not fit the periods, moments with another collision than the
@@ -113,7 +127,7 @@ def choose_layout(
             return name
     if layout != "auto":
         raise CaseError(f"layout {layout!r} is not one of auto, {', '.join(allowed)}")
-    return min(candidates(device, model), key=lambda name: step_bytes(sites, name, storage, velocity_set))
+    return min(candidates(device, model), key=lambda name: step_time(sites, name, storage, velocity_set))
 
 
 def recommendation(
@@ -127,12 +141,12 @@ def recommendation(
     chosen = choose_layout(sites, "auto", storage, device, velocity_set, model)
     if device.startswith("cpu"):
         return f"{chosen}: on a CPU as fast as the others, with one copy of the populations"
-    needs = {name: step_bytes(sites, name, storage, velocity_set) for name in candidates(device, model)}
+    needs = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}
     listed = ", ".join(f"{name} {needs[name]:.0f}" for name in needs if np.isfinite(needs[name]))
-    words = f"{chosen}: the fewest bytes a site and step ({listed})"
-    moments = step_bytes(sites, "moments", storage, velocity_set)
+    words = f"{chosen}: the least time a site and step, in bytes that a copy moves in it ({listed})"
+    moments = step_time(sites, "moments", storage, velocity_set)
     if "moments" not in needs and moments < needs[chosen]:
-        words += f'; with collision = "regularised" the layout moments needs {moments:.0f}'
+        words += f'; with collision = "regularised" the layout moments takes {moments:.0f}'
     return words
 
 
@@ -140,7 +154,7 @@ def candidates(device: str, model: FlowModel | None) -> tuple[LayoutName, ...]:
     """Return the layouts among which "auto" chooses on a device.
 
     On the CPU that is the list in place alone: the others are hardly faster, and it has one copy of the populations. On
-    a GPU speed goes with bytes.
+    a GPU speed goes with bytes, nearly.
     """
     if device.startswith("cpu"):
         return ("list-aa",)

@@ -26,6 +26,8 @@ from seiche.kernels.registry.flow import MOMENT_EDGE, leaving_populations, rebui
 
 #: Coefficients of a site; the first four are density and momentum, which storage in halves keeps as floats.
 COEFFICIENTS, CONSERVED = 10, 4
+#: Numbers of a site that lie side by side, in groups of at most 16 bytes.
+GROUPS = {"float64": (2, 2, 2, 2, 2), "float32": (4, 4, 2), "float16": (8, 4, 2)}
 #: Tiles along an edge of the cubes in whose order tiles lie in memory: neighbours then meet in the cache.
 _BRICK = 4
 #: Sites whose populations are made at once.
@@ -39,6 +41,11 @@ Floats = npt.NDArray[np.float64]
 def numbers_of(storage: str) -> int:
     """Return how many numbers of this storage a site has; a float counts as two halves."""
     return COEFFICIENTS + (CONSERVED if storage == "float16" else 0)
+
+
+def run_of(storage: str) -> int:
+    """Return how many sites share 32 bytes of the narrowest group: those move together."""
+    return 32 // (GROUPS[storage][-1] * np.dtype(storage).itemsize)
 
 
 def basis(velocity_set: VelocitySet) -> Floats:
@@ -98,7 +105,7 @@ class MomentLayout(TileLayout):
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Return wall masks and rows as the tiles have them, with marks of dead runs."""
         masks, self._mask_rows = super()._walls(region)
-        by_run = masks.reshape(-1, 32 // np.dtype(self.store).itemsize)
+        by_run = masks.reshape(-1, run_of(self.store))
         by_run[((by_run & _NOT_FLUID) != 0).all(axis=1)] = _EMPTY
         return masks, self._mask_rows
 
@@ -197,14 +204,15 @@ class MomentLayout(TileLayout):
         return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slot of stored number q; the two halves of a float lie side by side."""
-        plain = super()._slot(q, item)
-        if self.store != "float16":
-            return plain
-        tile, lane = np.divmod(item, self.volume)
+        """Return the slot of stored number q, in the group that it belongs to; halves of a float lie side by side."""
+        widths = np.array(GROUPS[self.store])
+        begin = np.cumsum(widths) - widths
         number = np.asarray(q)
-        word = tile * self.numbers * self.volume + 2 * (number // 2 * self.volume + lane) + number % 2
-        return np.where(number < 2 * CONSERVED, word, plain)
+        group = np.searchsorted(begin, number, side="right") - 1
+        width, first = widths[group], begin[group]
+        tile, lane = np.divmod(item, self.volume)
+        inside = first * self.volume + lane * width + number - first
+        return np.asarray(tile * (self.numbers * self.volume) + inside)
 
     def _stored(self, phase: int, number: int) -> npt.NDArray[Any]:
         """Return stored number `number` of the owned sites, (n_owned,), as it lies in memory."""

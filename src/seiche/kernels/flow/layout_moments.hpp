@@ -1,21 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Moment storage (Vardhan, Gounley and Randles 2019; theory/flow, section 6): tiles of B^3 sites that keep the ten
-/// coefficients of what leaves a site, slot = (tile 10 + m) B^3 + lane, x fastest, two copies. Halves keep the first
-/// four as floats: 14 halves a site. table[tile][28]: the first slots of the 27 tiles around (x fastest; the own one
-/// where there is none) and the tile's row in `walls`, or `no_walls` for a tile whose sites are all fluid and whose
-/// links all meet fluid. walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid, bit 31 = some link
-/// has a value of its own in `link_values`, all bits = nothing is stored here. Bytes: 20 s + 112/B^3 a site, 4 more in
-/// tiles with walls, and what sites at faces read of the tiles around.
+/// Moment storage (Vardhan, Gounley and Randles 2019; theory/flow, section 9): tiles of B^3 sites that keep the ten
+/// coefficients of what leaves a site, two copies. Numbers lie in groups of at most 16 bytes, which a thread moves as
+/// one; number `first + k` of a group of `width` numbers that begins with `first` has the slot
+/// (tile M + first) B^3 + lane width + k, lanes with x fastest. Groups: 2 2 2 2 2 doubles; 4 4 2 floats; halves keep
+/// the first four coefficients as floats, 14 halves a site in groups of 8 4 2.
+/// table[tile][28]: the first slots of the 27 tiles around (x fastest; the own one where there is none) and the tile's
+/// row in `walls`, or `no_walls` for a tile whose sites are all fluid and whose links all meet fluid.
+/// walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid, bit 31 = some link has a value of its
+/// own in `link_values`, all bits = nothing is stored here. Bytes: 20 s + 112/B^3 a site, 4 more in tiles with walls,
+/// and what sites at faces read of the tiles around.
 #pragma once
 #include "lanes.hpp"
 #include "quadratic.hpp"
 
 namespace seiche {
 
+/// Numbers of a site that lie side by side: a thread of a GPU moves them as one.
+template <class T, int n>
+struct alignas(n * sizeof(T)) Group {
+  T of[n];
+};
 #if defined(__CUDACC__)
 using Word = float;
+template <int n, class T>
+SEICHE_FN Group<T, n> together(const T* from) {
+  return *reinterpret_cast<const Group<T, n>*>(from);
+}
+template <int n, class T>
+SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
+  *reinterpret_cast<Group<T, n>*>(to) = group;
+}
 #else
 using Word __attribute__((may_alias)) = float;
+template <int n, class T>
+SEICHE_FN Group<T, n> together(const T* from) {
+  Group<T, n> group;
+  each<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = from[k]; });
+  return group;
+}
+template <int n, class T>
+SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
+  each<0, n>([&]<int k>() SEICHE_INLINED { to[k] = group.of[k]; });
+}
 #endif
 
 /// Values of links are floats where the coefficients are halves: what walls send back moves momentum.
@@ -50,50 +76,67 @@ struct MomentTiles {
   const u32* link_masks;  ///< [row] bit q: the link c_q has a value
   Value* link_values;     ///< [row][Q] what leaves along such links
   static constexpr bool words = sizeof(S) == 2;
-  static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B, stress = (M - 6) * V, row = 28;
+  static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B, row = 28;
   static constexpr int bytes = 2 * M * sizeof(S);
   static constexpr u32 not_fluid = 1u, valued = 1u << 31, empty = 0xffffffffu, no_walls = 0xffffffffu;
 
   static constexpr SEICHE_FN int lane(int x, int y, int z) { return x + B * (y + B * z); }
-  /// Coefficient k < 4, density and momentum, of the site at `lane` of the tile at `tile`. Halves keep them as words,
-  /// since what a step changes of them may be less than a half resolves.
-  template <int k>
-  static SEICHE_FN Real conserved(const S* tile, int lane) {
-    if constexpr (words) {
-      return static_cast<Real>(reinterpret_cast<const Word*>(tile)[k * V + lane]);
-    } else {
-      return decode<Real>(tile[k * V + lane]);
-    }
+  /// Numbers of the site at `lane` of the tile at `tile`, from number `first` on: groups of `width`, then the rest.
+  template <int width, int count, class T>
+  static SEICHE_FN void get(const T* tile, int first, int lane, T (&numbers)[count]) {
+    each<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
+      constexpr int begin = g * width, n = count - begin < width ? count - begin : width;
+      const auto group = together<n>(tile + (first + begin) * V + lane * n);
+      each<0, n>([&]<int k>() SEICHE_INLINED { numbers[begin + k] = group.of[k]; });
+    });
   }
-  template <int k>
-  static SEICHE_FN void keep_conserved(S* tile, int lane, Real x) {
-    if constexpr (words) {
-      reinterpret_cast<Word*>(tile)[k * V + lane] = static_cast<float>(x);
-    } else {
-      encode(tile[k * V + lane], x);
-    }
+  template <int width, int count, class T>
+  static SEICHE_FN void put(T* tile, int first, int lane, const T (&numbers)[count]) {
+    each<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
+      constexpr int begin = g * width, n = count - begin < width ? count - begin : width;
+      Group<T, n> group;
+      each<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = numbers[begin + k]; });
+      keep_together<n>(tile + (first + begin) * V + lane * n, group);
+    });
   }
+  /// Halves keep density and momentum as words, since what a step changes of them may be less than a half resolves.
   static SEICHE_FN Quadratic<Real> coefficients(const S* tile, int lane) {
-    const S* a = tile + stress + lane;
-    return {conserved<0>(tile, lane),
-            conserved<1>(tile, lane),
-            conserved<2>(tile, lane),
-            conserved<3>(tile, lane),
-            {decode<Real>(a[0]), decode<Real>(a[V]), decode<Real>(a[2 * V]), decode<Real>(a[3 * V]),
-             decode<Real>(a[4 * V]), decode<Real>(a[5 * V])}};
+    if constexpr (words) {
+      Word c[4];
+      S a[6];
+      get<4>(reinterpret_cast<const Word*>(tile), 0, lane, c);
+      get<4>(tile, 8, lane, a);
+      return {static_cast<Real>(c[0]),
+              static_cast<Real>(c[1]),
+              static_cast<Real>(c[2]),
+              static_cast<Real>(c[3]),
+              {decode<Real>(a[0]), decode<Real>(a[1]), decode<Real>(a[2]), decode<Real>(a[3]), decode<Real>(a[4]),
+               decode<Real>(a[5])}};
+    } else {
+      S n[10];
+      get<16 / sizeof(S)>(tile, 0, lane, n);
+      return {decode<Real>(n[0]),
+              decode<Real>(n[1]),
+              decode<Real>(n[2]),
+              decode<Real>(n[3]),
+              {decode<Real>(n[4]), decode<Real>(n[5]), decode<Real>(n[6]), decode<Real>(n[7]), decode<Real>(n[8]),
+               decode<Real>(n[9])}};
+    }
   }
   static SEICHE_FN void keep(S* tile, int lane, const Quadratic<Real>& m) {
-    keep_conserved<0>(tile, lane, m.rest);
-    keep_conserved<1>(tile, lane, m.jx);
-    keep_conserved<2>(tile, lane, m.jy);
-    keep_conserved<3>(tile, lane, m.jz);
-    S* a = tile + stress + lane;
-    encode(a[0], m.a.xx);
-    encode(a[V], m.a.yy);
-    encode(a[2 * V], m.a.zz);
-    encode(a[3 * V], m.a.xy);
-    encode(a[4 * V], m.a.xz);
-    encode(a[5 * V], m.a.yz);
+    const Real of[10] = {m.rest, m.jx, m.jy, m.jz, m.a.xx, m.a.yy, m.a.zz, m.a.xy, m.a.xz, m.a.yz};
+    if constexpr (words) {
+      Word c[4];
+      S a[6];
+      each<0, 4>([&]<int k>() SEICHE_INLINED { c[k] = static_cast<float>(of[k]); });
+      each<0, 6>([&]<int k>() SEICHE_INLINED { encode(a[k], of[4 + k]); });
+      put<4>(reinterpret_cast<Word*>(tile), 0, lane, c);
+      put<4>(tile, 8, lane, a);
+    } else {
+      S n[10];
+      each<0, 10>([&]<int k>() SEICHE_INLINED { encode(n[k], of[k]); });
+      put<16 / sizeof(S)>(tile, 0, lane, n);
+    }
   }
 
   struct Site {
