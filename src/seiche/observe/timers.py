@@ -65,16 +65,6 @@ class StageTime:
         """Return the mean seconds a step, 0 before the first sample."""
         return self.total / self.samples if self.samples else 0.0
 
-    def with_sample(self, seconds: float) -> StageTime:
-        """Return this time with one more sample."""
-        return StageTime(
-            self.name,
-            self.samples + 1,
-            self.total + seconds,
-            min(self.minimum, seconds),
-            max(self.maximum, seconds),
-        )
-
 
 class _Timed:
     """Marks of a step on its way: one before and one after every stage, and pairs on other streams."""
@@ -103,6 +93,7 @@ class StageTimers:
         waited: seconds that the host waited for the device.
         samples: the last timed steps.
         replays: the last timed graphs.
+        notes: what the host did last (name, begin, end), seconds on the time line of the samples (for a trace).
     """
 
     def __init__(self, clock: Clock | None = None, *, every: int = 16, skip: int = 1) -> None:
@@ -112,8 +103,10 @@ class StageTimers:
         self.every, self.skip = every, skip
         self._clock: Clock = clock if clock is not None else WallClock()
         self._wall = WallClock()
-        #: The earliest mark that later ones are told from, and the seconds of the common time line at which it was.
+        #: The mark that later ones are told from, and the seconds of the common time line at which it was.
         self._origin: tuple[Any, float] | None = None
+        self._epoch: int | None = None
+        self.notes: deque[tuple[str, float, float]] = deque(maxlen=0)
         self.reset()
 
     def reset(self) -> None:
@@ -124,7 +117,8 @@ class StageTimers:
         self.replays: deque[Replayed] = deque(maxlen=SAMPLES_KEPT)
         self._pending: list[_Timed | tuple[int, int, Any, Any]] = []
         self._now: _Timed | None = None
-        self._times: dict[str, StageTime] = {}
+        #: Samples, sum, least and greatest seconds of every stage.
+        self._times: dict[str, tuple[int, float, float, float]] = {}
         self._useful, self._active, self._host, self._sampled = 0.0, 0.0, 0.0, 0
         self._replay_seconds, self._replay_steps, self._launched = 0.0, 0, 0
         self._due, self._pause = self.skip, self.every
@@ -141,14 +135,23 @@ class StageTimers:
         return self._seconds
 
     def keep(self, limit: int) -> None:
-        """Keep the last `limit` samples instead of SAMPLES_KEPT (for a trace)."""
-        self.samples = deque(self.samples, maxlen=limit)
-        self.replays = deque(self.replays, maxlen=limit)
+        """Keep the last `limit` samples instead of SAMPLES_KEPT, and as many notes of the host (for a trace)."""
+        self.samples, self.replays = deque(self.samples, maxlen=limit), deque(self.replays, maxlen=limit)
+        self.notes = deque(self.notes, maxlen=limit)
 
-    def align(self, seconds: float) -> None:
-        """Say that now, with the device idle, it is `seconds` on the time line on which samples are told."""
+    def align(self, epoch: int) -> None:
+        """Tell samples and notes from `epoch` (nanoseconds of the host's clock) on; now, while the device is idle.
+
+        A second call leaves the first epoch, and sees to it that the clocks of host and device agree again.
+        """
         self._resolve(len(self._pending))
-        self._origin = (self._clock.record(), seconds)
+        self._epoch = epoch if self._epoch is None else self._epoch
+        self._origin = (self._clock.record(), self._wall.elapsed(self._epoch, self._wall.record()))
+
+    def note(self, name: str, begin: int, end: int) -> None:
+        """Keep what the host did from `begin` to `end`, nanoseconds of its clock, if a trace is wanted."""
+        if self.notes.maxlen and self._epoch is not None:
+            self.notes.append((name, self._wall.elapsed(self._epoch, begin), self._wall.elapsed(self._epoch, end)))
 
     def step(self, stages: Sequence[Stage]) -> None:
         """Do the actions of one step in order, timing each if this step is due."""
@@ -207,7 +210,9 @@ class StageTimers:
         try:
             yield
         finally:
-            self._seconds += self._wall.elapsed(begin, self._wall.record())
+            end = self._wall.record()
+            self._seconds += self._wall.elapsed(begin, end)
+            self.note("steps", begin, end)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -216,12 +221,14 @@ class StageTimers:
         try:
             yield
         finally:
-            self.waited += self._wall.elapsed(begin, self._wall.record())
+            end = self._wall.record()
+            self.waited += self._wall.elapsed(begin, end)
+            self.note("wait for device", begin, end)
 
     def times(self) -> dict[str, StageTime]:
         """Return the time of every stage seen, in the order first seen; waits for the marks still open on a device."""
         self._resolve(len(self._pending))
-        return dict(self._times)
+        return {name: StageTime(name, *numbers) for name, numbers in self._times.items()}
 
     def activity(self) -> Activity:
         """Return how long this rank was useful and active in all its steps, as the samples tell.
@@ -262,8 +269,9 @@ class StageTimers:
         ends = [self._clock.elapsed(first, mark) for mark in timed.marks[1:]]
         spans = []
         for stage, begin, end in zip(timed.stages, [0.0, *ends[:-1]], ends, strict=True):
-            before = self._times.get(stage.name, StageTime(stage.name))
-            self._times[stage.name] = before.with_sample(end - begin)
+            seconds = end - begin
+            samples, total, least, most = self._times.get(stage.name, (0, 0.0, seconds, seconds))
+            self._times[stage.name] = (samples + 1, total + seconds, min(least, seconds), max(most, seconds))
             spans.append(Span(stage.name, begin, end, stage.useful, stage.messages))
         for name, begin_mark, end_mark in timed.beside:
             begin, end = self._clock.elapsed(first, begin_mark), self._clock.elapsed(first, end_mark)
