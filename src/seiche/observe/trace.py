@@ -69,7 +69,7 @@ def common_epoch(world: World) -> int:
     """
     world.barrier()
     moments = world.allgather((platform.node(), time.perf_counter_ns()))
-    return next(moment for host, moment in moments if host == platform.node())
+    return int(next(moment for host, moment in moments if host == platform.node()))
 
 
 def gather_trace(timers: StageTimers, world: World) -> list[RankTrace] | None:
