@@ -82,6 +82,7 @@ def run(
     trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a time line for ui.perfetto.dev.")] = None,
 ) -> None:
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
+    from seiche.case.limits import empty_outputs
     from seiche.case.simulation import load
 
     world = _world()
@@ -92,8 +93,9 @@ def run(
         shares = world.gather((world.rank, len(simulation.solver.owned), os.uname().nodename))
         for rank, sites, host in shares or ():
             print(f"rank {rank} on {host}: {sites:,} sites")
-    if world.rank == 0 and case.suffix.lower() == ".xml":
-        for note in simulation.setup.vessel.notes:
+    if world.rank == 0:
+        notes = simulation.setup.vessel.notes if case.suffix.lower() == ".xml" else ()
+        for note in (*notes, *empty_outputs(simulation.setup)):
             print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run()
     report = simulation.report()

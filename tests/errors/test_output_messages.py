@@ -3,11 +3,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from case_files import setup_of, tube_tables
-from seiche.case.limits import refuse_too_many_states
+from case_files import changed, setup_of, toml_of, tube_tables
+from seiche.case.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.simulation import load, prepare
+from seiche.cli import main
+from seiche.domain.world import World
 from seiche.errors import CaseError
+
+
+def write(folder: Path, tables: dict[str, Any]) -> Path:
+    path = folder / "case.toml"
+    path.write_text(toml_of(tables))
+    return path
 
 
 def test_more_states_than_a_file_holds_are_refused() -> None:
@@ -17,3 +29,58 @@ def test_more_states_than_a_file_holds_are_refused() -> None:
         CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.every: gives 10001 states, a file holds at most'
     ):
         refuse_too_many_states(setup_of(tables | {"time": {"steps": 1_000_150}}))
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ({"summary": "../case.toml"}, 'output.summary: "../case.toml" is not a name inside output.folder'),
+        ({"checkpoint": {"file": "/tmp/x"}}, 'output.checkpoint.file: "/tmp/x" is not a name inside output.folder'),
+        (
+            {"fields": [{"file": "a/../../b", "every": 1}]},
+            'output.fields[0].file: "a/../../b" is not a name inside output.folder',
+        ),
+        ({"picture": "x.foo"}, 'output.picture: "x.foo" ends with none of .png, .pdf, .svg'),
+    ],
+)
+def test_outputs_stay_in_their_folder(tmp_path: Path, output: dict[str, Any], message: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        prepare(write(tmp_path, tube_tables() | {"output": output}))
+    assert str(caught.value) == f"{tmp_path / 'case.toml'}: {message}"
+
+
+@pytest.mark.parametrize("name", ["case.toml", "vessel.stl"])
+def test_no_file_that_the_case_reads_is_overwritten(tmp_path: Path, name: str) -> None:
+    tables = changed(tube_tables(), "output", {"folder": ".", "summary": name})
+    (tmp_path / "vessel.stl").write_text("kept")
+    tables["title"] = "vessel.stl"  # any text of the case may be the name of a file
+    path = write(tmp_path, tables)
+    with pytest.raises(CaseError, match=f"output.summary: would overwrite .*{name}, which the case reads"):
+        prepare(path)
+    there = changed(tables, "output.folder", "out")
+    with pytest.raises(CaseError, match="which the case reads"):
+        load(write(tmp_path, there), output=tmp_path, world=World.serial())
+    assert (tmp_path / "vessel.stl").read_text() == "kept"
+
+
+def test_sites_of_an_output_are_looked_for_before_the_run(tmp_path: Path) -> None:
+    where = {"kind": "sphere", "center": ["9 m", "0 m", "0 m"], "radius": "1 mm"}
+    tables = tube_tables() | {"output": {"fields": [{"file": "u.vtkhdf", "every": 1, "where": where}]}}
+    with pytest.raises(CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.where: holds no fluid site'):
+        refuse_impossible(setup_of(tables))
+
+
+def test_a_window_that_begins_after_the_run_is_refused() -> None:
+    averages = {"file": "a.vtkhdf", "start": 100}
+    tables = tube_tables() | {"time": {"steps": 40}, "output": {"averages": averages}}
+    message = "output.averages.start: step 100 is not before the end of the run of 40 steps"
+    with pytest.raises(CaseError, match=message):
+        refuse_impossible(setup_of(tables))
+
+
+def test_a_run_says_which_extractions_are_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plane = {"sites": "plane", "point": ["9 m", "0 m", "0 m"], "normal": [1.0, 0.0, 0.0]}
+    extraction = {"file": "far.xtr", "every": 2, "fields": ["velocity"]} | plane
+    tables = tube_tables() | {"time": {"steps": 2}, "output": {"extraction": [extraction]}}
+    assert main(["run", str(write(tmp_path, tables))]) == 0
+    assert 'output.extraction["far.xtr"]: no site is there' in capsys.readouterr().err

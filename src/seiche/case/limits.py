@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from seiche.case.averages import window_of
 from seiche.case.extraction import chosen
@@ -11,6 +12,8 @@ from seiche.case.openings import steps_of
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup, ramps_of
 from seiche.case.units import CS2
+from seiche.case.where import select
+from seiche.case.written import overwritten
 from seiche.errors import CaseError
 from seiche.flow.choice import choose_layout
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -96,7 +99,14 @@ def _outputs(setup: Setup) -> Iterator[str]:
     times += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
     times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
     times += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
+    yield from overwritten(setup, Path(setup.source).parent / output.folder)
     yield from _averages(setup)
+    for table in output.fields:
+        if table.where is not None:
+            try:
+                select(table.where, setup.vessel.sites, f'output.fields["{table.file}"].where')
+            except CaseError as error:
+                yield str(error)
     for key, every in times:
         if steps_of(every, setup.units) < 0.5:
             name = key if key.startswith("time.") else f"{key}.every"
@@ -110,6 +120,9 @@ def _averages(setup: Setup) -> Iterator[str]:
     if table is None:
         return
     start, window, every = window_of(table, setup)
+    if start >= setup.steps:
+        yield f"output.averages.start: step {start} is not before the end of the run of {setup.steps} steps"
+        return
     if start + window > setup.steps + 0.5:
         yield (
             f"output.averages: its first window ends at step {start + window:.0f}, after the run of {setup.steps} steps"
@@ -148,10 +161,17 @@ def advice(setup: Setup) -> tuple[str, ...]:
         lines.append(f"tau {numbers.tau[0]:.4f} is below {TAU_ADVISED}: the run may become unstable")
     if setup.case.walls.kind == "bouzidi" and not setup.case.iolet:
         lines.append('walls.kind = "bouzidi" keeps the mass only nearly: in a closed vessel watch it in the summary')
-    for table in setup.case.output.extraction:
-        if not len(chosen(table, setup.vessel.sites)):
-            lines.append(f'output.extraction["{table.file}"]: no site is there, so its records are empty')
+    lines += empty_outputs(setup)
     swing = numbers.density[1] - numbers.density[0]
     if swing > SWING_ADVISED:
         lines.append(f"pressures swing the density by {swing:.2g}: the fluid is no longer nearly incompressible")
     return tuple(lines)
+
+
+def empty_outputs(setup: Setup) -> list[str]:
+    """Return a line for each extraction whose geometry holds no site."""
+    return [
+        f'output.extraction["{table.file}"]: no site is there, so its records are empty'
+        for table in setup.case.output.extraction
+        if not len(chosen(table, setup.vessel.sites))
+    ]

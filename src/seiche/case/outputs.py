@@ -26,6 +26,7 @@ from seiche.case.series import AveragesFile, ExtractionFile, Series, SiteFile, W
 from seiche.case.setup import Setup
 from seiche.case.wall import Wall, make_wall, wall_surface
 from seiche.case.where import select
+from seiche.case.written import overwritten
 from seiche.domain.sharing import shared_by_rank_zero
 from seiche.errors import CaseError, UnstableError
 from seiche.io.background import BackgroundWriter
@@ -75,6 +76,8 @@ class Outputs:
         self.setup, self.solver, self.world, self.folder, self.blood = setup, solver, world, folder, blood
         self.first_step = solver.time_step
         refuse_too_many_states(setup, self.first_step)
+        for message in overwritten(setup, folder):
+            raise CaseError(f"{setup.source}: {message}")
         self.record = Record()
         self.last_checkpoint: int | None = None
         self._wall: Wall | None = None

@@ -21,7 +21,7 @@ from seiche.case.quantities import (
     VelocityVector,
     Viscosity,
 )
-from seiche.case.schema_base import FileName, FromList, OneOrMore, Table
+from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 from seiche.case.schema_cells import CellsOutput, CellTable, ContactTable, Coupling, Packing, Reservoir, refuse_unplaced
 from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
@@ -214,7 +214,7 @@ Where = Annotated[Plane | Line | Points | Sphere, Field(discriminator="kind")]
 class FieldOutput(Table):
     """A time series of values at every fluid site, or at those that `where` names, in SI units."""
 
-    file: FileName = Field(description="VTKHDF file in the output folder")
+    file: OutputName = Field(description="VTKHDF file in the output folder")
     every: StepsOrTime = Field(description="time or steps between two states")
     fields: Annotated[tuple[FieldName, ...], FromList] = Field(
         default=("pressure", "velocity"), min_length=1, description="what to write"
@@ -225,7 +225,7 @@ class FieldOutput(Table):
 class SurfaceOutput(Table):
     """A time series of values on the vessel wall, in SI units."""
 
-    file: FileName = Field(description="VTKHDF file in the output folder")
+    file: OutputName = Field(description="VTKHDF file in the output folder")
     every: StepsOrTime = Field(description="time or steps between two states")
     fields: Annotated[tuple[Literal["wall_shear_stress", "traction", "pressure"], ...], FromList] = Field(
         default=("wall_shear_stress",), min_length=1, description="what to write"
@@ -238,7 +238,7 @@ class AveragesOutput(Table):
     One state a window, at its end.
     """
 
-    file: FileName = Field(description="VTKHDF file in the output folder")
+    file: OutputName = Field(description="VTKHDF file in the output folder")
     start: StepsOrTime = Field(default=0, description="time or steps before the first window")
     window: StepsOrTime | None = Field(
         default=None, description="length of a window; by default the period of the iolets, or all that is left"
@@ -251,7 +251,7 @@ class AveragesOutput(Table):
 class CheckpointOutput(Table):
     """When to write the state from which a run can go on."""
 
-    file: FileName = Field(default="checkpoint.seiche", description="file in the output folder")
+    file: OutputName = Field(default="checkpoint.seiche", description="file in the output folder")
     every: StepsOrTime | None = Field(default=None, description="time or steps between two; only at a stop by default")
 
 
@@ -273,8 +273,8 @@ class Output(Table):
         le=64,
         description="states that may be on their way to the disk; a run that is faster waits, so memory stays bounded",
     )
-    picture: FileName | None = Field(default=None, description="figure drawn at the end, a .png")
-    summary: FileName = Field(default="summary.json", description="numbers of the run")
+    picture: PictureName | None = Field(default=None, description="figure drawn at the end, a .png, .pdf or .svg")
+    summary: OutputName = Field(default="summary.json", description="numbers of the run")
     trace: FileName | None = Field(
         default=None, description="time line of stages and messages for ui.perfetto.dev, a .json"
     )

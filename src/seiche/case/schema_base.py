@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
@@ -32,11 +33,30 @@ def _a_file_name(value: str) -> str:
     return value
 
 
+def _inside_the_folder(value: str) -> str:
+    path = PurePath(value)
+    if path.is_absolute() or ".." in path.parts or path == PurePath("."):
+        raise ValueError(f"{shorten(value)} is not a name inside output.folder")
+    return value
+
+
+def _a_picture(value: str) -> str:
+    if PurePath(value).suffix.lower() not in PICTURES:
+        raise ValueError(f"{shorten(value)} ends with none of {', '.join(PICTURES)}")
+    return value
+
+
 def _a_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+#: Endings of the pictures that can be drawn.
+PICTURES = (".png", ".pdf", ".svg")
+
 FileName = Annotated[str, AfterValidator(_a_file_name)]
+#: What a run writes: it may not leave the folder of its outputs.
+OutputName = Annotated[FileName, AfterValidator(_inside_the_folder)]
+PictureName = Annotated[OutputName, AfterValidator(_a_picture)]
 #: Turns a TOML list into the tuple that a strict field asks for.
 FromList = BeforeValidator(_a_tuple)
 #: The same for tables, of which one may stand alone: `fields = { every = 10, file = "a.vtkhdf" }`.

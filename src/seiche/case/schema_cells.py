@@ -20,7 +20,7 @@ from seiche.case.quantities import (
     Viscosity,
     VolumeModulus,
 )
-from seiche.case.schema_base import FileName, FromList, Table
+from seiche.case.schema_base import FileName, FromList, OutputName, Table
 
 
 class Biconcave(Table):
@@ -160,7 +160,7 @@ class Reservoir(Table):
 class CellsOutput(Table):
     """A time series of the surfaces of all cells, a VTKHDF file for each state, or of their places (.pos)."""
 
-    file: FileName = Field(description="name in the output folder; the step is put in: cells.vtkhdf, cells.pos")
+    file: OutputName = Field(description="name in the output folder; the step is put in: cells.vtkhdf, cells.pos")
     every: StepsOrTime = Field(description="time or steps between two states")
 
     @model_validator(mode="after")

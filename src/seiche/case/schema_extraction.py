@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import Direction, Point, PositiveLength, StepsOrTime, shorten
-from seiche.case.schema_base import FileName, FromList, Table
+from seiche.case.schema_base import FromList, OutputName, Table
 
 ExtractedField = Literal[
     "pressure",
@@ -42,7 +42,7 @@ class ExtractionOutput(Table):
     Pressure is in mmHg, velocity in m/s, stresses in Pa, shear rate in 1/s; see the how-to page "Run a HemeLB case".
     """
 
-    file: FileName = Field(description="file in the output folder, by custom .xtr; the offset file ends with .off")
+    file: OutputName = Field(description="file in the output folder, by custom .xtr; the offset file ends with .off")
     every: StepsOrTime = Field(description="time or steps between two records")
     fields: Annotated[tuple[ExtractedField, ...], FromList] = Field(
         default=("pressure", "velocity"), min_length=1, description="what to write"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import Angle, Direction, Point, PositiveLength
-from seiche.case.schema_base import FileName, FromList, Table
+from seiche.case.schema_base import FileName, FromList, OutputName, Table
 
 Axis = Literal["x", "y", "z"]
 
@@ -68,7 +68,7 @@ class Bifurcation(Table):
     sac_radius: PositiveLength | None = Field(default=None, description="radius of the aneurysm sac")
     parent_length: PositiveLength | None = Field(default=None, description="length of the parent vessel")
     daughter_length: PositiveLength | None = Field(default=None, description="length of each daughter")
-    stl: FileName | None = Field(default=None, description="also write the surface to this file of the output folder")
+    stl: OutputName | None = Field(default=None, description="also write the surface to this file of the output folder")
 
 
 Shape = Annotated[Tube | Duct | Channel | Box | Bifurcation, Field(discriminator="kind")]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which files a run writes, and that none of them is one that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+from seiche.case.schema import Case
+from seiche.case.schema_geometry import Bifurcation
+from seiche.case.setup import Setup
+
+
+def written(case: Case) -> Iterator[tuple[str, str]]:
+    """Yield (key, name inside the output folder) of every file that a run of `case` may write."""
+    output = case.output
+    for kind, tables in (("fields", output.fields), ("surface", output.surface), ("cells", output.cells)):
+        yield from ((f'output.{kind}["{table.file}"]', table.file) for table in tables)
+    for table in output.extraction:
+        yield f'output.extraction["{table.file}"]', table.file
+        yield f'output.extraction["{table.file}"]', str(PurePath(table.file).with_suffix(".off"))
+    if output.averages is not None:
+        yield "output.averages.file", output.averages.file
+    yield "output.checkpoint.file", output.checkpoint.file
+    for key, name in (("picture", output.picture), ("summary", output.summary), ("trace", output.trace)):
+        if name is not None:
+            yield f"output.{key}", name
+    if isinstance(case.geometry.shape, Bifurcation) and case.geometry.shape.stl is not None:
+        yield "geometry.shape.stl", case.geometry.shape.stl
+
+
+def overwritten(setup: Setup, folder: Path) -> Iterator[str]:
+    """Yield a message for each file in `folder` that the run would write, and that the case is or reads."""
+    source = Path(setup.source)
+    tables = setup.case.model_dump(exclude={"output"})
+    names = {source, *(source.parent / text for text in _texts(tables))}
+    read = {path.resolve() for path in names if _is_file(path)}
+    for key, name in written(setup.case):
+        if (folder / name).resolve() in read:
+            yield f"{key}: would overwrite {folder / name}, which the case reads; give it another name or folder"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in nested tables: some of them are names of files."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that can be no name
+        return False
