@@ -47,6 +47,26 @@ def box_tables() -> dict[str, Any]:
     }
 
 
+def blood_tables() -> dict[str, Any]:
+    """Return a periodic box of 24 by 24 by 24 sites, 12 um long, with four red cells of 162 vertices."""
+    return {
+        "solver": "blood",
+        "geometry": {"spacing": "0.5 um", "shape": {"kind": "box", "size": ["12 um", "12 um", "12 um"]}},
+        "fluid": {"viscosity": "1.2 mPa s", "density": "1025 kg/m^3"},
+        "lattice": {"tau": 1.0},
+        "time": {"steps": 40},
+        "cells": [
+            {
+                "name": "red",
+                "shape": {"kind": "biconcave", "vertices": 162},
+                "shear_modulus": "5.3 uN/m",
+                "area_ratio": 10.0,
+            }
+        ],
+        "packing": {"hematocrit": 0.22, "seed": 1},
+    }
+
+
 def changed(tables: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """Return `tables` with the entry at the dotted `path` set to `value`, or removed when `value` is None."""
     result: dict[str, Any] = json.loads(json.dumps(tables))

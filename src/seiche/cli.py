@@ -96,6 +96,8 @@ def run(
     if world.rank != 0:
         return
     print(report)
+    for decision in simulation.solver.halo.decisions:
+        print(f"seiche: {decision.describe()}")
     if outcome.stopped is None:
         print(
             f"seiche: done: step {outcome.step:,} ({simulation.time:.4g} s) after {outcome.seconds:.1f} s; "
@@ -190,6 +192,41 @@ def bench_machine(
     from seiche.report.bench_machine import main as measure
 
     measure(device=device, seconds=seconds, folder=folder, name=name, output=json, world=_world())
+
+
+@bench.command("choice")
+def bench_choice(
+    machine: Annotated[Path, typer.Argument(metavar="FILE", help="Machine file to choose by.")],
+    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda".')] = "auto",
+    json: JsonFile = None,
+) -> None:
+    """Time halo exchanges by every transport, and what the choice by a machine file costs."""
+    from seiche.report.bench_choice import main as measure
+
+    measure(machine=machine, device=device, output=json, world=_world())
+
+
+@bench.command("collectives")
+def bench_collectives(
+    device: Annotated[str, typer.Option(help='Of the arrays: "auto", "cpu", "cuda".')] = "auto",
+    processes: Annotated[int, typer.Option(min=1, help="Ranks that share the messages of one array.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.0, help="About how long to measure.")] = 60.0,
+    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file to predict from.")] = None,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Time Alltoall and Alltoallv by every way in which their data can travel."""
+    from seiche.report.bench_collectives import main as measure
+
+    measure(
+        device=device,
+        processes=processes,
+        seconds=seconds,
+        machine=machine,
+        output=json,
+        plots=plots,
+        world=_world(),
+    )
 
 
 @validate.command("flow")

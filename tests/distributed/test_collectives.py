@@ -13,6 +13,7 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports import single_copy
 from seiche.machine.collectives import Exchange, alltoall, alltoallv
+from seiche.report import bench_collectives
 
 #: By strategy, ranks an array.
 EVERY = [
@@ -178,12 +179,24 @@ def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypa
 
 @pytest.mark.ranks(2)
 def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seiche.machine import collective_ways
+    from seiche.machine import collective_staged, collective_ways
 
-    monkeypatch.setattr(collective_ways, "host_names", lambda world: ["a", "b"])
+    for module in (collective_ways, collective_staged):
+        monkeypatch.setattr(module, "host_names", lambda world: ["a", "b"])
     world, a = World.from_mpi(), np.zeros(2)
     with pytest.raises(TransportError, match="strategy 'peer': ranks 0 and 1 are on different hosts"):
         Exchange(world, a, a, strategy="peer")
     array = np.zeros(1) if world.rank == 0 else None
     with pytest.raises(TransportError, match="'extra-message': ranks 0 to 1 serve one array on several hosts"):
         Exchange(world, array, array, strategy="extra-message", processes=2)
+
+
+@pytest.mark.ranks(4)
+def test_all_strategies_are_timed_on_the_same_arrays(ranks: int) -> None:
+    world = World.from_mpi()
+    attach = attach_works(world)
+    rows = bench_collectives.main(device="cpu", processes=2, seconds=0.1, sizes=(64,), world=world)
+    assert {row.arrays for row in rows} == {2}
+    strategies = {"mpi", "three-step", "extra-message"} | ({"peer", "duplicate-pointer"} if attach else set())
+    assert {row.strategy for row in rows if row.kind == "alltoallv"} == strategies
+    assert world.allgather(rows) == [rows] * 4

@@ -28,8 +28,8 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         (
             "qqq",
             1,
-            "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, walls, body_force, run,"
-            " output",
+            "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, walls, body_force,"
+            " cells, packing, contact, coupling, reservoir, run, output",
         ),
         ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),
@@ -55,7 +55,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
             [1, 2],
             "geometry.shape.axis: [1, 2] is not a vector; expected a list of three such as [0.0, ...]",
         ),
-        ("solver", "flo", 'solver: "flo" is not known; expected "flow"; did you mean "flow"?'),
+        ("solver", "flo", 'solver: "flo" is not known; expected "flow" or "blood"; did you mean "flow"?'),
         ("fluid.viscosity", None, "fluid: give exactly one of viscosity, rheology; none is given"),
         (
             "fluid.viscosity",

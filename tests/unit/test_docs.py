@@ -39,10 +39,10 @@ THEORY = ROOT / "docs" / "theory" / "flow.md"
 PAGES_OF = {
     **{"kspace": "ultrasound", "ultrasound": "ultrasound", "membrane": "cells", "cells": "cells"},
     **{"dg": "waves", "waves": "waves", "ibm": "coupling", "couple": "coupling"},
-    "machine": "movement",
+    **{"machine": "movement", "observe": "movement"},
 }
 #: Packages whose sources cite theory pages.
-SOLVERS = ("cells", "couple", "flow", "machine", "ultrasound")
+SOLVERS = ("cells", "couple", "flow", "machine", "observe", "ultrasound")
 BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -127,7 +127,7 @@ def sources() -> list[Path]:
 
 @pytest.mark.parametrize(
     ("page", "at_least", "in_headers"),
-    [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14), ("coupling", 13, 0), ("movement", 14, 0)],
+    [("flow", 22, 16), ("ultrasound", 22, 0), ("cells", 14, 14), ("coupling", 13, 0), ("movement", 23, 0)],
 )
 def test_cited_equations_exist(page: str, at_least: int, in_headers: int) -> None:
     text = (ROOT / "docs" / "theory" / f"{page}.md").read_text()
@@ -168,7 +168,7 @@ def test_the_stages_of_ultrasound_are_those_of_its_solver() -> None:
 
 def test_the_stages_of_the_theory_are_those_of_the_solver() -> None:
     flow = ROOT / "src" / "seiche" / "flow"
-    solver = "".join((flow / name).read_text() for name in ("solver.py", "iolet_stages.py", "walls.py"))
+    solver = "".join((flow / name).read_text() for name in ("steps.py", "iolet_stages.py", "walls.py"))
     section = THEORY.read_text().partition("## 4. One step")[2].partition("## 5.")[0]
     stages = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
     assert len(stages) == 21

@@ -11,7 +11,7 @@ import pytest
 
 from seiche.errors import FormatError
 from seiche.observe.stage import Stage
-from seiche.observe.timers import StageTime, StageTimers, efficiency, mean_over_ranks
+from seiche.observe.timers import StageTime, StageTimers, mean_over_ranks
 from seiche.report.summary import SCHEMA, Summary, read_summary, write_summary
 from seiche.report.table import as_text, stage_rows, stage_table
 
@@ -68,25 +68,68 @@ def test_device_marks_are_not_read_while_steps_run() -> None:
     assert timers.times()["a"].samples == 10_100
 
 
-def test_stages_may_overlap_and_have_clocks_of_their_own() -> None:
-    device, host = SteppedClock(), SteppedClock()
-    timers = StageTimers(device, clocks={"wait": host})
-    timers.start("interior")
-    timers.start("wait")
-    timers.stop("wait")
-    timers.start("edge")
-    timers.stop("interior")
-    timers.stop("edge")
-    assert {name: time.mean for name, time in timers.times().items()} == {"wait": 1.0, "interior": 2.0, "edge": 2.0}
-    with pytest.raises(KeyError):
-        timers.stop("never started")
+def test_work_of_another_stream_counts_once_where_it_overlaps() -> None:
+    timers = StageTimers(SteppedClock(), every=1, skip=0)
+
+    def send() -> None:  # the clock moves by one at each look: the exchange is under way from 2 to 3
+        with timers.beside("exchange"):
+            pass
+
+    timers.step([Stage("send halo", send, useful=False), Stage("collide and stream", _nothing)])
+    (sample,) = timers.samples if timers.times() else ()
+    assert [(span.name, span.begin, span.end, span.beside) for span in sample.spans] == [
+        ("send halo", 0.0, 3.0, False),
+        ("collide and stream", 3.0, 4.0, False),
+        ("exchange", 1.0, 2.0, True),
+    ]
+    assert (sample.useful, sample.active, sample.seconds) == (1.0, 4.0, 4.0)
+    with timers.beside("exchange"):  # between steps nobody listens
+        pass
+    assert "exchange" not in timers.times()
 
 
-def test_efficiencies_follow_their_definitions() -> None:
-    found = efficiency([3.0, 1.0], 4.0)
-    assert (found.load_balance, found.communication, found.parallel) == pytest.approx((2 / 3, 0.75, 0.5))
-    with pytest.raises(ValueError, match="positive"):
-        efficiency([], 1.0)
+def test_steps_between_graphs_are_timed_ever_more_seldom() -> None:
+    timers = StageTimers(SteppedClock(), every=16)
+    timed: list[int] = []
+    while timers.steps < 20_000:
+        if timers.steps == 0 or timers.due:
+            timed += [timers.steps] if timers.due else []
+            timers.step([Stage("a", _nothing)])
+        else:
+            timers.replay(32, _nothing)
+    assert timed[:4] == [1, 34, 99, 228]
+    assert np.diff(timed).max() <= 2048 + 32
+    assert len(timed) < 20
+    assert timers.times()["a"].samples == len(timed)
+
+
+def test_steps_in_graphs_take_the_time_of_graphs() -> None:
+    timers = StageTimers(SteppedClock(), every=16)
+    stages = [Stage("work", _nothing), Stage("receive halo", _nothing, useful=False)]
+    for _ in range(4):
+        timers.step(stages)
+    for _ in range(10):
+        timers.replay(32, _nothing)
+    found = timers.activity()
+    assert timers.steps == 4 + timers.replayed == 324
+    # Two seconds a step by stages, half of them useful; one second a graph.
+    assert found.active == pytest.approx(4 * 2.0 + 320 / 32)
+    assert found.useful == pytest.approx(found.active / 2)
+    assert found.host_messages > 0
+    assert len(timers.replays) == 2
+    timers.reset()
+    assert timers.activity().active == 0.0
+
+
+def test_samples_lie_on_the_common_time_line() -> None:
+    timers = StageTimers(SteppedClock(), every=1, skip=0)
+    timers.align(100.0)
+    for _ in range(3):
+        timers.step([Stage("a", _nothing)])
+    timers.times()
+    assert [sample.begin for sample in timers.samples] == [101.0, 103.0, 105.0]
+    timers.keep(2)
+    assert [sample.step for sample in timers.samples] == [1, 2]
 
 
 def test_mean_over_ranks_counts_a_rank_without_the_stage_as_zero() -> None:

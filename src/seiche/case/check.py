@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seiche.case.check_cells import cell_rows
 from seiche.case.limits import MACH_ADVISED, TAU_SMALLEST, advice
+from seiche.case.limits_cells import advice_cells
 from seiche.case.predict import predict
 from seiche.case.setup import Setup
 from seiche.errors import BackendUnavailable
@@ -15,10 +17,10 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 
 def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
-    rows = [*_geometry(setup), *_numbers(setup), *_cost(setup, ranks, measure)]
+    rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup), *_cost(setup, ranks, measure)]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
-    return lines + [f"advice: {line}" for line in advice(setup)]
+    return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup))]
 
 
 def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -124,6 +124,8 @@ def _type(field: FieldInfo) -> str:
     if names:
         return ("list of " if get_origin(_plain(field.annotation)) is tuple else "") + ", ".join(names)
     plain = _plain(field.annotation)
+    if get_origin(plain) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(plain))
     if get_origin(plain) is tuple:
         return "list of texts" if str in get_args(plain) else "list of numbers"
     return {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(plain, "text")

@@ -31,6 +31,7 @@ from seiche.errors import CaseError, UnstableError
 from seiche.io.background import BackgroundWriter
 
 if TYPE_CHECKING:
+    from seiche.case.blood import BloodRun
     from seiche.domain.world import World
     from seiche.flow import Solver
     from seiche.flow.watch import Watch
@@ -64,12 +65,14 @@ class Look:
 class Outputs:
     """Takes and writes what is due at a step; every method but `close` is collective over the ranks of `world`."""
 
-    def __init__(self, setup: Setup, solver: Solver, world: World, folder: Path) -> None:
+    def __init__(self, setup: Setup, solver: Solver, world: World, folder: Path, blood: BloodRun | None = None) -> None:
         """Plan the outputs of `setup` into `folder`, which is made; nothing else is written yet.
+
+        `blood` are the cells in the flow: they are looked after whenever something is due.
 
         Raises CaseError when the folder cannot be made or a file would get more states than it can hold.
         """
-        self.setup, self.solver, self.world, self.folder = setup, solver, world, folder
+        self.setup, self.solver, self.world, self.folder, self.blood = setup, solver, world, folder, blood
         self.first_step = solver.time_step
         refuse_too_many_states(setup, self.first_step)
         self.record = Record()
@@ -122,6 +125,12 @@ class Outputs:
             schedule = Schedule(steps_of(extraction.every, setup.units))
             chosen = Extraction(extraction, setup, solver, self.world)
             yield ExtractionFile(chosen, schedule, self._new_name(extraction.file))
+        if self.blood is not None:
+            from seiche.case.cell_series import CellsFile
+
+            for cells in output.cells:
+                schedule = Schedule(steps_of(cells.every, setup.units))
+                yield CellsFile(self.folder / cells.file, schedule, self.blood, setup, self.first_step)
         if self.averages is not None and output.averages is not None:
             yield AveragesFile(self._new_name(output.averages.file), self.averages, setup, solver, self.wall)
 
@@ -138,6 +147,8 @@ class Outputs:
         schedules = [self._monitor, self._records, self._checkpoints, self._steady]
         events = [schedule.next_after(step) for schedule in schedules if schedule is not None]
         events += [series.next_after(step) for series in self._series]
+        if self.blood is not None and (look := self.blood.next_after(step)) is not None:
+            events.append(look)
         if self._picture_step is not None and self._picture_step > step:
             events.append(self._picture_step)
         return min(events)
@@ -145,6 +156,8 @@ class Outputs:
     def take_due(self) -> None:
         """Take what is due at the solver's step; on a device, nothing here waits for it. `settle` does the rest."""
         step = self.solver.time_step
+        if self.blood is not None:
+            self.blood.look(step)
         due = [series for series in self._series if series.due(step)]
         saving = self._checkpoints is not None and self._checkpoints.due(step)
         drawing = step == self._picture_step
@@ -153,6 +166,8 @@ class Outputs:
         if checking or recording:
             with self._counted("monitor"):
                 self._looked = Look(self.solver.watch(totals=checking), checking, recording)
+                if checking and self.blood is not None:
+                    self.blood.check()
         for series in due:
             self._take(series)
         if saving:
@@ -218,6 +233,8 @@ class Outputs:
         """Raise UnstableError if a field is no longer finite or nothing physical; note mass and Mach number."""
         with self._counted("monitor"):
             self._note(Look(self.solver.watch(), checking=True, recording=False))
+            if self.blood is not None:
+                self.blood.check()
 
     def _note(self, look: Look) -> None:
         """Note what a look has seen; UnstableError if that is nothing physical."""
@@ -249,7 +266,8 @@ class Outputs:
             self.last_checkpoint = step if complete else self.last_checkpoint
 
         with self._counted("snapshots"):
-            job = checkpoint_of(self.checkpoint_path, self.setup, self.solver, self.averages, finished)
+            cells = self.blood.state() if self.blood is not None else None
+            job = checkpoint_of(self.checkpoint_path, self.setup, self.solver, self.averages, finished, cells)
         self._saving = True
         self._held.append(job)
 

@@ -31,6 +31,10 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "resistance": ("Pa s/m^3", "a resistance", "1.2 mmHg s/mL"),
     "compliance": ("m^3/Pa", "a compliance", "1.5 mL/mmHg"),
     "angle": ("rad", "an angle", "90 deg"),
+    "surface_modulus": ("N/m", "a surface modulus", "5.3 uN/m"),
+    "energy": ("J", "an energy", "2e-19 J"),
+    "force": ("N", "a force", "1 pN"),
+    "wave_number": ("1/m", "one over a length", "10 1/um"),
 }
 
 _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s*(.*?)\s*", re.DOTALL)
@@ -183,6 +187,13 @@ Viscosity = Annotated[float, _scalar("dynamic_viscosity"), Field(gt=0)]
 Resistance = Annotated[float, _scalar("resistance"), Field(ge=0)]
 PositiveResistance = Annotated[float, _scalar("resistance"), Field(gt=0)]
 PositiveCompliance = Annotated[float, _scalar("compliance"), Field(gt=0)]
+PositiveModulus = Annotated[float, _scalar("surface_modulus"), Field(gt=0)]
+Modulus = Annotated[float, _scalar("surface_modulus"), Field(ge=0)]
+VolumeModulus = Annotated[float, _scalar("pressure"), Field(ge=0)]
+BendingModulus = Annotated[float, _scalar("energy"), Field(ge=0)]
+PositiveEnergy = Annotated[float, _scalar("energy"), Field(gt=0)]
+PositiveForce = Annotated[float, _scalar("force"), Field(gt=0)]
+PositiveWaveNumber = Annotated[float, _scalar("wave_number"), Field(gt=0)]
 Angle = Annotated[float, _scalar("angle")]
 Period = Annotated[float, BeforeValidator(parse_period), Field(gt=0)]
 StepsOrTime = Annotated[int | float, BeforeValidator(parse_steps_or_time)]

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from seiche.case.averages import WindowAverages
 from seiche.case.setup import Setup
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Before the numbers of Windkessel outlets among the attributes of a checkpoint.
 _IOLETS = "iolets."
+#: The name of the cells in it.
+_CELLS = "cells"
 
 
 def model_fingerprint(setup: Setup) -> str:
@@ -34,14 +40,20 @@ def checkpoint_of(
     solver: Solver,
     averages: WindowAverages | None = None,
     finished: Callable[[bool], None] = lambda complete: None,
+    cells: tuple[npt.NDArray[np.float64], str] | None = None,
 ) -> Job:
     """Return the job that writes the present state to `path` (collective), keeping the file there until it is complete.
 
-    `finished` is called in the end with whether it is.
+    `finished` is called in the end with whether it is; `cells` are the numbers of the cells and the note about them.
     """
     from seiche.io.checkpoint import checkpoint_job
 
     arrays, samples = averages.state() if averages is not None else ({}, {})
+    note = {}
+    if cells is not None:
+        numbers, text = cells
+        arrays = {**arrays, _CELLS: spread_over_sites(numbers, len(setup.vessel.sites))[solver.owned]}
+        note = {_CELLS: text}
     return checkpoint_job(
         path,
         solver.world,
@@ -54,10 +66,27 @@ def checkpoint_of(
             "model": model_fingerprint(setup),
             "seconds": solver.time_step * setup.units.step,
             **samples,
+            **note,
             **{_IOLETS + name: value for name, value in solver.iolet_state().items()},
         },
         finished=finished,
     )
+
+
+def spread_over_sites(numbers: npt.NDArray[np.float64], sites: int) -> npt.NDArray[np.float64]:
+    """Return any number of numbers as rows, one a site, (sites, k): a checkpoint is made of such rows."""
+    width = max(1, -(-len(numbers) // sites))
+    return np.pad(numbers, (0, width * sites - len(numbers))).reshape(sites, width)
+
+
+def cells_state(checkpoint: Checkpoint, world: World, owned: npt.NDArray[np.int64]) -> dict[str, Any] | None:
+    """Return the numbers of the cells in a checkpoint and the note about them, None without (collective)."""
+    if _CELLS not in checkpoint.arrays:
+        return None
+    parts = world.allgather((owned, checkpoint.arrays[_CELLS]))
+    rows = np.concatenate([values for _, values in parts])
+    numbers = rows[np.argsort(np.concatenate([sites for sites, _ in parts]), kind="stable")]
+    return {"numbers": numbers.reshape(-1), "note": json.loads(str(checkpoint.attributes[_CELLS]))}
 
 
 def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint:
@@ -78,5 +107,8 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint
             f"--restart {path}: the checkpoint belongs to another fluid, lattice or time step than {setup.source}"
         )
     iolets = {name.removeprefix(_IOLETS): v for name, v in checkpoint.attributes.items() if name.startswith(_IOLETS)}
+    if (setup.cells is not None) != (_CELLS in checkpoint.arrays):
+        word = "no cells" if setup.cells is not None else "cells"
+        raise CaseError(f"--restart {path}: the checkpoint has {word}, unlike {setup.source}")
     solver.load_state(checkpoint.arrays, checkpoint.time_step, iolets)
     return checkpoint

@@ -22,6 +22,7 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.schema_base import FileName, FromList, OneOrMore, Table
+from seiche.case.schema_cells import CellsOutput, CellTable, ContactTable, Coupling, Packing, Reservoir, refuse_unplaced
 from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.schema_geometry import Geometry
@@ -264,6 +265,7 @@ class Output(Table):
         default=(), description="HemeLB extraction files"
     )
     averages: AveragesOutput | None = Field(default=None, description="means over windows of time")
+    cells: Annotated[tuple[CellsOutput, ...], OneOrMore] = Field(default=(), description="time series of the cells")
     checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
     in_flight: int = Field(
         default=2,
@@ -281,6 +283,7 @@ class Output(Table):
     def _names_differ(self) -> Output:
         names = [table.file for table in self.fields] + [table.file for table in self.surface]
         names += [name for t in self.extraction for name in (t.file, str(PurePath(t.file).with_suffix(".off")))]
+        names += [table.file for table in self.cells]
         names += [self.averages.file] if self.averages is not None else []
         names += [name for name in (self.checkpoint.file, self.picture, self.summary) if name]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -292,7 +295,7 @@ class Output(Table):
 class Case(Table):
     """A whole case file."""
 
-    solver: Literal["flow"] = Field(description="which solver")
+    solver: Literal["flow", "blood"] = Field(description="which solver: flow alone, or with cells in it")
     title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     geometry: Geometry = Field(description="where the fluid is")
     fluid: Fluid = Field(description="what flows")
@@ -301,6 +304,11 @@ class Case(Table):
     iolet: Annotated[tuple[IoletTable, ...], FromList] = Field(default=(), description="conditions at the openings")
     walls: WallsTable = Field(default=WallsTable(), description="the walls of the vessel")
     body_force: BodyForce | None = Field(default=None, description="uniform force")
+    cells: Annotated[tuple[CellTable, ...], FromList] = Field(default=(), description="types of cells")
+    packing: Packing | None = Field(default=None, description="where the cells are at the start")
+    contact: ContactTable = Field(default=ContactTable(), description="forces between cells, and of walls")
+    coupling: Coupling = Field(default=Coupling(), description="how cells and fluid meet")
+    reservoir: Reservoir | None = Field(default=None, description="cells that enter an open vessel")
     run: Run = Field(default=Run(), description="how and where to compute")
     output: Output = Field(default=Output(), description="what is left behind")
 
@@ -310,4 +318,15 @@ class Case(Table):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ValueError(f'iolet: two have the name "{twice}"')
+        return self
+
+    @model_validator(mode="after")
+    def _cells_belong(self) -> Case:
+        if self.solver == "flow":
+            given = {"cells", "packing", "contact", "coupling", "reservoir"} & self.model_fields_set
+            if given or self.output.cells:
+                name = min(given) if given else "output.cells"
+                raise ValueError(f'{name}: cells go only with solver = "blood"')
+            return self
+        refuse_unplaced(self.cells, self.packing)
         return self

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seiche.flow import Solver
     from seiche.flow.snapshot import Snapshot, Snapshots
     from seiche.io.background import Job
+    from seiche.io.cell_files import SurfaceFiles
     from seiche.io.cells import Cells
     from seiche.io.extraction import ExtractionSeries
     from seiche.io.fields import FieldSeries
@@ -32,7 +33,7 @@ class Series(ABC):
     """A file and when it gets its states; the methods are collective but for `close`."""
 
     path: Path
-    writer: FieldSeries | ExtractionSeries | None = None
+    writer: FieldSeries | ExtractionSeries | SurfaceFiles | None = None
 
     @abstractmethod
     def next_after(self, step: int) -> int:

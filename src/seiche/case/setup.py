@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from seiche.case.geometry import Vessel
 from seiche.case.iolet_files import Supply, notes_of, supplies
@@ -17,6 +18,9 @@ from seiche.case.units import CS2, LatticeUnits, step_of_mach, step_of_relaxatio
 from seiche.case.walls import wall_speeds, walls_of
 from seiche.errors import CaseError
 from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regularised, Trt
+
+if TYPE_CHECKING:
+    from seiche.case.cells import CellsSetup
 
 #: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
 WOMERSLEY_RANGE = (0.01, 1000.0)
@@ -39,7 +43,7 @@ class Invariants:
 class Setup:
     """Everything a run needs but the solver. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the greatest speeds (m/s) of moving walls by name.
+    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `cells` what is in the flow.
     """
 
     case: Case
@@ -52,6 +56,7 @@ class Setup:
     period: float | None
     invariants: Invariants
     wall_speeds: dict[str, float] = field(default_factory=dict)
+    cells: CellsSetup | None = None
 
 
 def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:

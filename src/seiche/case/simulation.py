@@ -18,13 +18,14 @@ from seiche.case.geometry import build
 from seiche.case.limits import refuse_impossible
 from seiche.case.load import read_case_and_notes
 from seiche.case.outputs import Outputs
-from seiche.case.restart import resume
+from seiche.case.restart import cells_state, resume
 from seiche.case.run import advance
 from seiche.case.setup import Setup, build_setup
 from seiche.case.values import si_fields
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
+    from seiche.case.blood import BloodRun
     from seiche.domain.sites import SiteSet
     from seiche.domain.world import World
     from seiche.flow import Solver
@@ -39,8 +40,12 @@ class Outcome:
     stopped: str | None
 
 
-def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None = None) -> Setup:
+def prepare(
+    path: Path | str, overrides: Sequence[str] = (), world: World | None = None, *, place: bool = True
+) -> Setup:
     """Read the case file `path` and make its geometry, on rank 0 for all ranks; no field is allocated.
+
+    Without `place` cells are not put into the vessel: a checkpoint has them.
 
     Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
     """
@@ -55,6 +60,12 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
         vessel = build(case, Path(path).parent, str(path))
         setup = build_setup(case, replace(vessel, notes=(*notes, *vessel.notes)), str(path))
         refuse_impossible(setup, world.size)
+        if case.solver == "blood":
+            from seiche.case.cells import cells_setup
+            from seiche.case.limits_cells import refuse_impossible_cells
+
+            refuse_impossible_cells(setup)
+            setup = replace(setup, cells=cells_setup(setup, Path(path).parent, place=place))
         made.append(setup.vessel.sites)
         return with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
 
@@ -96,7 +107,7 @@ def load(
 
     world = world or World.from_mpi()
     changes = [*overrides, *([f"run.device={device}"] if device else [])]
-    setup = prepare(path, changes, world)
+    setup = prepare(path, changes, world, place=restart is None)
     folder = Path(output) if output is not None else Path(path).parent / setup.case.output.folder
     return Simulation(setup, world, folder, Path(restart) if restart is not None else None)
 
@@ -108,6 +119,7 @@ class Simulation:
         setup: the case in lattice units, with its geometry.
         solver: the lattice Boltzmann solver.
         outputs: what is written and recorded.
+        blood: the cells in the flow, None without.
     """
 
     def __init__(self, setup: Setup, world: World, folder: Path, restart: Path | None = None) -> None:
@@ -133,7 +145,13 @@ class Simulation:
                     f"--restart {restart}: its step {self.solver.time_step} is not before the end of "
                     f"{setup.source} at step {setup.steps}; make the run longer"
                 )
-        self.outputs = Outputs(setup, self.solver, world, folder)
+        self.blood: BloodRun | None = None
+        if setup.cells is not None:
+            from seiche.case.blood import BloodRun
+
+            state = cells_state(checkpoint, world, self.solver.owned) if checkpoint is not None else None
+            self.blood = BloodRun(setup, self.solver, state)
+        self.outputs = Outputs(setup, self.solver, world, folder, self.blood)
         if checkpoint is not None and self.outputs.averages is not None:
             self.outputs.averages.resume(checkpoint)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seiche.observe.bandwidth import copy_bandwidth
-from seiche.observe.timers import efficiency, mean_over_ranks
+from seiche.observe.movement import Movement, gather_movement
+from seiche.observe.timers import mean_over_ranks
 from seiche.report.summary import Summary, write_summary
 from seiche.report.table import StageRow, as_text, stage_rows, stage_table
 
@@ -58,12 +59,10 @@ def save_summary(simulation: Simulation, stopped: str | None) -> None:
     """Write the summary of the case from rank 0 (collective)."""
     solver, world, setup = simulation.solver, simulation.world, simulation.setup
     rows = rows_of(simulation)
-    useful = world.allgather(sum(t.mean * t.samples for n, t in solver.timers.times().items() if "halo" not in n))
+    movement = _movement(simulation)
     flow_rates = simulation.flow_rates()
-    if world.rank != 0:
+    if movement is None:
         return
-    elapsed = max(sum(useful), 1e-9) if world.size == 1 else max(useful)
-    shares = efficiency(useful, elapsed) if max(useful) > 0 else None
     summary = Summary(
         case=setup.case.title or setup.source,
         device=solver.backend.describe(),
@@ -78,11 +77,27 @@ def save_summary(simulation: Simulation, stopped: str | None) -> None:
         stages=rows,
         invariants=_invariants(simulation),
         flow_rates=flow_rates,
-        efficiency={"load_balance": shares.load_balance} if shares is not None else {},
+        efficiency=movement.efficiencies(),
+        movement=movement.as_dict(),
         details=_details(simulation),
         stopped=stopped,
     )
     write_summary(simulation.folder / setup.case.output.summary, summary)
+
+
+def _movement(simulation: Simulation) -> Movement | None:
+    """Return what all ranks did with their time, on rank 0 (collective)."""
+    solver, outputs = simulation.solver, simulation.outputs
+    return gather_movement(
+        solver.timers,
+        solver.phases,
+        simulation.world,
+        elapsed=simulation.seconds,
+        on_device=solver.backend.asynchronous,
+        beside={**outputs.seconds, "wait for output": outputs.writer.waited},
+        transport=solver.halo.transport_name,
+        sites=len(solver.owned),
+    )
 
 
 def _invariants(simulation: Simulation) -> dict[str, float]:
@@ -114,5 +129,6 @@ def _details(simulation: Simulation) -> dict[str, Any]:
         "period_s": setup.period,
         "files": [path.name for path in simulation.outputs.files()],
         "notes": list(setup.vessel.notes),
+        **({"cells": simulation.blood.summary()} if simulation.blood is not None else {}),
         "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
     }

@@ -25,6 +25,9 @@ Kind = Literal[
     "force_density",
     "resistance",
     "compliance",
+    "surface_modulus",
+    "energy",
+    "force",
 ]
 #: Powers of (spacing, step, density) of one lattice unit of each kind.
 POWERS: dict[Kind, tuple[int, int, int]] = {
@@ -40,6 +43,9 @@ POWERS: dict[Kind, tuple[int, int, int]] = {
     "force_density": (1, -2, 1),
     "resistance": (-1, -1, 1),
     "compliance": (1, 2, -1),
+    "surface_modulus": (3, -2, 1),
+    "energy": (5, -2, 1),
+    "force": (4, -2, 1),
 }
 
 Value = TypeVar("Value", float, npt.NDArray[np.float64])

@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel
 from seiche.cells.energy import RestState
+from seiche.cells.held import Held
 from seiche.cells.model import CellType, Skalak
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import Real
+from seiche.kernels.registry.held import ALONE, HERE, MANY
 from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force
 from seiche.observe.stage import Stage
 
@@ -83,20 +85,45 @@ class Cells:
             places.append((np.einsum("nij,vj->nvi", matrices, middle) + where[:, None, :]).reshape(-1, 3))
             self.blocks.append(Block(rest, len(where), cell, vertex))
             vertex, cell = vertex + len(places[-1]), cell + len(where)
-        self.count, self.vertex_count = cell, vertex
         self.stride = -(-max(vertex, 1) // ALIGNMENT) * ALIGNMENT
+        #: Where several ranks hold cells: the roles of those for which there is room here.
+        self.held: Held | None = None
         host = np.zeros((3, self.stride))
         host[:, :vertex] = np.concatenate(places).T
         self.place = backend.upload(host)
-        self.force = backend.zeros((3, self.stride), precision)
-        self.measures = backend.zeros((max(cell, 1), 2), np.float64)
-        self._kept: list[Array] = []
-        self._launches = [self._bound(block) for block in self.blocks if block.cells]
+        self._allocate()
 
-    def forces(self) -> None:
-        """Compute `force` and `measures` from `place`."""
-        for launch in self._launches:
-            launch()
+    def _allocate(self) -> None:
+        """Make what belongs to `place` and `blocks`."""
+        last = self.blocks[-1]
+        self.count, self.vertex_count = last.first_cell + last.cells, last.slice.stop
+        self.force = self.backend.zeros((3, self.stride), self.precision)
+        self.measures = self.backend.zeros((max(self.count, 1), 2), np.float64)
+        self._kept: list[Array] = []
+        self._launches = [launch for block in self.blocks if block.cells for launch in self._bound(block)]
+
+    def reserve(self, capacities: Sequence[int]) -> Held:
+        """Make room, one or more, for so many cells of each type; return their roles, all empty.
+
+        What was kept of the cells before is gone.
+        """
+        blocks: list[Block] = []
+        vertex = cell = 0
+        for block, cells in zip(self.blocks, capacities, strict=True):
+            blocks.append(Block(block.rest, cells, cell, vertex))
+            vertex, cell = vertex + cells * block.vertices, cell + cells
+        self.blocks = blocks
+        self.stride = (vertex // ALIGNMENT + 1) * ALIGNMENT  # the last column is nobody's
+        self.held = Held(self.backend, blocks)
+        self.place = self.backend.zeros((3, self.stride), np.float64)
+        self._allocate()
+        return self.held
+
+    def forces(self, roles: int = HERE) -> None:
+        """Compute `force` and `measures` from `place`, of cells in these roles where there are any."""
+        for mine, launch in self._launches:
+            if mine & roles:
+                launch()
 
     def stage(self) -> Stage:
         """Return the forces as a stage of a step."""
@@ -136,26 +163,32 @@ class Cells:
         Raises:
             UnstableError: a cell's volume at the last `forces()` was not positive or not finite.
         """
-        volumes = self.backend.download(self.measures)[: self.count, 1]
-        broken = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
-        if len(broken):
-            raise UnstableError(
-                f"cell {int(broken[0])} is inside out at step {step}: volume {volumes[broken[0]]:.4g}"
-                f" ({len(broken)} of {self.count} cells): take a smaller time step or smaller moduli"
-            )
+        if (problem := self.broken(step)) is not None:
+            raise UnstableError(problem)
 
-    def _bound(self, block: Block) -> Callable[[], None]:
-        """Return the launch that computes the forces of one type."""
+    def broken(self, step: int, cells: npt.NDArray[np.integer[Any]] | None = None) -> str | None:
+        """Return what is wrong if one of `cells` (all by default) is torn or inside out."""
+        volumes = self.backend.download(self.measures)[: self.count, 1][slice(None) if cells is None else cells]
+        broken = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
+        if not len(broken):
+            return None
+        return (
+            f"cell {int(broken[0])} is inside out at step {step}: volume {volumes[broken[0]]:.4g}"
+            f" ({len(broken)} of {len(volumes)} cells): take a smaller time step or smaller moduli"
+        )
+
+    def _bound(self, block: Block) -> list[tuple[int, Callable[[], None]]]:
+        """Return the launches that compute the forces of one type, with the roles of the cells for which they do."""
         rest, model, elements = block.rest, block.rest.cell.model, block.rest.elements
         real: Real = self.precision
         capacity = min(size for size in CAPACITIES if size >= block.vertices)
         shell = loop_shell(real, model.points, elements.slots) if elements.loop else flat_shell(real)
-        kernel: Kernel = self.backend.load(membrane_force(shell, real, capacity))
+        spec = membrane_force(shell, real, capacity)
         lists = elements.gather
         ring_first = np.concatenate([[0], np.cumsum([len(ring) for ring in elements.rings])])
         first_cell = self.measures[block.first_cell :]
-        arguments = self.backend.pack(
-            kernel,
+        self._kept.append(first_cell)
+        members = dict(
             place=self.place,
             force=self.force,
             measures=first_cell,
@@ -178,8 +211,11 @@ class Cells:
             vertices=block.vertices,
             chunks=len(lists.chunk_first) - 1,
         )
-        self._kept.append(first_cell)
-        return kernel.bind(arguments, 0, block.cells)
+        if self.held is not None:
+            ranges = (1 << ALONE, MANY)
+            return [(roles, self.held.over_cells(spec, block, roles, **members)) for roles in ranges]
+        kernel: Kernel = self.backend.load(spec)
+        return [(HERE, kernel.bind(self.backend.pack(kernel, **members), 0, block.cells))]
 
     def _shell(self, rest: RestState) -> dict[str, Any]:
         """Return the members of the elements."""

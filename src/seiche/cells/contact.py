@@ -106,22 +106,40 @@ class Contact:
             CaseError: a period of less than three reaches, or a wall without points.
         """
         self.cells, self._lengths = cells, np.asarray(lengths, np.float64)
+        self._between, self._wall = between, wall
+        if wall is not None:
+            points = np.asarray(wall_points if wall_points is not None else (), np.float64).reshape(-1, 3)
+            if not len(points) or not np.isfinite(points).all():
+                raise CaseError("contact: a wall needs points, with finite coordinates")
+            self._points = np.ascontiguousarray(points.T)
+        self.bind()
+
+    def of(self, cells: Cells) -> Contact:
+        """Return the same forces for other cells."""
+        wall = self._points.T if self._wall is not None else None
+        return Contact(cells, self._between, wall=self._wall, wall_points=wall, lengths=self._lengths)
+
+    @property
+    def reach(self) -> float:
+        """Return the distance beyond which cells do not feel each other."""
+        return self._between.farthest if self._between is not None else 0.0
+
+    def bind(self) -> None:
+        """Prepare the launches for the present arrays of the cells."""
+        cells = self.cells
         counts = np.concatenate([np.full(block.cells, block.vertices) for block in cells.blocks]).astype(np.int64)
         owners = np.full(cells.stride, -2, np.int32)
         owners[: cells.vertex_count] = np.repeat(np.arange(cells.count), counts)
         self._owners = cells.backend.upload(owners)
         self._calls: list[Callable[[], None]] = []
         self._kept: list[Any] = []
-        if between is not None:
-            clear, insert, force = self._table(between, cells.place, self._owners, cells.stride, cells.vertex_count)
-            self._calls += [clear, insert, force]
-        if wall is not None:
-            points = np.asarray(wall_points if wall_points is not None else (), np.float64).reshape(-1, 3)
-            if not len(points) or not np.isfinite(points).all():
-                raise CaseError("contact: a wall needs points, with finite coordinates")
-            place = cells.backend.upload(np.ascontiguousarray(points.T))
-            owner = cells.backend.upload(np.full(len(points), -1, np.int32))
-            clear, insert, force = self._table(wall, place, owner, len(points), len(points))
+        if self._between is not None:
+            self._calls += self._table(self._between, cells.place, self._owners, cells.stride, cells.vertex_count)
+        if self._wall is not None:
+            count = self._points.shape[1]
+            place = cells.backend.upload(self._points)
+            owner = cells.backend.upload(np.full(count, -1, np.int32))
+            clear, insert, force = self._table(self._wall, place, owner, count, count, moving=False)
             clear()
             insert()
             self._calls.append(force)
@@ -136,7 +154,7 @@ class Contact:
         return Stage("contact forces", self.forces, after=("membrane forces",))
 
     def _table(
-        self, law: Repulsion, place: Array, owner: Array, stride: int, count: int
+        self, law: Repulsion, place: Array, owner: Array, stride: int, count: int, *, moving: bool = True
     ) -> tuple[Callable[[], None], Callable[[], None], Callable[[], None]]:
         """Return the launches that empty the bins of points, fill them, and add the points' forces on the cells."""
         backend, cells = self.cells.backend, self.cells
@@ -160,9 +178,9 @@ class Contact:
         }
         self._kept += [head, following, place, owner]
         clear, insert = backend.load(contact_clear()), backend.load(contact_insert())
-        force = backend.load(contact_force(cells.precision))
-        forces = backend.pack(
-            force,
+        force = contact_force(cells.precision)
+        points = dict(place=place, stride=stride, bins=table)
+        forces = dict(
             place=cells.place,
             force=cells.force,
             owner=self._owners,
@@ -173,8 +191,12 @@ class Contact:
             bins=table,
             law=law.members(),
         )
-        return (
-            clear.bind(backend.pack(clear, head=head), 0, slots),
-            insert.bind(backend.pack(insert, place=place, stride=stride, bins=table), 0, count),
-            force.bind(forces, 0, cells.vertex_count),
-        )
+        inserted = insert.bind(backend.pack(insert, **points), 0, count)
+        if cells.held is not None:
+            if moving:
+                inserted = cells.held.over_vertices(contact_insert(), **points)
+            gather = cells.held.over_vertices(force, **forces)
+        else:
+            kernel = backend.load(force)
+            gather = kernel.bind(backend.pack(kernel, **forces), 0, cells.vertex_count)
+        return clear.bind(backend.pack(clear, head=head), 0, slots), inserted, gather

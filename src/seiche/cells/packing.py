@@ -32,6 +32,8 @@ HIGHEST_HEMATOCRIT = 0.6
 LARGEST_GROWN, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
 #: Points on a cell that feel others, and nodes of a distance lattice along the longest axis of a cell or a vessel.
 _POINTS, _NODES, _WALL_NODES = 320, 48, 96
+#: Most nodes of the distance lattice of a vessel.
+_MOST_WALL_NODES = 2_000_000
 #: Size at which cells begin to grow (so small that hardly any two are linked like the rings of a chain), and the
 #: growth of a step.
 _SMALLEST, _GROWTH = 0.05, 1.02
@@ -185,6 +187,13 @@ def _apportioned(part: Floats, count: int) -> Integers:
     return whole
 
 
+def _wall_nodes(extent: Floats, radius: float) -> int:
+    """Return the nodes along the longest side: some for each radius of a cell, in a long thin vessel, too."""
+    spacing = min(max(float(extent.max()) / (_WALL_NODES - 1), 0.1 * radius), 0.2 * radius)
+    spacing = max(spacing, float(np.prod(extent) / _MOST_WALL_NODES) ** (1 / 3))
+    return max(int(np.ceil(float(extent.max()) / spacing)) + 1, 2)
+
+
 class _Growth:
     """Cells that grow and push each other."""
 
@@ -252,7 +261,8 @@ class _Growth:
         self.wall = none
         if not all(self.vessel.periodic):
             margin = float(self.radii.max())
-            self.wall = self._grid(self.vessel.low - margin, self.vessel.high + margin, _WALL_NODES, None)
+            low, high = self.vessel.low - margin, self.vessel.high + margin
+            self.wall = self._grid(low, high, _wall_nodes(high - low, float(self.radii.min())), None)
         upload = self.backend.upload
         self.kind_rows = upload(rows.view(np.uint8))
         self.points, self.nodes = upload(np.concatenate(points)), upload(np.concatenate(self._nodes))

@@ -3,8 +3,17 @@
 
 from __future__ import annotations
 
+from seiche.couple.balance import BloodCosts, measure_blood_costs, repartitioned
 from seiche.couple.blood import Blood
 from seiche.couple.immersed import ImmersedBoundary
 from seiche.couple.markers import Markers, Surfaces
 
-__all__ = ["Blood", "ImmersedBoundary", "Markers", "Surfaces"]
+__all__ = [
+    "Blood",
+    "BloodCosts",
+    "ImmersedBoundary",
+    "Markers",
+    "Surfaces",
+    "measure_blood_costs",
+    "repartitioned",
+]

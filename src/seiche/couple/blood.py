@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact
-from seiche.couple.immersed import ImmersedBoundary, Scheme
+from seiche.couple.immersed import ImmersedBoundary, Scheme, check_coupling
 from seiche.couple.markers import Surfaces
+from seiche.couple.ranks import SharedBoundary
+from seiche.couple.sharing import Sharing
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.solver import Solver
 from seiche.kernels.registry.ibm import SUPPORT, Delta
@@ -34,11 +37,12 @@ class Blood:
         viscosity_contrast: float = 1.0,
         mark_every: int = 1,
     ) -> None:
-        """Put `cells` into the flow of `solver`.
+        """Put `cells` into the flow of `solver`; all ranks must call it, and all methods, together.
 
         Args:
-            solver: the flow, of one rank, on the device of the cells.
-            cells: in the precision in which the flow computes; coordinates are those of the sites.
+            solver: the flow, on the device of the cells.
+            cells: in the precision in which the flow computes; coordinates are those of the sites. On several ranks
+                every rank gives all cells; the arrays of `cells` and `contact` then hold those that it needs.
             contact: forces between the cells, and of walls on them.
             delta: smoothed delta function: hat, roma, peskin or cosine, of support 2, 3, 4 and 4.
             scheme: euler or adams-bashforth.
@@ -51,20 +55,36 @@ class Blood:
         if cells.backend is not solver.backend:
             raise CaseError("blood: cells and flow must share a backend: make the cells with solver.backend")
         self.solver, self.cells, self.contact = solver, cells, contact
-        surfaces = [
-            Surfaces(block.rest.elements.faces, block.cells, block.vertices, block.first_vertex)
-            for block in cells.blocks
-        ]
-        self.boundary = ImmersedBoundary(
-            solver,
-            cells,
-            delta=delta,
-            scheme=scheme,
-            also=() if contact is None else (contact.stage(),),
-            surfaces=surfaces,
-            viscosity_contrast=viscosity_contrast,
-            mark_every=mark_every,
-        )
+        self.options: dict[str, Any] = {
+            "delta": delta,
+            "scheme": scheme,
+            "viscosity_contrast": viscosity_contrast,
+            "mark_every": mark_every,
+        }
+        self._total = [block.cells for block in cells.blocks]
+        self._sharing: Sharing | None = None
+        self.boundary: ImmersedBoundary | SharedBoundary
+        if solver.world.size > 1:
+            check_coupling(solver, cells, delta, scheme)
+            self.boundary = SharedBoundary(
+                solver,
+                cells,
+                contact,
+                **self.options,
+            )
+            self._sharing = self.boundary.sharing
+        else:
+            surfaces = [
+                Surfaces(block.rest.elements.faces, block.cells, block.vertices, block.first_vertex)
+                for block in cells.blocks
+            ]
+            self.boundary = ImmersedBoundary(
+                solver,
+                cells,
+                also=() if contact is None else (contact.stage(),),
+                surfaces=surfaces,
+                **self.options,
+            )
         self.check()
 
     def step(self) -> None:
@@ -86,21 +106,44 @@ class Blood:
         Raises:
             UnstableError: with the number and the type of a cell.
         """
-        vertex = self.boundary.lost_vertex()
+        problems = self.solver.world.allgather(self._problem())
+        first = next((problem for problem in problems if problem is not None), None)
+        if first is not None:
+            raise UnstableError(first)
+
+    def _problem(self) -> str | None:
+        """Return what is wrong with a cell of this rank."""
+        boundary, backend, step = self.boundary, self.solver.backend, self.solver.time_step
+        vertex = boundary.lost_vertex()
         if vertex is not None:
             block = next(b for b in self.cells.blocks if b.slice.start <= vertex < b.slice.stop)
-            number, name = (vertex - block.first_vertex) // block.vertices, block.rest.cell.name
-            where = ", ".join(f"{x:.4g}" for x in self.solver.backend.download(self.cells.place)[:, vertex])
-            raise UnstableError(
-                f"cell {number} of type {name!r} has left the fluid at ({where}), step {self.solver.time_step}:"
+            cell = block.first_cell + (vertex - block.first_vertex) // block.vertices
+            number = cell if self._sharing is None else self._sharing.number(cell)
+            name = block.rest.cell.name
+            where = ", ".join(f"{x:.4g}" for x in backend.download(self.cells.place)[:, vertex])
+            return (
+                f"cell {number} of type {name!r} has left the fluid at ({where}), step {step}:"
                 " take a smaller time step, or a stronger repulsion from the wall"
             )
-        self.cells.refuse_broken(self.solver.time_step)
+        return self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
 
     def hematocrit(self) -> float:
         """Return the volume of the cells, by their meshes, over that of the sites."""
-        volumes = self.solver.backend.download(self.cells.measures)[: self.cells.count, 1]
-        return float(volumes.sum()) / len(self.solver.sites)
+        return float(self.measures()[:, 1].sum()) / len(self.solver.sites)
+
+    def measures(self) -> npt.NDArray[np.float64]:
+        """Return area and volume of all cells of all ranks, (cells, 2)."""
+        if self._sharing is not None:
+            return self._sharing.collected(by_cell=self.cells.measures)
+        return self.solver.backend.download(self.cells.measures)[: self.cells.count]
+
+    def vertices(self, kind: int = 0) -> npt.NDArray[np.float64]:
+        """Return the vertices (cells, n, 3) of all cells of type number `kind` of all ranks."""
+        place, begin = self._collected(self.cells.place), 0
+        for block, count in zip(self.cells.blocks[:kind], self._total, strict=False):
+            begin += block.vertices * count
+        block, count = self.cells.blocks[kind], self._total[kind]
+        return np.ascontiguousarray(place[:, begin : begin + count * block.vertices].T).reshape(count, -1, 3)
 
     def edges(self) -> dict[str, float]:
         """Return the mean length of the edges of each type of cell, undeformed, in sites.
@@ -114,13 +157,24 @@ class Blood:
             found[block.rest.cell.name] = float(lengths.mean())
         return found
 
+    def own_vertices(self) -> npt.NDArray[np.float64]:
+        """Return the vertices (n, 3) of the cells that live on this rank."""
+        place = self.solver.backend.download(self.cells.place)
+        columns = slice(0, self.cells.vertex_count) if self._sharing is None else self._sharing.own_columns()[0]
+        return np.ascontiguousarray(place[:, columns].T)
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what a restart needs beside the flow's own: `place` and `velocity` of the vertices, (3, n)."""
-        backend, count = self.solver.backend, self.cells.vertex_count
-        return {
-            "place": backend.download(self.cells.place)[:, :count],
-            "velocity": backend.download(self.boundary.velocity)[:, :count],
-        }
+        """Return what a restart needs beside the flow's own: `place` and `velocity` of the vertices, (3, n).
+
+        The same on any number of ranks, and on every rank.
+        """
+        return {"place": self._collected(self.cells.place), "velocity": self._collected(self.boundary.velocity)}
+
+    def _collected(self, array: Array) -> npt.NDArray[Any]:
+        """Return numbers of the vertices (3, n) of all cells of all ranks."""
+        if self._sharing is not None:
+            return self._sharing.collected(by_vertex=array)
+        return self.solver.backend.download(array)[:, : self.cells.vertex_count]
 
     def load_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Set what `state()` returned, after the state of the flow.
@@ -128,17 +182,13 @@ class Blood:
         Raises:
             CaseError: an array is missing or has another shape.
         """
-        shape = (3, self.cells.vertex_count)
-        hosts = []
-        for name, dtype in (("place", np.float64), ("velocity", self.boundary.velocity.dtype)):
+        counts = zip(self.cells.blocks, self._total, strict=True)
+        shape = (3, sum(block.vertices * count for block, count in counts))
+        for name in ("place", "velocity"):
             if name not in state or state[name].shape != shape:
                 found = state[name].shape if name in state else "nothing"
                 raise CaseError(f"state of the cells, {name!r}: expected an array of shape {shape}, found {found}")
-            host = np.zeros((3, self.cells.stride), dtype)
-            host[:, : shape[1]] = state[name]
-            hosts.append(host)
-        self.solver.backend.assign(self.cells.place, hosts[0])
-        self.boundary.restart(hosts[1] if self.solver.time_step > 0 else None)
+        self.boundary.place_all(state["place"], state["velocity"] if self.solver.time_step > 0 else None)
 
     def memory(self) -> dict[str, float]:
         """Return bytes of the coupling for each site and for each vertex, beside flow and membranes."""

@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.couple.territory import Territory
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout
 from seiche.flow.region import Region
@@ -23,9 +25,12 @@ class Bricks:
     `count` rows, and one more without fluid for all places where there is nothing; `slots` (n_owned,) is the place of
     each owned site, 512 row + x + 8 (y + 8 z); `members` what kernels are told; `corner` (count, 4) on the device are
     the coordinates of each brick's first site. Tiles of 8^3 sites are bricks: their items are the slots.
+
+    On several ranks the first `own` rows have sites of this rank, the other ones only known fluid, and one more row,
+    full of fluid, stands for all that other ranks know; `rows` are all of them.
     """
 
-    def __init__(self, backend: Backend, region: Region, layout: Layout) -> None:
+    def __init__(self, backend: Backend, region: Region, layout: Layout, territory: Territory | None = None) -> None:
         """Number the bricks.
 
         Raises:
@@ -48,17 +53,18 @@ class Bricks:
         else:
             row = np.unique(key, return_inverse=True)[1].reshape(-1)
             self.count = int(row.max()) + 1
-        self.slots = row * _VOLUME + lane
-        fluid = np.zeros((self.count + 1) * _VOLUME, np.uint8)
-        fluid[self.slots] = 1
-        masks = np.packbits(fluid.reshape(-1, 8, 64), axis=2, bitorder="little").view(np.uint64)
-        full = np.asarray(fluid.reshape(-1, _VOLUME).min(axis=1))
-        rows = np.full([extent + 1 for extent in self._extent[::-1]], 2 * self.count, np.int32)
-        rows.reshape(-1)[key] = 2 * row + full[row]
+        self.slots, self.own = row * _VOLUME + lane, self.count
         corner = np.zeros((self.count, 4), np.int32)
         corner[row, :3] = BRICK * brick
         self.corner = backend.upload(corner)
-        everywhere = all(sites.periodic) and bool((rows[:-1, :-1, :-1] & 1).all())
+        numbers = np.full([extent + 1 for extent in self._extent[::-1]], -1, np.int32)
+        numbers.reshape(-1)[key] = row
+        fluid, numbers = self._fluid(numbers, territory)
+        self.rows = len(fluid)
+        full = np.asarray(fluid.min(axis=1))
+        masks = np.packbits(fluid.reshape(-1, 8, 64), axis=2, bitorder="little").view(np.uint64)
+        rows = np.asarray(2 * numbers + full[numbers], np.int32)
+        everywhere = all(sites.periodic) and len(sites) == np.prod(sites.shape)
         self._arrays = backend.upload(rows), backend.upload(masks.reshape(-1))
         self.members: dict[str, Any] = {
             "rows": self._arrays[0],
@@ -72,6 +78,33 @@ class Bricks:
         self.space: Space = "odd" if odd else ("open" if everywhere else "walled")
         self._table: Array | None = None
         self._layout, self._backend = layout, backend
+
+    def _fluid(
+        self, numbers: npt.NDArray[np.int32], territory: Territory | None
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        """Return what is fluid in every row, (rows, 512), and the row of every brick of the box.
+
+        `numbers` (box) are the rows of bricks with owned sites, -1 elsewhere.
+        """
+        if territory is None:
+            fluid = np.zeros((self.count + 1, _VOLUME), np.uint8)
+            fluid.reshape(-1)[self.slots] = 1
+            return fluid, np.where(numbers < 0, np.int32(self.count), numbers)
+        flat = numbers.reshape(-1)
+        others = territory.known[flat[territory.known] < 0]
+        flat[others] = np.arange(self.count, self.count + len(others))
+        self.count += len(others)
+        fluid = np.zeros((self.count + 2, _VOLUME), np.uint8)
+        fluid[: self.count], fluid[self.count + 1] = territory.fluid(flat, self.count), 1
+        elsewhere = np.where(territory.sets >= 0, np.int32(self.count + 1), np.int32(self.count))
+        return fluid, np.where(flat < 0, elsewhere, flat).reshape(numbers.shape)
+
+    def slots_of(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the slots of places (n, 3) in bricks with owned sites or known fluid."""
+        brick, inside = np.divmod(coords, BRICK)
+        rows = self._backend.download(self._arrays[0])[brick[:, 2], brick[:, 1], brick[:, 0]] >> 1
+        lane = inside[:, 0] + BRICK * (inside[:, 1] + BRICK * inside[:, 2])
+        return np.asarray(rows.astype(np.int64) * _VOLUME + lane)
 
     def slot_members(self) -> tuple[str, dict[str, Any]]:
         """Return the registry's name of the force policy that finds slots so, and the members of the finder."""

@@ -37,6 +37,23 @@ Scheme: TypeAlias = Literal["euler", "adams-bashforth"]
 _NOWHERE = -(1 << 30)
 
 
+def check_coupling(solver: Solver, markers: Markers, delta: str, scheme: str) -> None:
+    """Refuse what cannot be coupled.
+
+    Raises:
+        CaseError: moment storage, unknown names, another precision.
+    """
+    if delta not in SUPPORT:
+        raise CaseError(f"delta function {delta!r} is not one of {', '.join(SUPPORT)}")
+    if scheme not in ("euler", "adams-bashforth"):
+        raise CaseError(f"scheme {scheme!r} of moving vertices is not one of euler, adams-bashforth")
+    if solver.layout_name == "moments":
+        raise CaseError("cells in flow: layout moments is not supported; choose tiles-8, tiles-4, list-aa or list-ab")
+    real = solver.precision.compute
+    if np.dtype(markers.force.dtype) != np.dtype(real):
+        raise CaseError(f"forces of vertices are {markers.force.dtype}, but the flow computes in {real}")
+
+
 class ImmersedBoundary:
     """Couples vertices with a flow, both ways.
 
@@ -58,7 +75,7 @@ class ImmersedBoundary:
         """Add the stages to the steps of `solver`.
 
         Args:
-            solver: the flow, of one rank.
+            solver: the flow, of one rank (`SharedBoundary` is for several).
             markers: the vertices; their forces in the precision in which the flow computes.
             delta: the smoothed delta function.
             scheme: how vertices move.
@@ -70,19 +87,10 @@ class ImmersedBoundary:
         Raises:
             CaseError: several ranks, moment storage, unknown names, another precision, an impossible contrast.
         """
-        if delta not in SUPPORT:
-            raise CaseError(f"delta function {delta!r} is not one of {', '.join(SUPPORT)}")
-        if scheme not in ("euler", "adams-bashforth"):
-            raise CaseError(f"scheme {scheme!r} of moving vertices is not one of euler, adams-bashforth")
+        check_coupling(solver, markers, delta, scheme)
         if solver.world.size > 1:
-            raise CaseError(f"cells in flow on {solver.world.size} ranks: one rank is supported")
-        if solver.layout_name == "moments":
-            raise CaseError(
-                "cells in flow: layout moments is not supported; choose tiles-8, tiles-4, list-aa or list-ab"
-            )
+            raise CaseError(f"vertices in flow on {solver.world.size} ranks: only cells (Blood) may be on several")
         real = solver.precision.compute
-        if np.dtype(markers.force.dtype) != np.dtype(real):
-            raise CaseError(f"forces of vertices are {markers.force.dtype}, but the flow computes in {real}")
         self.solver, self.markers, self.delta, self.scheme = solver, markers, delta, scheme
         self.backend, self._real = solver.backend, real
         zeros, upload = self.backend.zeros, self.backend.upload
@@ -107,7 +115,8 @@ class ImmersedBoundary:
         self._bind_all()
         self.inside: Inside | None = None
         if viscosity_contrast != 1.0:
-            self.inside = Inside(self.backend, self.bricks, markers, surfaces, mark_every)
+            self.inside = Inside(self.backend, self.bricks, surfaces, mark_every)
+            self.inside.bind(markers, surfaces)
         marking = [self.inside.stage()] if self.inside is not None else []
         self._acts = [markers.stage(), *also, *self._acting()]
         self.stages = [*self._moving(), *marking, *self._acts]
@@ -181,6 +190,16 @@ class ImmersedBoundary:
         if velocity is not None:
             self.backend.assign(self.velocity, velocity.astype(self._real))
         self.refresh()
+
+    def place_all(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
+        """Put the vertices at `place` (3, n), with `velocity` (3, n) in the step before."""
+        hosts = []
+        for given in (place, velocity):
+            hosts.append(np.zeros((3, self.markers.stride)))
+            if given is not None:
+                hosts[-1][:, : given.shape[1]] = given
+        self.backend.assign(self.markers.place, hosts[0])
+        self.restart(None if velocity is None else hosts[1])
 
     def lost_vertex(self) -> int | None:
         """Return a vertex that has no fluid around it, or is nowhere, if there is one."""

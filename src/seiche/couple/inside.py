@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.cells.held import Held
 from seiche.couple.bricks import Bricks
 from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError
@@ -20,9 +21,7 @@ from seiche.observe.stage import Stage
 class Inside:
     """Marks the sites inside closed `surfaces` of `markers`; `bits` on the device has one for each slot."""
 
-    def __init__(
-        self, backend: Backend, bricks: Bricks, markers: Markers, surfaces: Sequence[Surfaces], every: int = 1
-    ) -> None:
+    def __init__(self, backend: Backend, bricks: Bricks, surfaces: Sequence[Surfaces], every: int = 1) -> None:
         """Prepare to mark every `every` steps.
 
         Raises:
@@ -34,17 +33,21 @@ class Inside:
         if not surfaces:
             raise CaseError("a viscosity contrast needs closed surfaces: there are none")
         self._backend, self._bricks, self._every, self._steps = backend, bricks, every, 0
-        words = (bricks.count + 1) * BRICK
-        self.bits: Array = backend.zeros(words, np.uint64)
-        clear, mark = backend.load(registry.clear_inside()), backend.load(registry.mark_inside())
+        self.bits: Array = backend.zeros(bricks.rows * BRICK, np.uint64)
+
+    def bind(self, markers: Markers, surfaces: Sequence[Surfaces], held: Held | None = None) -> None:
+        """Prepare the launches for the present arrays of the vertices and, with `held`, cells in certain roles."""
+        backend = self._backend
+        clear, words = backend.load(registry.clear_inside()), self._bricks.rows * BRICK
         self._launches = [clear.bind(backend.pack(clear, inside=self.bits), 0, words)]
         self._kept: list[Array] = []
-        for surface in surfaces:
+        for surface, room in zip(surfaces, held.rooms if held is not None else surfaces, strict=True):
+            if not surface.cells:
+                continue
             faces = backend.upload(np.ascontiguousarray(surface.faces.T, np.int32))
             self._kept.append(faces)
-            arguments = backend.pack(
-                mark,
-                bricks=bricks.members,
+            members = dict(
+                bricks=self._bricks.members,
                 inside=self.bits,
                 place=markers.place,
                 faces=faces,
@@ -53,7 +56,11 @@ class Inside:
                 vertices=surface.vertices,
                 count=len(surface.faces),
             )
-            self._launches.append(mark.bind(arguments, 0, surface.cells))
+            if held is not None:
+                self._launches.append(held.over_cells(registry.mark_inside(), room, **members))  # type: ignore[arg-type]
+                continue
+            mark = backend.load(registry.mark_inside())
+            self._launches.append(mark.bind(backend.pack(mark, **members), 0, surface.cells))
 
     def mark(self) -> None:
         """Mark the sites now."""

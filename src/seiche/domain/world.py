@@ -95,6 +95,10 @@ class World:
         """Return the values of all ranks everywhere."""
         return [value] if self.comm is None else list(self.comm.allgather(value))
 
+    def alltoall(self, values: list[Any]) -> list[Any]:
+        """Return what every rank has for this one, in the order of the ranks; `values` has one for each of them."""
+        return values if self.comm is None else list(self.comm.alltoall(values))
+
     def bcast(self, value: Any) -> Any:
         """Return rank 0's value everywhere."""
         return value if self.comm is None else self.comm.bcast(value, root=0)

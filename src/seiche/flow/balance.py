@@ -9,7 +9,7 @@ What wall sites cost beside the rest holds also what they bring along: tiles tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,11 @@ def kinds(sites: SiteSet) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 def measure_costs(solver: Solver, steps: int = 48) -> SiteCosts:
     """Return the costs that `steps` steps of `solver` show on all ranks (collective; the solver's state moves on)."""
+    return measure_times(solver, steps)[0]
+
+
+def measure_times(solver: Solver, steps: int = 48) -> tuple[SiteCosts, dict[str, float]]:
+    """Return the costs as `measure_costs` does, and the shortest time of every stage of this rank in seconds."""
     timers = StageTimers(solver.backend.clock(), every=1, skip=8)
     before, solver.timers = solver.timers, timers
     try:
@@ -59,7 +64,20 @@ def measure_costs(solver: Solver, steps: int = 48) -> SiteCosts:
         solver.timers = before
     times = {name: time.minimum for name, time in timers.times().items() if time.samples}
     rows = [row for part in solver.world.allgather(_equations(solver, times)) for row in part]
-    return fit_costs(np.array(rows).reshape(-1, 4))
+    return fit_costs(np.array(rows).reshape(-1, 4)), times
+
+
+def moved_state(old: Solver, new: Solver) -> dict[str, npt.NDArray[Any]]:
+    """Return `state()` of `old` for the rows that `new`, the same sites on the same ranks, owns here (collective)."""
+    state = old.state()
+    target = new.region.owner[old.owned]
+    parts = []
+    for rank in range(old.world.size):
+        rows = np.flatnonzero(target == rank)
+        parts.append((old.owned[rows], {name: values[rows] for name, values in state.items()}))
+    received = old.world.alltoall(parts)
+    order = np.argsort(np.concatenate([sites for sites, _ in received]))
+    return {name: np.concatenate([rows[name] for _, rows in received])[order] for name in state}
 
 
 def _equations(solver: Solver, times: dict[str, float]) -> list[tuple[float, float, float, float]]:

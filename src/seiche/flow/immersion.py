@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.halo.exchange import HaloExchange
 from seiche.observe.stage import Stage
 
 
@@ -32,10 +33,14 @@ class Immersion:
 
     `force` is the name of its force in the registry, one that keeps the velocity of the sites; `members` are those of
     its kernel arguments without the model's body force, which goes on; `slots`, one of them, finds the slot of an item.
-    `stages` follow those of every step: velocity to what is immersed, new forces to the sites.
+    `stages` follow those of every step: velocity to what is immersed, new forces to the sites. `exchanges` are their
+    messages. `prepare`, called by all ranks together before steps, returns for how many of them (one or more) things
+    may go on as they are.
     """
 
     force: str
     members: dict[str, Any]
     stages: Sequence[Stage]
     contrast: Contrast | None = None
+    exchanges: Sequence[HaloExchange] = ()
+    prepare: Callable[[], int] | None = None

@@ -13,7 +13,7 @@ from seiche.flow.iolets import IoletGroup, Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
 from seiche.kernels.registry import flow as registry
-from seiche.observe.stage import Stage, in_order
+from seiche.observe.stage import Messages, Stage, in_order
 
 Action = Callable[[], None]
 
@@ -56,7 +56,8 @@ class IoletStages:
         if not actions:
             return []
         name, after = ("depths edge", ("receive halo",)) if edge else ("depths interior", ())
-        return [Stage(name, self._named(name, in_order(actions)), 0, after)]
+        left = exchange.sent("depths") if exchange is not None else None
+        return [Stage(name, self._named(name, in_order(actions)), 0, after, messages=left)]
 
     def _receive_depths(self) -> list[Stage]:
         depths = self._iolets.depths
@@ -64,7 +65,9 @@ class IoletStages:
         if depths is None or exchange is None:
             return []
         receive = self._named("receive depths", lambda: exchange.finish(depths.values))
-        return [Stage("receive depths", receive, 0, ("depths edge",))]
+        return [
+            Stage("receive depths", receive, 0, ("depths edge",), useful=False, messages=exchange.received("depths"))
+        ]
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that keeps the stress of iolet sites, beside another rank (`edge`) or not, if any."""
@@ -85,7 +88,10 @@ class IoletStages:
         circuits, groups = self._iolets.windkessels, self._iolets.groups
         stages = self._receive_depths()
         if circuits is not None:
-            stages.append(Stage("windkessel circuits", self._named("windkessel circuits", circuits.advance)))
+            advance, together = self._named("windkessel circuits", circuits.advance), None
+            if circuits.needs_host:
+                together = Messages("windkessel circuits", everyone=True)
+            stages.append(Stage("windkessel circuits", advance, useful=not circuits.needs_host, messages=together))
         for name, rules in (("pressure iolets", ("nash", "anti-bounce-back", "plane")), ("velocity iolets", ("ladd",))):
             chosen = [group for group in groups if group.rule in rules]
             if chosen:

@@ -1,30 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lattice Boltzmann solver of sparse vessels.
-
-One step from t to t + 1 (theory/flow, section 4):
-
-    send halo                 what left the sites beside another rank
-    walls interior            replace what left through walls that are not half way or that move
-    stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
-    receive halo
-    walls edge
-    stream-collide edge       the same for the sites beside another rank
-    pressure iolets           replace what left through an iolet by what comes back
-    velocity iolets
-    advance clock
-
-`iolet_stages.py` has those that only some iolets need.
-"""
+"""The lattice Boltzmann solver of sparse vessels; `steps.py` has the stages of a step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array, Backend, Kernel, open_backend
+from seiche.backend import Array, Backend, open_backend
 from seiche.domain.sharing import by_rank_zero, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -40,12 +26,11 @@ from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
 from seiche.flow.replay import GRAPH_STEPS, Replay
 from seiche.flow.snapshot import Snapshot, Snapshots, Staging
+from seiche.flow.steps import Steps, annotated
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, Watch, Watcher
 from seiche.halo.exchange import HaloExchange
-from seiche.kernels.registry import KernelSpec
-from seiche.kernels.registry import flow as registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 
@@ -73,7 +58,7 @@ class Solver:
             CaseError: an impossible model or more ranks than sites.
             BackendUnavailable: the device is not there.
         """
-        self.sites, self.model, self.precision = sites, model, precision or Precision()
+        self.sites, self.model, self.device, self.precision = sites, model, device, precision or Precision()
         self.world = world or World.serial()
         check_model(sites, model, self.precision, self.world.size)
         self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
@@ -98,79 +83,26 @@ class Solver:
         )
         precisions = (self.precision.compute, self.precision.storage)
         beside = (self.precision.compute, self.layout.boundary_store)
-        self._walls = WallStages(self.backend, self.layout, self.region, model.walls, beside, self.world, self._named)
-        self._iolet_stages = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, self._named)
+        named = partial(annotated, self.backend)
+        self._walls = WallStages(self.backend, self.layout, self.region, model.walls, beside, self.world, named)
+        openings = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, named)
+        self._steps = Steps(self.backend, self.layout, self.halo, self._physics, precisions, self._walls, openings)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
         self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)
         self.timers = StageTimers(self.backend.clock())
-        self._immersed: list[Stage] = []
-        self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+        self._prepare: Callable[[], int] | None = None
+        self._phases = self._steps.phases()
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
                 self.halo.prepare(self.layout.source(phase), self.layout.halo_mode(phase))
         deep = self.iolets.depths.exchange if self.iolets.depths is not None else None
         #: The messages of a step: of the halo, and of what lies behind openings.
         self._exchanges = [exchange for exchange in (self.halo if self.layout.plan.peers else None, deep) if exchange]
+        self._own_exchanges = tuple(self._exchanges)  # without those of what is immersed
+        self._time_exchanges()
         self._replay = Replay(self.backend, self._exchanges)
         self.layout.start(model.initial_density, model.initial_velocity)
-
-    def _stages(self, phase: int) -> list[Stage]:
-        """Return the stages of a step of this phase, in order."""
-        layout, halo, mode = self.layout, self.halo, self.layout.halo_mode(phase)
-        source = layout.source(phase)
-        physics = self._physics
-        kernel = self._kernel(registry.stream_collide, phase, physics.relaxation, physics.force, **physics.options)
-        arguments = self.backend.pack(
-            kernel,
-            layout=layout.members(phase),
-            relaxation=physics.relaxation_members,
-            force=physics.force_members,
-        )
-        share = layout.addressing_bytes / max(layout.items, 1)
-
-        def sweep(name: str, begin: int, end: int, after: tuple[str, ...]) -> list[Stage]:
-            if begin == end:
-                return []
-            sites = layout.sites_per_item
-            action = self._named(name, kernel.bind(arguments, begin // sites, end // sites))
-            fluid = np.count_nonzero((layout.item >= begin) & (layout.item < end))
-            return [Stage(name, action, int(kernel.bytes_per_item * fluid + share * (end - begin)), after)]
-
-        stages: list[Stage] = []
-        iolets = self._iolet_stages
-        exchange = bool(layout.plan.peers)
-        if exchange:
-            stages.append(Stage("send halo", self._named("send halo", lambda: halo.start(source, mode)), halo.bytes))
-        stages += self._walls.rebuild(phase, edge=False) + iolets.depths_left(phase)
-        stages += self._walls.before_sweep(phase, edge=False) + iolets.depths_arrived(phase, edge=False)
-        stages += iolets.before_sweep(phase, edge=False)
-        stages += sweep("stream-collide interior", 0, layout.interior, ())
-        if exchange:
-            receive = self._named("receive halo", lambda: halo.finish(source, mode))
-            stages.append(Stage("receive halo", receive, halo.bytes, ("send halo",)))
-        stages += self._walls.rebuild(phase, edge=True)
-        stages += self._walls.before_sweep(phase, edge=True) + iolets.depths_arrived(phase, edge=True)
-        stages += iolets.before_sweep(phase, edge=True)
-        stages += sweep("stream-collide edge", layout.interior, layout.items, ("receive halo",))
-        swept = tuple(stage.name for stage in stages if stage.name.startswith("stream"))
-        before, after = self._walls.around_iolets(phase, swept)
-        return stages + before + iolets.after_sweep(phase, swept) + after + self._immersed
-
-    def _kernel(self, family: Callable[..., KernelSpec], phase: int, *policies: str, **options: str) -> Kernel:
-        name = self.layout.kernel_name(phase)
-        return self.backend.load(family(name, self.precision.compute, self.precision.storage, *policies, **options))
-
-    def _named(self, name: str, action: Callable[[], None]) -> Callable[[], None]:
-        """Return `action` inside a profiler range, on devices that have them."""
-        if not self.backend.asynchronous:
-            return action
-
-        def run() -> None:
-            with self.backend.annotate(name):
-                action()
-
-        return run
 
     @property
     def owned(self) -> npt.NDArray[np.int64]:
@@ -189,6 +121,8 @@ class Solver:
 
     def step(self) -> None:
         """Advance the populations by one time step, hiding the halo behind the interior."""
+        if self._prepare is not None:
+            self._prepare()
         self._walls.restore()
         self.iolets.prepare(self.time_step, 1)
         self.timers.step(self.stages)
@@ -209,11 +143,11 @@ class Solver:
         with self.timers.running():
             end = self.time_step + steps
             while self.time_step < end:
-                if self._can_replay(end - self.time_step):
+                ready = self._prepare() if self._prepare is not None else steps
+                if self._can_replay(min(end - self.time_step, ready)):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
-                    self._replay.launch(self._phases)
-                    self.timers.count(GRAPH_STEPS)
+                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases))
                     self.time_step += GRAPH_STEPS
                 else:
                     self.step()
@@ -228,7 +162,7 @@ class Solver:
         Raises:
             TransportError: a message of another rank did not come.
         """
-        with self.timers.running():
+        with self.timers.running(), self.timers.waiting():
             if mark is None:
                 self.backend.synchronize()
             else:
@@ -378,15 +312,26 @@ class Solver:
 
     def _rebuild_stages(self) -> None:
         """Take over other kernels or arguments."""
-        self._phases = [self._stages(phase) for phase in range(self.layout.phases)]
+        self._phases = self._steps.phases()
         self._observation.forget_launches()
+        self._replay.clear()
+
+    def forget_graphs(self) -> None:
+        """Give back captured steps, before messages in them are closed."""
         self._replay.clear()
 
     def immerse(self, immersion: Immersion) -> None:
         """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
         self._physics.immerse(immersion)
-        self._immersed = list(immersion.stages)
+        self._steps.immersed, self._prepare = list(immersion.stages), immersion.prepare
+        self._exchanges[:] = (*self._own_exchanges, *immersion.exchanges)
+        self._time_exchanges()
         self._rebuild_stages()
+
+    def _time_exchanges(self) -> None:
+        """Let the timers see what goes on in the streams of the messages."""
+        for exchange in self._exchanges:
+            exchange.beside = lambda name: self.timers.beside(name)
 
     def close(self) -> None:
         """Give back what other ranks or the device hold for this solver."""

@@ -5,20 +5,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from seiche.backend import Array, Backend, Kernel
 from seiche.domain.world import World
 from seiche.errors import TransportError
+from seiche.halo.choice import Decision, decide, machine_in_use, predicted
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
 from seiche.kernels.registry import Store
 from seiche.kernels.registry.halo import halo_move
+from seiche.observe.stage import Messages
 
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
+
+#: Seconds of timing a transport before it is taken.
+_TRIAL = 0.02
 
 #: Launches of one message round, for each of the transport's slots.
 _Launches: TypeAlias = tuple[tuple[Callable[[], None], ...], ...]
@@ -79,15 +85,32 @@ class HaloExchange:
             transport: how messages travel.
         """
         self.backend, self.world, self.plan, self.store = backend, world, plan, store
-        self._transport = transport
+        self.transport = transport
         self._size = np.dtype(store).itemsize
         self._directions: dict[bool, _Direction] = {}
+        #: What was chosen by a machine file, and why; none where the transport was given or there is no file.
+        self.decisions: list[Decision] = []
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
+        #: Around what goes on in the exchange's own stream: whoever times the steps puts a stopwatch here.
+        self.beside: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
 
     @property
     def bytes(self) -> int:
         """Bytes of the messages that this rank sends and receives in one exchange of any mode."""
         return self._size * sum(len(part) for part in (*self.plan.owned, *self.plan.copies))
+
+    def sent(self, channel: str, mode: Mode = "gather") -> Messages:
+        """Return what leaves this rank in one exchange."""
+        parts = self.plan.owned if mode == "gather" else self.plan.copies
+        return Messages(channel, sent=self._sizes(parts))
+
+    def received(self, channel: str, mode: Mode = "gather") -> Messages:
+        """Return what arrives in one exchange."""
+        parts = self.plan.copies if mode == "gather" else self.plan.owned
+        return Messages(channel, received=self._sizes(parts))
+
+    def _sizes(self, parts: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
+        return tuple((peer, self._size * len(part)) for peer, part in zip(self.plan.peers, parts, strict=True))
 
     @property
     def capturable(self) -> bool:
@@ -103,6 +126,14 @@ class HaloExchange:
     def transport_name(self) -> str:
         """Return how messages travel, "none" before the first exchange."""
         return next((direction.transport.name for _, direction in sorted(self._directions.items())), "none")
+
+    def slots(self, mode: Mode) -> tuple[Array, Array]:
+        """Return the slots on the device that messages are read from and written to, peer by peer, once prepared.
+
+        They may be written between exchanges; slots that a message writes must differ, but for one that nobody reads.
+        """
+        direction = self._directions[mode == "gather"]
+        return direction.source_slots, direction.target_slots
 
     def check(self) -> None:
         """Raise TransportError if the device gave up waiting for a message; call it when the device is idle."""
@@ -137,7 +168,7 @@ class HaloExchange:
         slot = direction.next_slot
         if direction.stream is not None:
             direction.stream.wait(self.backend.current().record())
-            with self.backend.use(direction.stream):
+            with self.backend.use(direction.stream), self.beside("exchange"):
                 self._send(direction, packs[slot], slot)
                 self._receive(direction, unpacks[slot], slot)
                 direction.received_events.append(direction.stream.record())
@@ -194,10 +225,68 @@ class HaloExchange:
     def _direction(self, outward: bool) -> _Direction:
         if outward not in self._directions:
             sources, targets = (self.plan.owned, self.plan.copies) if outward else (self.plan.copies, self.plan.owned)
-            self._directions[outward] = _Direction(
-                self.backend, self.world, self.plan.peers, sources, targets, self._size, self._transport
-            )
+            self._directions[outward] = self._chosen(sources, targets) or self._made(sources, targets, self.transport)
         return self._directions[outward]
+
+    def _made(self, sources: tuple[Slots, ...], targets: tuple[Slots, ...], transport: str) -> _Direction:
+        peers: Any = self.plan.peers
+        return _Direction(self.backend, self.world, peers, sources, targets, self._size, cast(TransportName, transport))
+
+    def _chosen(self, sources: tuple[Slots, ...], targets: tuple[Slots, ...]) -> _Direction | None:
+        """Return the direction by the transport that the machine file makes the cheapest, None without a file."""
+        choosing = self.transport == "auto" and self.world.size > 1
+        machine = machine_in_use(self.world, self.backend) if choosing else None
+        if machine is None:
+            return None
+        from seiche.machine.halo_times import transport_times
+        from seiche.machine.locality import places
+
+        sent, received = ([self._size * len(part) for part in parts] for parts in (sources, targets))
+        at = places(self.backend, self.world)
+        times = transport_times(machine, at, self.world.rank, self.plan.peers, sent, received)
+        found = decide(
+            self.world,
+            predicted(self.world, times),
+            lambda name: self._made(sources, targets, name),
+            self._trial,
+            lambda direction: direction.transport.close(),
+        )
+        if found is None:
+            return None
+        self.decisions.append(found[1])
+        return found[0]
+
+    def trial(self, mode: Mode = "gather") -> float:
+        """Return the seconds of one exchange, messages and all, that leaves every array as it is (collective).
+
+        Raises:
+            TransportError: the transport cannot be opened, or an exchange is under way.
+        """
+        direction = self._direction(mode == "gather")
+        if direction.under_way:
+            raise TransportError(f"rank {self.world.rank}: no trial while an exchange is under way")
+        return self._trial(direction)
+
+    def _trial(self, direction: _Direction) -> float:
+        from seiche.machine.repeat import queued, timed_together
+
+        # Every slot is the first one of an array of one element: messages are as long as ever, and nobody's.
+        longest = max(sum(direction.sent), sum(direction.received)) // self._size
+        slots, array = self.backend.zeros(max(1, longest), np.uint32), self.backend.zeros(1, self.store)
+        pack = self.backend.load(halo_move("Pack", self.store))
+        unpack = self.backend.load(halo_move("Unpack", self.store))
+        transport, address = direction.transport, self.backend.pointer(array)
+        packs = [self._launches(pack, address, slots, direction.sent, each, True) for each in transport.outgoing]
+        unpacks = [
+            self._launches(unpack, address, slots, direction.received, each, True) for each in transport.incoming
+        ]
+
+        def once() -> None:
+            for slot in range(transport.slots):
+                self._send(direction, packs[slot], slot)
+                self._receive(direction, unpacks[slot], slot)
+
+        return timed_together(self.world, queued(self.backend, once), _TRIAL).minimum / transport.slots
 
     def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
         if mode not in ("gather", "scatter", "scatter_add"):

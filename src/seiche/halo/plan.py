@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -32,11 +32,14 @@ class HaloPlan:
     - *scatter_add* sends copy to owner, which adds; messages are added in ascending order of the peers.
 
     A slot is the copy of one value only, and a peer holds at most one copy of a value; several peers may hold one each.
+
+    With `sized` the lists only say how long messages are; `HaloExchange.slots` are written before they are used.
     """
 
     peers: tuple[int, ...]
     owned: tuple[Slots, ...]
     copies: tuple[Slots, ...]
+    sized: bool = False
 
     def __post_init__(self) -> None:
         """Check the rules above.
@@ -48,6 +51,8 @@ class HaloPlan:
             raise TransportError(f"peers of a halo plan must ascend, each once: {self.peers}")
         if not len(self.peers) == len(self.owned) == len(self.copies):
             raise TransportError(f"a halo plan of {len(self.peers)} peers needs as many lists of slots")
+        if self.sized:
+            return
         for peer, owned in zip(self.peers, self.owned, strict=True):
             if not all_distinct(owned):
                 raise TransportError(f"rank {peer} must not hold two copies of one value")
@@ -58,6 +63,12 @@ class HaloPlan:
     def slots(self) -> int:
         """One more than the greatest slot: the elements that an array of this plan must have at least."""
         return max((int(part.max()) + 1 for part in (*self.owned, *self.copies) if len(part)), default=0)
+
+
+def sized_plan(peers: Sequence[int], sent: Sequence[int], received: Sequence[int]) -> HaloPlan:
+    """Return the plan of a *gather* whose messages have so many values, to slots that are not known yet."""
+    owned = tuple(np.zeros(count, np.uint32) for count in sent)
+    return HaloPlan(tuple(peers), owned, tuple(np.zeros(count, np.uint32) for count in received), sized=True)
 
 
 def raise_together(world: World, problem: str | None) -> None:

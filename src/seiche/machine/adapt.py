@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seiche.backend import open_backend
+from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.machine.file import Machine
 from seiche.machine.locality import differences, hardware, places
@@ -18,7 +18,7 @@ CHEAP = 4.0
 def adapted(
     machine: Machine,
     world: World,
-    device: str = "cpu",
+    device: str | Backend = "cpu",
     *,
     seconds: float = CHEAP,
     warn: Callable[[str], None] = lambda text: None,
@@ -30,14 +30,15 @@ def adapted(
     Args:
         machine: of a file.
         world: the ranks.
-        device: "cpu", "cuda" or "cuda:K".
+        device: "cpu", "cuda" or "cuda:K", or one that is open.
         seconds: of measuring.
         warn: is told on rank 0 in what they differ.
 
     Raises:
         BackendUnavailable: no such device.
     """
-    at = places(open_backend(device, world.threads(), world.local_rank), world)
+    backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
+    at = places(backend, world)
     unlike = world.bcast(differences(machine.hardware, hardware(at, world.library())))
     if not unlike:
         return machine
@@ -45,7 +46,7 @@ def adapted(
         warn(
             f"machine file {machine.name!r} is not of this machine: {'; '.join(unlike)}; measuring the cheap part again"
         )
-    here = measure(world, device, seconds=seconds)
+    here = measure(world, backend, seconds=seconds)
     fresh = {(each.path, each.locality) for each in here.paths}
     kept = [each for each in machine.paths if (each.path, each.locality) not in fresh]
     rates = {(each.path, each.locality) for each in here.injection}

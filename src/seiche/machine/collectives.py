@@ -31,11 +31,22 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.plan import raise_together
 from seiche.halo.transports.memory import Memory, memory_of
-from seiche.machine.collective_ways import WAYS, Parts, Way
+from seiche.machine.collective_staged import DuplicatePointer, ExtraMessage, Staged
+from seiche.machine.collective_ways import Mpi, Nccl, Parts, Peer, Way
 
 ExchangeName: TypeAlias = Literal["mpi", "peer", "nccl", "three-step", "extra-message", "duplicate-pointer"]
 
 Counts: TypeAlias = Sequence[int] | None
+
+#: The ways by the names of strategies.
+WAYS: dict[str, type[Way]] = {
+    "mpi": Mpi,
+    "peer": Peer,
+    "nccl": Nccl,
+    "three-step": Staged,
+    "extra-message": ExtraMessage,
+    "duplicate-pointer": DuplicatePointer,
+}
 
 
 class Exchange:

@@ -227,7 +227,7 @@ def _missing(where: Locality) -> str:
 
 def measure(
     world: World,
-    device: str = "cpu",
+    device: str | Backend = "cpu",
     *,
     seconds: float = 60.0,
     folder: Path | None = None,
@@ -238,7 +238,7 @@ def measure(
 
     Args:
         world: the ranks.
-        device: "cpu", "cuda" or "cuda:K", or "auto": the GPU if there is one.
+        device: "cpu", "cuda" or "cuda:K", or a device that is open.
         seconds: about how long; small values leave large sizes out.
         folder: where writing files is tried; nowhere by default.
         name: of the machine; the first host's by default.
@@ -249,7 +249,7 @@ def measure(
         OSError: the folder cannot be written to.
     """
     begin = time.perf_counter()
-    backend = open_backend(device, world.threads(), world.local_rank)
+    backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
     at = _Survey(world, backend, seconds, say)
     say("copy bandwidth")
     at.host(backend if not backend.asynchronous else None)

@@ -13,7 +13,7 @@ from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.file import Launch
-from seiche.machine.repeat import Curve, Timing, Work, timed, timed_sizes, timed_together
+from seiche.machine.repeat import Curve, Timing, Work, queued, timed, timed_sizes, timed_together
 
 SIZES = tuple(2**k for k in range(2, 27))
 #: Bytes that processes which share a GPU copy together.
@@ -88,20 +88,6 @@ def launches(backend: Backend) -> Launch:
     one, many = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
     each = max(0.0, (many - one) / (_KERNELS - 1))
     return Launch(kernel=timed(queued(backend, launch)).minimum, graph=max(0.0, one - each), graph_kernel=each)
-
-
-def queued(backend: Backend, once: Callable[[], None]) -> Work:
-    """Return the work that queues calls one behind the other and waits for the last."""
-
-    def run(count: int) -> float:
-        backend.synchronize()
-        begin = time.perf_counter()
-        for _ in range(count):
-            once()
-        backend.synchronize()
-        return time.perf_counter() - begin
-
-    return run
 
 
 def _each(once: Callable[[], None]) -> Work:

@@ -16,8 +16,7 @@ from seiche.halo.transports.nccl import join, nccl_library
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.file import PathName, Probe
 from seiche.machine.locality import Place
-from seiche.machine.measure_copies import queued
-from seiche.machine.repeat import Curve, Work, sleep_until_all_are_here, timed_pair, timed_sizes
+from seiche.machine.repeat import Curve, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
 #: Map memory when it is first used; let the driver see which address is whose.

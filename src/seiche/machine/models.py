@@ -125,5 +125,5 @@ def crossover(device: Curve, d2h: Curve, h2d: Curve, host: Curve, size: float, d
 
 
 def roofline(moved: float, rate: float, start: float = 0.0) -> float:
-    """Return the time of a kernel that must move `moved` bytes at `rate` bytes a second after `start` s (eq. 14)."""
+    """Return the time of a kernel that must move `moved` bytes at `rate` bytes a second after `start` s (eq. 15)."""
     return start + moved / rate

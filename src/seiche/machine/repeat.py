@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Backend
 from seiche.domain.world import World
 
 #: Does something n times and returns the seconds that all of them took.
@@ -25,6 +26,20 @@ _MOST_IN_BATCH = 4096
 #: Looks at how long one takes; the shortest counts.
 _LOOKS = 3
 _NAP = 5e-4
+
+
+def queued(backend: Backend, once: Callable[[], None]) -> Work:
+    """Return the work that queues calls one behind the other and waits for the last."""
+
+    def run(count: int) -> float:
+        backend.synchronize()
+        begin = time.perf_counter()
+        for _ in range(count):
+            once()
+        backend.synchronize()
+        return time.perf_counter() - begin
+
+    return run
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Time each stage of a step, on any clock, at a cost below one percent of the step.
 
-Only every `every`-th step is timed, and marks are turned into seconds late, so that a device is never made to wait for
-its own stopwatch. The parallel efficiencies follow the POP model (https://pop-coe.eu/node/69).
+Only some steps are timed, and marks are turned into seconds late, so that a device is never made to wait for its own
+stopwatch. Steps that are replayed as a graph show their time as a whole; now and then one step goes stage by stage.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from seiche.observe.sample import Activity, Replayed, Sample, Span
 from seiche.observe.stage import Stage
 
-#: Marks kept before they are turned into seconds: the oldest is then long past, so that reading it does not wait.
-_PENDING_LIMIT = 512
+#: Timed steps kept before their marks are turned into seconds: the oldest is then long past, so that no one waits.
+_PENDING_LIMIT = 256
+#: Samples kept for looks at the run as a whole; older ones are forgotten unless `keep` says otherwise.
+SAMPLES_KEPT = 128
+#: Between graphs a step by stages costs several times one in a graph: it comes after twice as many steps as the last
+#: time, up to so many.
+_SELDOM = 2048
+#: One of so many replays of a graph is timed.
+_REPLAYS = 8
 
 
 class Clock(Protocol):
@@ -70,81 +76,129 @@ class StageTime:
         )
 
 
+class _Timed:
+    """Marks of a step on its way: one before and one after every stage, and pairs on other streams."""
+
+    def __init__(self, step: int, stages: Sequence[Stage]) -> None:
+        self.step, self.stages = step, stages
+        self.marks: list[Any] = []
+        self.beside: list[tuple[str, Any, Any]] = []
+        #: Host seconds in stages that are not useful; a device does them while the host is elsewhere, or waits.
+        self.host = 0.0
+
+
 class StageTimers:
     """Seconds a stage, sampled; and the steps and wall seconds of the run as a whole, complete.
 
-    `timers.step(stages)` runs one step and times it when its turn comes. A driver that does not run stages one by one
-    (a captured graph, a loop in native code) calls `timers.count(n)` for the steps it did.
+    `timers.step(stages)` runs one step and times it when its turn comes, `timers.replay(n, launch)` many as a graph. A
+    driver that does steps in another way calls `timers.count(n)`.
 
     Args:
         clock: what gives the time; the host's clock when left out.
         every: one step in `every` is timed. The first `skip` steps (compilation, first touch) never are.
-        clocks: clocks of single stages, by name, where they differ (a host stage among device stages).
         skip: steps at the start that are not timed.
+
+    Attributes:
+        steps: steps so far, of which `replayed` in graphs.
+        waited: seconds that the host waited for the device.
+        samples: the last timed steps.
+        replays: the last timed graphs.
     """
 
-    def __init__(
-        self,
-        clock: Clock | None = None,
-        *,
-        every: int = 16,
-        clocks: Mapping[str, Clock] | None = None,
-        skip: int = 1,
-    ) -> None:
+    def __init__(self, clock: Clock | None = None, *, every: int = 16, skip: int = 1) -> None:
         """Start with no steps and no samples."""
         if every < 1 or skip < 0:
             raise ValueError(f"every = {every} and skip = {skip}: need every >= 1 and skip >= 0")
         self.every, self.skip = every, skip
-        self.steps = 0
         self._clock: Clock = clock if clock is not None else WallClock()
-        self._clocks = dict(clocks or {})
-        self._open: dict[str, Any] = {}
-        self._pending: list[tuple[str, Any, Any]] = []
-        self._times: dict[str, StageTime] = {}
         self._wall = WallClock()
+        #: The earliest mark that later ones are told from, and the seconds of the common time line at which it was.
+        self._origin: tuple[Any, float] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget samples, steps and seconds (after a warm-up)."""
+        self.steps = self.replayed = 0
+        self.waited = 0.0
+        self.samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
+        self.replays: deque[Replayed] = deque(maxlen=SAMPLES_KEPT)
+        self._pending: list[_Timed | tuple[int, int, Any, Any]] = []
+        self._now: _Timed | None = None
+        self._times: dict[str, StageTime] = {}
+        self._useful, self._active, self._host, self._sampled = 0.0, 0.0, 0.0, 0
+        self._replay_seconds, self._replay_steps, self._launched = 0.0, 0, 0
+        self._due, self._pause = self.skip, self.every
         self._seconds = 0.0
 
     @property
     def due(self) -> bool:
         """Return whether the step about to be done is one that is timed."""
-        return self.steps >= self.skip and (self.steps - self.skip) % self.every == 0
+        return self.steps >= self._due
 
     @property
     def seconds(self) -> float:
         """Return the wall seconds inside `running()` blocks so far (all steps, timed or not)."""
         return self._seconds
 
+    def keep(self, limit: int) -> None:
+        """Keep the last `limit` samples instead of SAMPLES_KEPT (for a trace)."""
+        self.samples = deque(self.samples, maxlen=limit)
+        self.replays = deque(self.replays, maxlen=limit)
+
+    def align(self, seconds: float) -> None:
+        """Say that now, with the device idle, it is `seconds` on the time line on which samples are told."""
+        self._resolve(len(self._pending))
+        self._origin = (self._clock.record(), seconds)
+
     def step(self, stages: Sequence[Stage]) -> None:
         """Do the actions of one step in order, timing each if this step is due."""
         if self.due:
+            now = self._now = _Timed(self.steps, stages)
+            now.marks.append(self._clock.record())
             for stage in stages:
-                self.start(stage.name)
+                begin = self._wall.record()
                 stage.action()
-                self.stop(stage.name)
+                if not stage.useful:
+                    now.host += self._wall.elapsed(begin, self._wall.record())
+                now.marks.append(self._clock.record())
+            self._now = None
+            self._add(now)
+            self._due = self.steps + self.every
         else:
             for stage in stages:
                 stage.action()
         self.steps += 1
 
+    def replay(self, steps: int, launch: Callable[[], None]) -> None:
+        """Do `steps` steps by `launch`, a graph of them, and time one such launch now and then."""
+        # The first one captures what it launches.
+        if self._launched % _REPLAYS == 1:
+            begin = self._clock.record()
+            launch()
+            self._add((self.steps, steps, begin, self._clock.record()))
+        else:
+            launch()
+        self._launched += 1
+        self.replayed += steps
+        self.count(steps)
+
     def count(self, steps: int) -> None:
-        """Add steps that were done without `step` (a replayed graph, a native loop)."""
+        """Add steps that were done without `step` (a native loop)."""
+        if self.steps + steps > self._due:
+            self._pause = min(2 * self._pause, max(_SELDOM, self.every))
+            self._due = self.steps + max(self._pause, self.every)
         self.steps += steps
 
-    def start(self, name: str) -> None:
-        """Mark the beginning of stage `name`; stages may overlap."""
-        self._open[name] = self._clock_of(name).record()
-
-    def stop(self, name: str) -> None:
-        """Mark the end of stage `name`.
-
-        Raises:
-            KeyError: `name` was not started.
-        """
-        begin = self._open.pop(name)
-        self._pending.append((name, begin, self._clock_of(name).record()))
-        if len(self._pending) >= _PENDING_LIMIT:
-            self._resolve(self._pending[: _PENDING_LIMIT // 2])
-            del self._pending[: _PENDING_LIMIT // 2]
+    @contextmanager
+    def beside(self, name: str) -> Iterator[None]:
+        """Time the block, work of another stream that is current in it, as part of the step if that is timed."""
+        now = self._now
+        if now is None:
+            yield
+            return
+        begin = self._clock.record()
+        yield
+        now.beside.append((name, begin, self._clock.record()))
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -155,51 +209,80 @@ class StageTimers:
         finally:
             self._seconds += self._wall.elapsed(begin, self._wall.record())
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Add the wall time of the block to `waited`."""
+        begin = self._wall.record()
+        try:
+            yield
+        finally:
+            self.waited += self._wall.elapsed(begin, self._wall.record())
+
     def times(self) -> dict[str, StageTime]:
         """Return the time of every stage seen, in the order first seen; waits for the marks still open on a device."""
-        self._resolve(self._pending)
-        self._pending.clear()
+        self._resolve(len(self._pending))
         return dict(self._times)
 
-    def reset(self) -> None:
-        """Forget samples, steps and seconds (after a warm-up)."""
-        self._pending.clear()
-        self._open.clear()
-        self._times.clear()
-        self.steps, self._seconds = 0, 0.0
+    def activity(self) -> Activity:
+        """Return how long this rank was useful and active in all its steps, as the samples tell.
 
-    def _clock_of(self, name: str) -> Clock:
-        return self._clocks.get(name, self._clock)
+        Steps in graphs take the time of the timed graphs, of which the same part is useful as of the steps that were
+        timed by stages.
+        """
+        self._resolve(len(self._pending))
+        if not self._sampled:
+            return Activity()
+        mean = self._active / self._sampled
+        graph = self._replay_seconds / self._replay_steps if self._replay_steps else mean
+        single = self.steps - self.replayed
+        active = single * mean + self.replayed * graph
+        share = self._useful / self._active if self._active > 0 else 0.0
+        return Activity(active * share, active, single * self._host / self._sampled)
 
-    def _resolve(self, marks: Iterable[tuple[str, Any, Any]]) -> None:
-        for name, begin, end in marks:
-            before = self._times.get(name, StageTime(name))
-            self._times[name] = before.with_sample(self._clock_of(name).elapsed(begin, end))
+    def _add(self, timed: _Timed | tuple[int, int, Any, Any]) -> None:
+        self._pending.append(timed)
+        if len(self._pending) >= _PENDING_LIMIT:
+            self._resolve(_PENDING_LIMIT // 2)
 
+    def _resolve(self, count: int) -> None:
+        """Turn the oldest marks into seconds."""
+        for timed in self._pending[:count]:
+            if isinstance(timed, _Timed):
+                self._take(timed)
+            else:
+                step, steps, begin, end = timed
+                seconds = self._clock.elapsed(begin, end)
+                self._replay_seconds += seconds
+                self._replay_steps += steps
+                self.replays.append(Replayed(step, steps, self._at(begin), seconds))
+        del self._pending[:count]
 
-@dataclass(frozen=True)
-class Efficiency:
-    """POP efficiencies, each in 0..1; `parallel = load_balance * communication`."""
+    def _take(self, timed: _Timed) -> None:
+        first = timed.marks[0]
+        ends = [self._clock.elapsed(first, mark) for mark in timed.marks[1:]]
+        spans = []
+        for stage, begin, end in zip(timed.stages, [0.0, *ends[:-1]], ends, strict=True):
+            before = self._times.get(stage.name, StageTime(stage.name))
+            self._times[stage.name] = before.with_sample(end - begin)
+            spans.append(Span(stage.name, begin, end, stage.useful, stage.messages))
+        for name, begin_mark, end_mark in timed.beside:
+            begin, end = self._clock.elapsed(first, begin_mark), self._clock.elapsed(first, end_mark)
+            spans.append(Span(name, begin, end, False, None, beside=True))
+        sample = Sample(timed.step, self._at(first), tuple(spans))
+        self.samples.append(sample)
+        self._sampled += 1
+        self._useful += sample.useful
+        self._active += sample.active
+        self._host += timed.host
 
-    load_balance: float
-    communication: float
-    parallel: float
-
-
-def efficiency(useful: npt.ArrayLike, elapsed: float) -> Efficiency:
-    """Return the POP efficiencies of ranks that computed `useful` seconds (n_ranks,) out of `elapsed` wall seconds.
-
-    load balance = mean(useful) / max(useful), communication efficiency = max(useful) / elapsed.
-
-    Raises:
-        ValueError: no rank, no useful time, or a negative time.
-    """
-    seconds = np.asarray(useful, np.float64)
-    if not seconds.size or seconds.min() < 0 or seconds.max() <= 0 or elapsed <= 0:
-        raise ValueError(f"efficiency needs positive seconds: useful {seconds.tolist()}, elapsed {elapsed}")
-    longest = float(seconds.max())
-    balance, communication = float(seconds.mean()) / longest, min(1.0, longest / elapsed)
-    return Efficiency(balance, communication, balance * communication)
+    def _at(self, mark: Any) -> float:
+        """Return the place of a mark on the common time line, told from the mark before: clocks lose digits far off."""
+        if self._origin is None:
+            self._origin = (mark, 0.0)
+        before, seconds = self._origin
+        seconds += self._clock.elapsed(before, mark)
+        self._origin = (mark, seconds)
+        return seconds
 
 
 def mean_over_ranks(ranks: Sequence[Mapping[str, StageTime]]) -> dict[str, StageTime]:

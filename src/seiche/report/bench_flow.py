@@ -178,8 +178,11 @@ def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
 def commit() -> str:
     """Return the commit of the working tree, with "-dirty" if it differs.
 
-    Outside a repository SEICHE_COMMIT names it; without that it is "unknown".
+    SEICHE_COMMIT names that of a copy, which may be no repository or one of its own; else it is "unknown" there.
     """
+    named = os.environ.get("SEICHE_COMMIT")
+    if named:
+        return named
     try:
         run = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
@@ -190,7 +193,7 @@ def commit() -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get("SEICHE_COMMIT", "unknown")
+        return "unknown"
     return run.stdout.strip()
 
 

@@ -72,7 +72,8 @@ class Summary:
         stages: rows of the table.
         invariants: what should be conserved or bounded (mass drift, largest Mach number ...), by name.
         flow_rates: volume flow in m^3/s into the fluid at the end, by iolet.
-        efficiency: load balance, communication and parallel efficiency, 0..1.
+        efficiency: load balance, communication, parallel efficiency and what they are made of, 0..1.
+        movement: what the efficiencies were made from, rank by rank: seconds, messages, memory.
         details: whatever else a case wants to keep.
         stopped: why the run ended before its time, None if it did not.
         date: UTC, ISO 8601.
@@ -93,7 +94,8 @@ class Summary:
     stages: Sequence[StageRow] = ()
     invariants: Mapping[str, float] = field(default_factory=dict)
     flow_rates: Mapping[str, float] = field(default_factory=dict)
-    efficiency: Mapping[str, float] = field(default_factory=dict)
+    efficiency: Mapping[str, Any] = field(default_factory=dict)
+    movement: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     stopped: str | None = None
     date: str = field(default_factory=_now)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seiche.report import validate_flow
-from seiche.report.validation import membranes, tweezers
+from seiche.report.validation import capsules, membranes, tweezers
 from seiche.report.validation.check import Check, Setting
 
 #: Every family of checks, in the order in which they run.
@@ -16,6 +16,7 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     membranes.sphere,
     membranes.rest,
     tweezers.stretching,
+    capsules.small_deformation,
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import dg, flow, halo, ibm, kspace, membrane, reduce
+from . import dg, flow, halo, held, ibm, kspace, membrane, reduce
 from .spec import CPP_TYPE as CPP_TYPE
 from .spec import KernelSpec as KernelSpec
 from .spec import Member as Member
@@ -35,6 +35,7 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
     for folder in _FOLDERS.values():
         yield from folder.other_kernels()
+    yield from held.other_kernels()
 
 
 def all_kernels() -> Iterator[KernelSpec]:

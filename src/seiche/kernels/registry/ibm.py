@@ -22,7 +22,7 @@ STATE_WORDS = 3
 #: What the CPU table has, in words.
 BUILT = "nothing"
 
-_BRICKS: Members = (
+BRICKS: Members = (
     ("rows", "ptr"),
     ("fluid", "ptr"),
     ("each", ("float64", 3)),
@@ -39,13 +39,13 @@ _VERTICES: Members = (
 def settle(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """What must be known of vertices that were put somewhere from outside."""
     name = f"Settle<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    return KernelSpec(name, "ibm/vertices.hpp", (("bricks", _BRICKS), ("vertices", _VERTICES)), threads=128)
+    return KernelSpec(name, "ibm/vertices.hpp", (("bricks", BRICKS), ("vertices", _VERTICES)), threads=128)
 
 
 def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """Velocity of vertices, and their motion."""
     members: Members = (
-        ("bricks", _BRICKS),
+        ("bricks", BRICKS),
         ("vertices", _VERTICES),
         ("flow", "ptr"),
         ("velocity", "ptr"),
@@ -59,7 +59,7 @@ def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
 def count_vertices(delta: Delta) -> KernelSpec:
     """Vertices in the bricks on which they act, counted."""
     members: Members = (
-        ("bricks", _BRICKS),
+        ("bricks", BRICKS),
         ("lists", _LISTS),
         *((name, "ptr") for name in ("place", "listed", "state")),
         ("stride", "int64"),
@@ -75,7 +75,7 @@ def place_lists() -> KernelSpec:
 def fill_lists(delta: Delta) -> KernelSpec:
     """Vertices in the lists of the bricks on which they act."""
     members: Members = (
-        ("bricks", _BRICKS),
+        ("bricks", BRICKS),
         ("lists", _LISTS),
         ("listed", "ptr"),
         ("state", "ptr"),
@@ -92,7 +92,7 @@ def sort_lists() -> KernelSpec:
 def spread(delta: Delta, real: Real) -> KernelSpec:
     """Forces of vertices on the sites of a brick."""
     members: Members = (
-        ("bricks", _BRICKS),
+        ("bricks", BRICKS),
         ("lists", _LISTS),
         ("corner", "ptr"),
         ("vertices", _VERTICES),
@@ -111,7 +111,7 @@ def clear_inside() -> KernelSpec:
 def mark_inside() -> KernelSpec:
     """Sites inside cells."""
     members: Members = (
-        ("bricks", _BRICKS),
+        ("bricks", BRICKS),
         *((name, "ptr") for name in ("inside", "place", "faces")),
         *((name, "int64") for name in ("stride", "first")),
         *((name, "int32") for name in ("vertices", "count")),

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cells of a run as files over time: their surfaces in SI units, or their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.blood import BloodRun, Population
+from seiche.case.schedule import Schedule
+from seiche.case.series import Scheduled
+from seiche.case.setup import Setup
+from seiche.cells.loop import limit_matrix
+from seiche.cells.mesh import rings_of
+from seiche.errors import FormatError
+from seiche.io.background import Job
+from seiche.io.cell_files import SurfaceFiles, Surfaces, list_path, read_list, write_surfaces
+from seiche.io.formats.pos import write_pos
+
+Floats = npt.NDArray[np.float64]
+
+#: Units of the fields in the files.
+UNITS = {"velocity": "m/s"}
+
+
+class CellsFile(Scheduled):
+    """The states of the cells of a run."""
+
+    writer: SurfaceFiles | None = None
+
+    def __init__(self, path: Path, schedule: Schedule, run: BloodRun, setup: Setup, first_step: int) -> None:
+        """Remember what is written when."""
+        self.path, self._schedule, self._run, self._setup, self._first = path, schedule, run, setup, first_step
+        self._limits = [
+            limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None for kind in run.cells.types
+        ]
+
+    @property
+    def states(self) -> int:
+        """Return the number of complete states."""
+        return self.writer.steps if self.writer is not None else 0
+
+    def open(self, capacity: int) -> None:
+        """Note the states of the run that this one goes on from."""
+        before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
+        if before is not None and self._first and list_path(self.path).exists():
+            start = self._first * self._setup.units.step * (1 + 1e-9)
+            try:
+                before = [(path, time) for path, time in read_list(self.path) if time <= start]
+            except FormatError:
+                before = []
+        self.writer = SurfaceFiles(self.path, self._store, before)
+
+    def take(self) -> Job:
+        """Copy the cells to the host; what is written is made beside the steps."""
+        assert self.writer is not None
+        step = self._run.solver.time_step
+        time = step * self._setup.units.step
+        populations, root = self._run.populations(), self._run.solver.world.rank == 0
+        values: Callable[[], Any] = lambda: self._values(populations, time) if root else None  # noqa: E731
+        return self.writer.state(step, time, values)
+
+    def _values(self, populations: list[Population], time: float) -> Any:
+        return populations if self.path.suffix.lower() == ".pos" else self.surfaces(populations, time)
+
+    def surfaces(self, populations: list[Population], time: float) -> Surfaces:
+        """Return the surfaces of all cells in metres, each in the box of the lattice where that repeats itself."""
+        sites, units = self._setup.vessel.sites, self._setup.units
+        lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
+        points, faces, velocities, names, kinds = [], [], [], [], []
+        first = 0
+        for number, (kind, population) in enumerate(zip(self._run.cells.types, populations, strict=True)):
+            places, velocity = (
+                self._on_surface(number, population.vertices),
+                self._on_surface(number, population.velocity),
+            )
+            middle = places.mean(axis=1, keepdims=True)
+            turns = np.floor(middle / np.where(lengths > 0, lengths, np.inf))
+            places = places - np.where(lengths > 0, turns * lengths, 0.0)
+            count, size = places.shape[:2]
+            points.append(places.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
+            velocities.append(velocity.reshape(-1, 3))
+            triangles = kind.mesh.faces.astype(np.int64)
+            faces.append((triangles + first + size * np.arange(count)[:, None, None]).reshape(-1, 3))
+            names.append(np.repeat(population.names, len(triangles)))
+            kinds.append(np.full(count * len(triangles), number, np.int32))
+            first += count * size
+        return Surfaces(
+            time,
+            np.concatenate(points),
+            np.concatenate(faces),
+            {"velocity": units.to_si("velocity", np.concatenate(velocities))},
+            {"cell": np.concatenate(names), "type": np.concatenate(kinds)},
+        )
+
+    def _on_surface(self, kind: int, rows: Floats) -> Floats:
+        """Return values at the vertices of the surface, (n, v, 3), from those at the points that move."""
+        matrix = self._limits[kind]
+        if matrix is None or not len(rows):
+            return rows
+        count, size = rows.shape[:2]
+        flat = matrix @ rows.transpose(1, 0, 2).reshape(size, -1)
+        return np.asarray(flat.reshape(size, count, 3).transpose(1, 0, 2))
+
+    def _store(self, path: Path, values: Any) -> None:
+        if isinstance(values, Surfaces):
+            write_surfaces(path, values, UNITS)
+            return
+        sites = self._setup.vessel.sites
+        for kind, population in zip(self._run.cells.types, values, strict=True):
+            centers, turns = places_of(population.vertices, kind.control_points())
+            named = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
+            write_pos(named, centers * sites.spacing + np.asarray(sites.origin), turns)
+
+
+def places_of(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    """Return the middles (n, 3) of cells with vertices (n, v, 3) and the turns (n, 3, 3) of `rest` that fit them best.
+
+    The turn is that of least squares (Kabsch 1976).
+    """
+    middle = vertices.mean(axis=1)
+    moved, still = vertices - middle[:, None], rest - rest.mean(axis=0)
+    left, _, right = np.linalg.svd(np.einsum("nvi,vj->nij", moved, still))
+    mirror = np.ones((len(vertices), 3))
+    mirror[:, 2] = np.sign(np.linalg.det(left @ right))
+    return middle, (left * mirror[:, None, :]) @ right

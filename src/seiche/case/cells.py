@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tables of cells become types of cells, a packing and forces in lattice units; what is impossible is said here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import open_backend
+from seiche.case.schema import Case
+from seiche.case.schema_cells import Biconcave, CellTable, Ellipsoid, MeshFile, SphereShape
+from seiche.case.setup import Setup
+from seiche.case.units import LatticeUnits
+from seiche.cells.contact import Morse, Repulsion
+from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
+from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
+from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.packing import Packing, pack
+from seiche.cells.space import FluidSpace
+from seiche.cells.vessels import refuse_tight
+from seiche.couple.limits import StepLimit, step_limit
+from seiche.domain.sites import SiteSet
+from seiche.domain.surface import Surface
+from seiche.errors import CaseError
+from seiche.io.formats.pos import read_pos
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellsSetup:
+    """Cells of a case in lattice units.
+
+    `surfaces` are the undeformed polyhedra of the points that move, one a type: their volumes count for the
+    hematocrit. `packing` (centers are means of those points) is None for a run that goes on from a checkpoint.
+    `hematocrit` is the one that was asked for, None where places were given. `limits` of the time step, one a type.
+    """
+
+    types: tuple[CellType, ...]
+    surfaces: tuple[Surface, ...]
+    packing: Packing | None
+    hematocrit: float | None
+    gap: float
+    contrast: float
+    between: Repulsion
+    wall: Repulsion
+    limits: tuple[StepLimit, ...]
+
+    def volumes(self) -> Floats:
+        """Return the volume of a cell of each type, in volumes of a site."""
+        return np.array([surface.volume for surface in self.surfaces])
+
+    def largest(self) -> float:
+        """Return the largest distance of a vertex from the middle of its cell, in spacings."""
+        return max(radius_of(surface) for surface in self.surfaces)
+
+
+def radius_of(surface: Surface) -> float:
+    """Return the largest distance of a vertex from the mean of the vertices."""
+    return float(np.linalg.norm(surface.vertices - surface.vertices.mean(axis=0), axis=1).max())
+
+
+def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup:
+    """Return the cells of a blood case; files are relative to `folder`; without `place` none are packed.
+
+    Raises CaseError, with the case file and the key, for meshes, moduli or places that are impossible, and FormatError
+    for broken files.
+    """
+    case, units, sites = setup.case, setup.units, setup.vessel.sites
+    try:
+        types = tuple(_cell_type(table, units, folder) for table in case.cells)
+        surfaces = tuple(kind.moving_mesh() for kind in types)
+        gap = _gap(case, units, surfaces)
+        backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
+        limits = tuple(step_limit(backend, kind, case.coupling.delta, viscosity) for kind in types)
+        _refuse_unstable(units, types, limits)
+        packing = _places(case, sites, units, folder, types, surfaces, gap) if place else None
+        between, wall = repulsions(case, units)
+        contrast = _contrast(case)
+    except CaseError as error:
+        raise CaseError(f"{setup.source}: {error}") from None
+    except OSError as error:
+        raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
+    hematocrit = case.packing.hematocrit if case.packing is not None else None
+    if case.reservoir is not None and case.reservoir.hematocrit is not None:
+        hematocrit = case.reservoir.hematocrit
+    return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits)
+
+
+def _refuse_unstable(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:
+    for kind, limit in zip(types, limits, strict=True):
+        if limit.ratio < 1:
+            raise CaseError(
+                f'lattice: a time step of {units.step:.3g} s is unstable for cells "{kind.name}": the {limit.modulus} '
+                f"allows at most {limit.ratio * units.step:.3g} s; use a smaller time step or a smaller modulus"
+            )
+
+
+def _cell_type(table: CellTable, units: LatticeUnits, folder: Path) -> CellType:
+    key = f'cells["{table.name}"]'
+    try:
+        mesh = _mesh(table, folder)
+        scaled = Surface(mesh.vertices / units.spacing, mesh.faces)
+        kind = CellType(table.name, scaled, membrane(table, units))
+        if not (kind.moving_mesh().volume > 0):
+            raise CaseError("shape: the control points of its surface have no volume; use a smoother mesh")
+    except CaseError as error:
+        raise CaseError(f"{key}: {str(error).removeprefix(f'cell type {table.name!r}: ')}") from None
+    return kind
+
+
+def _mesh(table: CellTable, folder: Path) -> Surface:
+    """Return the undeformed mesh in metres."""
+    shape = table.shape
+    if isinstance(shape, Biconcave):
+        return biconcave(shape.vertices, 0.5 * shape.diameter, shape.coefficients)
+    if isinstance(shape, SphereShape):
+        return ellipsoid([0.5 * shape.diameter] * 3, shape.vertices)
+    if isinstance(shape, Ellipsoid):
+        return ellipsoid(shape.half_axes, shape.vertices)
+    assert isinstance(shape, MeshFile)
+    mesh = read_mesh(folder / shape.file)
+    return Surface(np.asarray(mesh.vertices) * shape.unit, mesh.faces)
+
+
+def membrane(table: CellTable, units: LatticeUnits) -> MembraneModel:
+    """Return the elasticity of a type in lattice units: G = k_s/3."""
+    shear = table.shear_modulus if table.shear_modulus is not None else (table.strain_modulus or 0.0) / 3
+    shear = units.to_lattice("surface_modulus", shear)
+    return MembraneModel(
+        Skalak(shear, table.area_ratio) if table.law == "skalak" else NeoHookean(shear),
+        bending=units.to_lattice("energy", table.bending),
+        spontaneous_curvature="rest" if table.curvature == "rest" else 0.0,
+        area=units.to_lattice("surface_modulus", table.area),
+        local_area=units.to_lattice("surface_modulus", table.local_area),
+        volume=units.to_lattice("stress", table.volume),
+        shell="loop" if table.model == "loop" else "flat",
+        points=table.points,
+    )
+
+
+def repulsions(case: Case, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:
+    """Return the laws between cells, and of the wall on them, in lattice units."""
+    table = case.contact
+    reach = units.to_lattice("length", table.reach) if table.reach is not None else 1.0
+    strength = units.to_lattice("force", table.strength)
+    morse = None
+    if table.adhesion is not None:
+        pull = table.adhesion
+        morse = Morse(
+            units.to_lattice("energy", pull.depth),
+            pull.steepness * units.spacing,
+            units.to_lattice("length", pull.rest),
+            units.to_lattice("length", pull.reach),
+        )
+    wall_reach = units.to_lattice("length", table.wall_reach) if table.wall_reach is not None else reach
+    wall = units.to_lattice("force", table.wall_strength) if table.wall_strength is not None else strength
+    return Repulsion(strength, reach, table.exponent, morse), Repulsion(wall, wall_reach, table.exponent)
+
+
+def _contrast(case: Case) -> float:
+    inner = case.cells[0].inner_viscosity
+    if inner is None:
+        return 1.0
+    outer = case.fluid.viscosity
+    if outer is None and case.fluid.rheology is not None and case.fluid.rheology.kind == "newtonian":
+        outer = case.fluid.rheology.viscosity
+    if outer is None:
+        raise CaseError("cells: inner_viscosity needs a Newtonian fluid outside: give fluid.viscosity")
+    return inner / outer
+
+
+def _gap(case: Case, units: LatticeUnits, surfaces: Sequence[Surface]) -> float:
+    """Return the least distance of packed cells."""
+    if case.packing is not None and case.packing.gap is not None:
+        return units.to_lattice("length", case.packing.gap)
+    return 0.02 * max(radius_of(surface) for surface in surfaces)
+
+
+def _places(
+    case: Case,
+    sites: SiteSet,
+    units: LatticeUnits,
+    folder: Path,
+    types: Sequence[CellType],
+    surfaces: Sequence[Surface],
+    gap: float,
+) -> Packing:
+    space = FluidSpace(sites)
+    for kind, surface in zip(types, surfaces, strict=True):
+        try:
+            refuse_tight(space, [surface])
+        except CaseError:
+            size = " x ".join(f"{n * units.spacing * 1e6:.3g}" for n in np.sort(np.ptp(surface.vertices, axis=0)))
+            raise CaseError(
+                f'cells["{kind.name}"].shape: a cell of {size} um is larger than the vessel; use smaller cells or a '
+                "wider vessel"
+            ) from None
+    if case.packing is not None:
+        shares = [table.share for table in case.cells]
+        try:
+            return pack(space, surfaces, case.packing.hematocrit, shares=shares, gap=gap, seed=case.packing.seed)
+        except CaseError as error:
+            raise CaseError(f"packing.{error}") from None
+    return _given(case, sites, space, folder, types, surfaces)
+
+
+def _given(
+    case: Case,
+    sites: SiteSet,
+    space: FluidSpace,
+    folder: Path,
+    types: Sequence[CellType],
+    surfaces: Sequence[Surface],
+) -> Packing:
+    """Return the cells of the .pos files, none of which may be outside the fluid or overlap another."""
+    centers, rotations, kinds = [], [], []
+    for number, (table, kind, surface) in enumerate(zip(case.cells, types, surfaces, strict=True)):
+        at, turns = read_pos(folder / (table.positions or ""))
+        points = surface.vertices - surface.vertices.mean(axis=0)
+        beside = surface.vertices.mean(axis=0) - kind.mesh.vertices.mean(axis=0)
+        places = (at - np.asarray(sites.origin)) / sites.spacing + turns @ beside
+        for cell, (place, turn) in enumerate(zip(places, turns, strict=True)):
+            if not (space.distance(points @ turn.T + place) < 0).all():
+                raise CaseError(
+                    f'cells["{table.name}"].positions: {table.positions}: cell {cell} at '
+                    f"({', '.join(f'{1e6 * c:.4g}' for c in at[cell])}) um is not inside the vessel"
+                )
+        centers.append(places)
+        rotations.append(turns)
+        kinds.append(np.full(len(at), number))
+    packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
+    lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
+    clashes = overlapping_pairs(surfaces, packing, lengths)
+    if len(clashes):
+        one, two = (_name(types, packing, int(cell)) for cell in clashes[0])
+        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, first {one} and {two}")
+    volume = float(np.array([surface.volume for surface in surfaces])[packing.kinds].sum())
+    return Packing(packing.centers, packing.rotations, packing.kinds, volume / space.volume)
+
+
+def _name(types: Sequence[CellType], packing: Packing, cell: int) -> str:
+    kind = int(packing.kinds[cell])
+    return f'cell {cell - int(np.searchsorted(packing.kinds, kind))} of "{types[kind].name}"'

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lines of `seiche check` about cells: shapes, hematocrit, longest time step, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from seiche.case.cells import CellsSetup
+from seiche.case.predict import tiles_of
+from seiche.case.setup import Setup
+from seiche.cells.cells import ALIGNMENT
+from seiche.cells.mesh import mean_edge, reduced_volume
+from seiche.cells.space import wall_points
+from seiche.kernels.registry.ibm import BRICK, SUPPORT
+
+
+@dataclass(frozen=True)
+class CellMemory:
+    """Bytes on the device: for each cell by type, for each site, and of all cells and sites, beside the flow."""
+
+    cell: dict[str, float]
+    site: float
+    total: float
+
+
+def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
+    """Yield names and values of the lines about cells; nothing without cells."""
+    cells = setup.cells
+    if cells is None:
+        return
+    units, memory = setup.units, memory_of_cells(setup, cells)
+    for number, (kind, surface) in enumerate(zip(cells.types, cells.surfaces, strict=True)):
+        count = int((cells.packing.kinds == number).sum()) if cells.packing is not None else 0
+        area, volume = surface.area * units.spacing**2 * 1e12, surface.volume * units.spacing**3 * 1e18
+        yield (
+            f"cells {kind.name}",
+            f"{count:,} of {len(kind.mesh.vertices)} vertices ({kind.model.shell}), area {area:.4g} um^2, "
+            f"volume {volume:.4g} um^3, reduced volume {reduced_volume(surface):.3f}, "
+            f"edges {mean_edge(kind.mesh):.2g} spacings",
+        )
+        law, scale = kind.model.law, units.scale("surface_modulus") * 1e6
+        yield (
+            f"moduli {kind.name}",
+            f"G = {law.shear * scale:.4g} uN/m (k_s = 3 G = {3 * law.shear * scale:.4g} uN/m), modulus of area "
+            f"{law.area_modulus * scale:.4g} uN/m, bending {kind.model.bending * units.scale('energy'):.4g} J",
+        )
+        limit = cells.limits[number]
+        yield (
+            f"time step {kind.name}",
+            f"at most {limit.ratio * units.step:.3g} s, set by the {limit.modulus} ({limit.shares[limit.modulus]:.0%})",
+        )
+        yield f"memory {kind.name}", f"{memory.cell[kind.name] / 1e3:.4g} kB a cell"
+    if cells.packing is not None:
+        wanted = f" ({cells.hematocrit:g} wanted)" if cells.hematocrit is not None else ""
+        yield "hematocrit", f"{cells.packing.hematocrit:.4f}{wanted}, {len(cells.packing.centers):,} cells, no overlaps"
+    if cells.contrast != 1:
+        yield "viscosity inside", f"{cells.contrast:.3g} times that of the fluid"
+    yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
+
+
+def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
+    """Return the bytes of membranes, contact and coupling from sizes alone.
+
+    A vertex has its place (float64), force and velocity, its first site and the distance from it, the lists of bricks,
+    and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
+    """
+    size = np.dtype(setup.precision.compute).itemsize
+    sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
+    short = [
+        periodic and 0 < extent % BRICK < support for periodic, extent in zip(sites.periodic, sites.shape, strict=True)
+    ]
+    entries = int(np.prod([3 if each else 2 for each in short]))
+    counts = [0] * len(cells.types)
+    if cells.packing is not None:
+        counts = np.bincount(cells.packing.kinds, minlength=len(cells.types)).tolist()
+    vertices = int(sum(n * len(kind.mesh.vertices) for n, kind in zip(counts, cells.types, strict=True)))
+    stride = -(-max(vertices, 1) // ALIGNMENT) * ALIGNMENT
+    heads = 4 << max(int(2 * vertices - 1).bit_length(), 6)
+    each = 24 + 3 * size + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries + 4 + heads / max(vertices, 1)
+    bricks = tiles_of(sites, BRICK)
+    rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
+    per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 12 + 16) + 4 * rows
+    layout = setup.case.lattice.layout
+    if layout != "tiles-8":
+        per_site += 4 * len(sites)
+    if cells.contrast != 1:
+        per_site += (bricks + 1) * 64
+    points = len(wall_points(sites)[0])
+    per_site += points * 32 + (4 << max(int(2 * points - 1).bit_length(), 6)) if points else 0
+    own = {kind.name: len(kind.mesh.vertices) * each + 16 for kind in cells.types}
+    total = per_site + stride * each + sum(16 * n for n in counts)
+    return CellMemory(own, per_site / len(sites), total)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a case with cells may not ask for, each refused with one line, and what is costly in accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seiche.case.cells import repulsions
+from seiche.case.openings import steps_of
+from seiche.case.reservoir import refuse_reservoir
+from seiche.case.setup import Setup
+from seiche.cells.mesh import mean_edge
+from seiche.errors import CaseError
+from seiche.kernels.registry.ibm import BRICK, SUPPORT
+
+#: Longer edges let fluid through; a delta function of support 4 bears a little more.
+EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.0}
+#: The points of a wall are up to this far apart, so its force must reach at least as far.
+WALL_POINTS = 1.0
+#: A step this close to the limit is worth a word: deformed membranes are stiffer than undeformed ones.
+LIMIT_ADVISED = 2.0
+
+
+def refuse_impossible_cells(setup: Setup) -> None:
+    """Raise a CaseError, of one line, for the first thing that makes a blood case impossible before cells are made."""
+    refuse_reservoir(setup)
+    for message in _reasons(setup):
+        raise CaseError(f"{setup.source}: {message}")
+
+
+def _reasons(setup: Setup) -> Iterator[str]:
+    case, sites, delta = setup.case, setup.vessel.sites, setup.case.coupling.delta
+    if case.lattice.layout == "moments":
+        yield 'lattice.layout: "moments" goes not with cells; choose tiles-8, tiles-4, list-aa or list-ab'
+    for axis, name in enumerate("xyz"):
+        if sites.periodic[axis] and sites.shape[axis] < BRICK:
+            yield (
+                f"coupling.delta: the halo of the support of {SUPPORT[delta]} sites ({delta}) is wider than a periodic "
+                f"extent of {sites.shape[axis]} sites along {name} allows; at least {BRICK} sites are needed"
+            )
+    between, wall = repulsions(case, setup.units)
+    for axis, name in enumerate("xyz"):
+        if sites.periodic[axis] and sites.shape[axis] < 3 * between.farthest:
+            yield (
+                f"contact.reach: {between.farthest * setup.units.spacing:.3g} m is more than a third of the periodic "
+                f"extent along {name}"
+            )
+    if len(sites.boundary) and wall.reach < WALL_POINTS * (1 - 1e-9):
+        yield (
+            f"contact.wall_reach: {wall.reach * setup.units.spacing:.3g} m is below one spacing, "
+            f"{setup.units.spacing:.3g} m: cells could pass between the points of the wall"
+        )
+    if sites.iolets and case.reservoir is None:
+        yield (
+            f'reservoir: is missing; cells would leave the vessel through iolet["{sites.iolets[0].name}"] and none '
+            "would enter"
+        )
+    for table in case.output.cells:
+        if steps_of(table.every, setup.units) < 0.5:
+            yield (f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s')
+
+
+def advice_cells(setup: Setup) -> Iterator[str]:
+    """Yield warnings about cells, one line each."""
+    cells = setup.cells
+    if cells is None:
+        return
+    delta = setup.case.coupling.delta
+    most = EDGE_ADVISED[SUPPORT[delta]]
+    for kind, limit in zip(cells.types, cells.limits, strict=True):
+        edge = mean_edge(kind.mesh)
+        if edge > most:
+            yield (
+                f'cells["{kind.name}"].shape.vertices: edges of {edge:.3g} spacings leak; below {most} is advised for '
+                f"{delta}"
+            )
+        if limit.ratio < LIMIT_ADVISED:
+            yield (
+                f'the time step is {1 / limit.ratio:.0%} of the limit that the {limit.modulus} of "{kind.name}" sets: '
+                "strongly deformed cells may become unstable"
+            )

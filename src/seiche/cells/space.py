@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The fluid of a lattice as a space that cells are packed into: any vessel, whatever its geometry was made from.
+
+Lengths in spacings, coordinates those of the sites. The wall is where the links of the sites are cut.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
+
+Floats = npt.NDArray[np.float64]
+
+#: Chosen such that nothing within it is ever near the wall.
+_FAR = 1e30
+#: Nearer than this to the wall the side is told by its normal, farther by the nearest site.
+_NEAR = 1.0
+#: Nearer than this distances are exact, farther they are those from one point in each cube of this edge.
+_EXACT, _COARSE = 3.0, 3.0
+#: Sites at which the widest place of a vessel is looked for.
+_SAMPLES = 20_000
+
+
+class FluidSpace:
+    """The space that the fluid sites take up, one cube of volume 1 each.
+
+    `closed` says whether openings count as walls: no cell is then put across them.
+    """
+
+    def __init__(self, sites: SiteSet, *, closed: bool = True) -> None:
+        """Find the points of the wall."""
+        self._sites = sites
+        self.points, self._outwards = wall_points(sites, openings=closed)
+        self._lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
+
+    @property
+    def low(self) -> Floats:
+        """Return the lower corner of the box around the fluid."""
+        lowest = self._sites.coords.min(axis=0) - 0.5
+        return np.where(self._sites.periodic, 0.0, lowest)
+
+    @property
+    def high(self) -> Floats:
+        """Return the upper corner."""
+        highest = self._sites.coords.max(axis=0) + 0.5
+        return np.where(self._sites.periodic, self._lengths, highest)
+
+    @property
+    def periodic(self) -> tuple[bool, bool, bool]:
+        """Return the axes along which the lattice repeats itself."""
+        return self._sites.periodic
+
+    @property
+    def volume(self) -> float:
+        """Return the number of sites."""
+        return float(len(self._sites))
+
+    @cached_property
+    def _tree(self) -> Any:
+        return self._tree_of(self.points)
+
+    @cached_property
+    def _some(self) -> tuple[npt.NDArray[np.int64], Any]:
+        _, rows = np.unique(np.floor(self.points / _COARSE).astype(np.int64), axis=0, return_index=True)
+        return rows, self._tree_of(self.points[rows])
+
+    def _tree_of(self, points: Floats) -> Any:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self._wrapped(points), boxsize=self._lengths)
+
+    def _wrapped(self, points: Floats) -> Floats:
+        lengths = self._lengths
+        wrapped = np.where(lengths > 0, np.mod(points, np.maximum(lengths, 1.0)), points)
+        return np.where((lengths > 0) & (wrapped >= lengths), 0.0, wrapped)  # rounding may reach the length itself
+
+    def distance(self, points: Floats) -> Floats:
+        """Return the distances (n,) of points (n, 3) from the wall, negative inside."""
+        if not len(self.points):
+            return np.full(len(points), -_FAR)
+        wrapped = self._wrapped(points)
+        # In the middle of a round vessel all of the wall is equally far: there some of its points will do.
+        rows, coarse = self._some
+        far, nearest = coarse.query(wrapped)
+        nearest = rows[nearest]
+        close = np.flatnonzero(far < _EXACT + 2 * _COARSE)
+        far[close], nearest[close] = self._tree.query(wrapped[close])
+        between = wrapped - self._wrapped(self.points)[nearest]
+        between -= np.where(self._lengths > 0, self._lengths * np.round(between / np.maximum(self._lengths, 1.0)), 0.0)
+        height = np.einsum("ij,ij->i", between, self._outwards[nearest])
+        inside = self._sites.find(np.floor(wrapped + 0.5).astype(np.int64)) >= 0
+        return np.asarray(np.where(far < _NEAR, height, np.where(inside, -far, far)))
+
+    def has_room(self, half_axes: Floats) -> bool:
+        """Compare with the box around the fluid and with the largest sphere inside."""
+        extent = np.sort(0.5 * (self.high - self.low))
+        return bool((extent >= half_axes).all() and half_axes[0] <= self._largest_sphere)
+
+    @cached_property
+    def _largest_sphere(self) -> float:
+        coords = self._sites.coords
+        some = coords[:: max(1, len(coords) // _SAMPLES)].astype(np.float64)
+        return 1.0 - float(self.distance(some).min())
+
+
+def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floats]:
+    """Return where links are cut by the wall, (n, 3), and the directions out of the fluid there, unit vectors (n, 3).
+
+    With `openings` also where they are cut by inlets and outlets. Each point is there once: neighbouring sites share
+    some.
+    """
+    kinds = [LinkKind.WALL, LinkKind.INLET, LinkKind.OUTLET] if openings else [LinkKind.WALL]
+    row, link = np.nonzero(np.isin(sites.link_kind, kinds))
+    if not len(row):
+        return np.zeros((0, 3)), np.zeros((0, 3))
+    vectors = LINK_VECTORS[link].astype(np.float64)
+    places = sites.coords[sites.boundary[row]] + sites.link_fraction[row, link].astype(np.float64)[:, None] * vectors
+    sums = np.zeros((len(sites.boundary), 3))
+    np.add.at(sums, row, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    known = np.linalg.norm(sites.wall_normal, axis=1) > 0.5
+    plain = np.isin(sites.link_kind, kinds[1:]).any(axis=1) if openings else np.zeros(len(known), bool)
+    outwards = np.where((known & ~plain)[:, None], sites.wall_normal, sums)[row]
+    length = np.linalg.norm(outwards, axis=1, keepdims=True)
+    outwards = np.where(length > 1e-9, outwards / np.maximum(length, 1e-9), vectors)
+    _, first = np.unique(np.round(places * 64).astype(np.int64), axis=0, return_index=True)
+    return places[first], np.asarray(outwards[first], np.float64)

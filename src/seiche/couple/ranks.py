@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The immersed boundary of cells that several ranks hold (docs/decisions/0019).
+
+The stages that it adds to a step of the flow. Those marked * are for cells that other ranks hold too, and run, messages
+included, beside the ones for cells that are alone:
+
+    send velocities        * of the fluid, to the ranks beside
+    interpolate velocity     V(X) = sum_x u(x) delta(x - X), X += V
+    interpolate shared     * V(X) of the vertices closest to own sites, to the owners of their cells
+    membrane forces
+    move shared            * X += V at the owner, to all who hold the cell
+    receive shared         *
+    mark inside              where cells have another viscosity
+    forces of shared
+    contact forces
+    list vertices            by the bricks of sites on which they act, when one has moved too far
+    spread force             g(x) = sum_X F(X) delta(x - X)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.cells.cells import Cells
+from seiche.cells.contact import Contact
+from seiche.couple.bricks import Bricks
+from seiche.couple.inside import Inside
+from seiche.couple.markers import Surfaces
+from seiche.couple.sharing import Sharing
+from seiche.couple.territory import Territory, halo_sites
+from seiche.errors import UnstableError
+from seiche.flow.immersion import Contrast, Immersion
+from seiche.flow.replay import GRAPH_STEPS
+from seiche.flow.solver import Solver
+from seiche.halo.exchange import HaloExchange
+from seiche.halo.plan import HaloPlan, build_plan
+from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry import held as held_kernels
+from seiche.kernels.registry import ibm as registry
+from seiche.kernels.registry.held import ALONE, MANY, SHARED
+from seiche.kernels.registry.ibm import BRICK, SUPPORT, Delta
+from seiche.observe.stage import Stage
+
+Launch = Callable[[], None]
+
+#: Sites by which cells may move until it is looked again who needs them, and by which they are shared beyond that.
+_RESERVE, _SLACK = 1, 2
+#: Steps after which cells are shared anew even if nobody lacks one, so that they live where they are.
+_LONGEST = 256
+
+
+class SharedBoundary:
+    """Couples cells with a flow on several ranks; what the arguments mean is told in `ImmersedBoundary`.
+
+    The arrays of the cells hold from then on those that this rank needs.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        cells: Cells,
+        contact: Contact | None,
+        *,
+        delta: Delta,
+        scheme: str,
+        viscosity_contrast: float,
+        mark_every: int,
+    ) -> None:
+        """Share the cells, which are the same on all ranks, and add the stages (collective).
+
+        Raises:
+            CaseError: what cannot be coupled.
+        """
+        self.solver, self.cells, self.contact, self.delta, self.scheme = solver, cells, contact, delta, scheme
+        self.backend, self.world, self._real = solver.backend, solver.world, solver.precision.compute
+        territory = Territory(solver.region, self.world)
+        self.bricks = Bricks(self.backend, solver.region, solver.layout, territory)
+        rows, zeros = self.bricks.rows, self.backend.zeros
+        self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
+        self._brick_lists = {name: zeros(rows, np.uint32) for name in ("first", "count", "tally")}
+        owned = np.zeros(rows * BRICK**3, np.uint8)
+        owned[self.bricks.slots] = 1
+        self._owned = self.backend.upload(np.packbits(owned, bitorder="little").view(np.uint64))
+        transport: Any = solver.halo.transport
+        self.fluid = HaloExchange(self.backend, self.world, self._fluid_plan(), self._real, transport)
+        self.fluid.prepare(self.flow, "gather")
+        margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)
+        margins = (margin, margin + _RESERVE, margin + _RESERVE + _SLACK)
+        every = self.backend.download(cells.place)[:, : cells.vertex_count]
+        self.inside: Inside | None = None
+        if viscosity_contrast != 1.0:
+            self.inside = Inside(self.backend, self.bricks, self._surfaces(), mark_every)
+        self._ratio = viscosity_contrast
+        self.sharing = Sharing(self.world, cells, self.bricks, territory, margins, transport, solver.forget_graphs)
+        self._side = self.backend.stream(urgent=True)
+        self.place_all(every, None)
+
+    def _fluid_plan(self) -> HaloPlan:
+        """Return who sends the velocities of which sites: three of four numbers by slots."""
+        region = self.solver.region
+        needed = halo_sites(region, SUPPORT[self.delta])
+        slots = self.bricks.slots_of(region.sites.coords[needed].astype(np.int64)) * 4
+        wanted = {}
+        for peer in np.unique(region.owner[needed]):
+            here = np.flatnonzero(region.owner[needed] == peer)
+            keys = (needed[here, None] * 3 + np.arange(3)).reshape(-1)
+            wanted[int(peer)] = keys, (slots[here, None] + np.arange(3)).reshape(-1).astype(np.uint32)
+
+        def locate(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            row = region.rows_of(keys // 3)
+            return np.where(row >= 0, self.bricks.slots[row] * 4 + keys % 3, -1)
+
+        return build_plan(self.world, wanted, locate)
+
+    def _surfaces(self) -> list[Surfaces]:
+        return [
+            Surfaces(block.rest.elements.faces, block.cells, block.vertices, block.first_vertex)
+            for block in self.cells.blocks
+        ]
+
+    def place_all(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
+        """Put all cells of all ranks, vertices (3, n) that every rank knows, into the flow (collective)."""
+        self.sharing.adopt(place, velocity)
+        self._moved = 0 if velocity is None else 1
+        self.sharing.share()
+        self._connect()
+        self._from = self._shared_at = self.solver.time_step
+        self._until, self._window = self._from + 1, 1
+        self._settle()
+        if self.inside is not None:
+            self.inside.mark()
+        self._act()
+
+    def _connect(self) -> None:
+        """Prepare everything for the present arrays of the cells, and tell the flow."""
+        cells, zeros = self.cells, self.backend.zeros
+        if self.contact is not None:
+            self.contact.bind()
+        if self.inside is not None:
+            self.inside.bind(cells, self._surfaces(), self.sharing.held)
+        self.velocity, self.here = self.sharing.velocity, zeros((3, cells.stride), self._real)
+        self._vertices = {
+            "place": cells.place,
+            "first": zeros((cells.stride, 4), np.int32),
+            "t": zeros((cells.stride, 4), self._real),
+            "listed": zeros((3, cells.stride), np.int32),
+            "state": zeros(registry.STATE_WORDS, np.uint32),
+            "stride": cells.stride,
+        }
+        capacity = cells.vertex_count * self.bricks.entries(SUPPORT[self.delta])
+        self._lists = {**self._brick_lists, "entries": zeros(capacity, np.uint32)}
+        self._bind_all()
+        force, slots = self.bricks.slot_members()
+        fields = {"field": self.field, "flow": self.flow, "count": self._lists["count"], "slots": slots}
+        contrast = Contrast(self._ratio, self.inside.bits, self.inside.sites) if self.inside is not None else None
+        messages = self.sharing.messages
+        messages.speeds.prepare(self.here, "scatter_add")
+        exchanges = (self.fluid, messages.speeds, messages.places)
+        self.stages = self._stages()
+        self.solver.immerse(Immersion(force, fields, self.stages, contrast, exchanges, self.prepare))
+
+    def _bind_all(self) -> None:
+        delta, real, space, bricks = self.delta, self._real, self.bricks.space, self.bricks.members
+        vertices, over = self._vertices, self.sharing.held.over_vertices
+        both: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
+        lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
+        listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
+        moving = {"flow": self.flow, "velocity": self.velocity, **both}
+        spec = registry.interpolate(delta, real, space)
+        self._alone = [over(spec, 1 << ALONE, **moving, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))]
+        moving["velocity"] = self.here
+        owned = {"inner": {**moving, "now": 0.0, "before": 0.0}, "owned": self._owned}
+        self._interpolate = over(held_kernels.interpolate_owned(delta, real, space), MANY, **owned)
+        step = {"place": self.cells.place, "here": self.here, "velocity": self.velocity, "stride": self.cells.stride}
+        spec = held_kernels.move_vertices(real)
+        self._shared = [over(spec, 1 << SHARED, **step, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))]
+        spec = registry.settle(delta, real, space)
+        self._settle_all, self._settle_shared = over(spec, **both), over(spec, MANY, **both)
+        rows = self.bricks.rows
+        self._unlist = self._bound(held_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
+        self._listing = [
+            over(registry.count_vertices(delta), **listed, place=vertices["place"]),
+            self._bound(registry.place_lists(), 0, rows, **lists),
+            over(registry.fill_lists(delta), **listed),
+            self._bound(held_kernels.forget_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
+            self._bound(registry.sort_lists(), 0, self.bricks.count, **lists),
+        ]
+        acting = {"corner": self.bricks.corner, "force": self.cells.force, "field": self.field}
+        self._spread = self._bound(
+            registry.spread(delta, real), 0, self.bricks.own, **both, lists=self._lists, **acting
+        )
+
+    def _bound(self, spec: KernelSpec, begin: int, end: int, **members: Any) -> Launch:
+        kernel = self.backend.load(spec)
+        return kernel.bind(self.backend.pack(kernel, **members), begin, end)
+
+    def _stages(self) -> list[Stage]:
+        """Return the stages of a step."""
+        size, number = np.dtype(self._real).itemsize, self.cells.vertex_count
+        backend, cells = self.backend, self.cells
+        speeds, places = self.sharing.messages.speeds, self.sharing.messages.places
+
+        def interpolate() -> None:
+            second = self.scheme != "euler" and self._moved > 0
+            self._moved += 1
+            self._alone[second]()
+
+        def interpolate_shared() -> None:
+            self._side.wait(backend.current().record())
+            with backend.use(self._side):
+                self.fluid.finish(self.flow)
+                self._interpolate()
+                speeds.start(self.here, "scatter_add")
+
+        def move() -> None:
+            with backend.use(self._side):
+                speeds.finish(self.here, "scatter_add")
+                second = self.scheme != "euler" and self._moved > 1
+                self._shared[second]()
+                places.start(cells.place)
+
+        def receive() -> None:
+            with backend.use(self._side):
+                places.finish(cells.place)
+                self._settle_shared()
+            backend.current().wait(self._side.record())
+
+        marking = [self.inside.stage()] if self.inside is not None else []
+        contact = [self.contact.stage()] if self.contact is not None else []
+        forces = 3 * number * (8 + size)
+        return [
+            Stage("send velocities", lambda: self.fluid.start(self.flow), self.fluid.bytes, ("stream-collide edge",)),
+            Stage("interpolate shared", interpolate_shared, 0, ("send velocities",)),
+            Stage("interpolate velocity", interpolate, number * (92 + 14 * size), ("stream-collide interior",)),
+            Stage("membrane forces", lambda: cells.forces(1 << ALONE), forces, ("interpolate velocity",)),
+            Stage("move shared", move, speeds.bytes, ("interpolate shared",)),
+            Stage("receive shared", receive, places.bytes, ("move shared",)),
+            *marking,
+            Stage("forces of shared", lambda: cells.forces(MANY), 0, ("receive shared",)),
+            *contact,
+            Stage("list vertices", self._list, 0, ("receive shared",)),
+            Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
+        ]
+
+    def _list(self) -> None:
+        for launch in self._listing:
+            launch()
+
+    def _settle(self) -> None:
+        """Take note of where all vertices are, and let all of them be listed anew."""
+        self._unlist()
+        self._settle_all()
+
+    def _act(self) -> None:
+        """Compute forces of all cells and spread them."""
+        self.cells.forces()
+        if self.contact is not None:
+            self.contact.forces()
+        self._list()
+        self._spread()
+
+    def prepare(self) -> int:
+        """Return for how many steps every rank has the cells that it needs, after sharing them anew where need be.
+
+        Raises:
+            UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
+        """
+        step = self.solver.time_step
+        if not self._from <= step < self._until:
+            lacks, soon, speed = self.sharing.look()
+            if lacks:
+                raise UnstableError(
+                    f"a cell moved too far within {self._window} steps (step {step}, velocity {speed:.3g} a step) for"
+                    " the ranks that share it: take a smaller time step"
+                )
+            if soon or step - self._shared_at >= _LONGEST:
+                self.share()
+            wait = int(_RESERVE / (1.25 * speed + 0.005))
+            self._window = max(1, min(wait, 2 * self._window, GRAPH_STEPS))
+            self._from, self._until = step, step + self._window
+        return self._until - step
+
+    def share(self) -> None:
+        """Let every rank hold the cells that it needs, after a look (collective). The state does not change."""
+        if self.sharing.share():
+            self._connect()
+        self._shared_at = self.solver.time_step
+        self._settle()
+        self._act()
+
+    def refresh(self) -> None:
+        """Take note of forces or places that were changed from outside."""
+        self._settle()
+        if self.inside is not None:
+            self.inside.mark()
+        self._act()
+
+    def lost_vertex(self) -> int | None:
+        """Return a column of the vertices here that has no fluid around it, or is nowhere, if there is one."""
+        lost = int(self.backend.download(self._vertices["state"])[2])
+        return lost - 1 if lost else None

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Choose a transport by what the machine file predicts; time the choice, and try the next where the two drift apart."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+from seiche.errors import TransportError
+
+_log = logging.getLogger("seiche.halo")
+_T = TypeVar("_T")
+
+#: A choice stands if it takes no more than this times what was predicted.
+DRIFT = 1.5
+#: Names the machine file that transports are chosen by.
+VARIABLE = "SEICHE_MACHINE"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was chosen: seconds predicted of every transport, and measured of those that were tried."""
+
+    transport: str
+    predicted: dict[str, float] = field(default_factory=dict)
+    measured: dict[str, float] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """Return the decision as one line."""
+        known = sorted((seconds, name) for name, seconds in self.predicted.items() if np.isfinite(seconds))
+        parts = []
+        for seconds, name in known:
+            tried = f", measured {self.measured[name] * 1e6:.3g}" if name in self.measured else ""
+            parts.append(f"{name} {seconds * 1e6:.3g} us predicted{tried}")
+        return f"transport {self.transport}: {'; '.join(parts)}"
+
+
+#: Machines by file, ranks and device: reading is cheap, measuring a part of one again is not.
+_machines: dict[tuple[str, int, str], Any] = {}
+
+
+def machine_in_use(world: World, backend: Backend) -> Any:
+    """Return the machine of the file that SEICHE_MACHINE names, None without one (collective).
+
+    On a machine unlike the file its cheap part is measured again, once, after a warning.
+
+    Raises:
+        FormatError: it is no machine file.
+        OSError: it cannot be read.
+    """
+    path = os.environ.get(VARIABLE)
+    if not path:
+        return None
+    key = (path, world.size, backend.name.partition(":")[0])
+    if key not in _machines:
+        from seiche.machine.adapt import adapted
+        from seiche.machine.file import read_machine
+
+        _machines[key] = adapted(read_machine(path), world, backend, warn=_log.warning)
+    return _machines[key]
+
+
+def predicted(world: World, times: Mapping[str, float]) -> dict[str, float]:
+    """Return for each transport the time of the slowest rank, those that are infinite left out (collective)."""
+    names = sorted(set.intersection(*map(set, world.allgather(list(times)))))
+    slowest = world.allreduce_max(np.array([times[name] for name in names]))
+    return {name: float(seconds) for name, seconds in zip(names, slowest, strict=True) if np.isfinite(seconds)}
+
+
+def decide(
+    world: World,
+    times: Mapping[str, float],
+    make: Callable[[str], _T],
+    trial: Callable[[_T], float],
+    drop: Callable[[_T], None],
+) -> tuple[_T, Decision] | None:
+    """Return the best of what `make` makes, and why; None if nothing could be made (collective).
+
+    The cheapest by prediction is made and timed. If it takes longer than DRIFT times its prediction the next one that
+    promises less than the best time so far is tried as well.
+
+    Args:
+        world: the ranks.
+        times: predicted seconds by name, equal on all ranks.
+        make: makes what is called so, or raises TransportError on all ranks.
+        trial: times it; equal on all ranks.
+        drop: gives back one that is not taken.
+    """
+    best: _T | None = None
+    chosen = ""
+    measured: dict[str, float] = {}
+    for name in sorted(times, key=lambda each: (times[each], each)):
+        if chosen and times[name] >= measured[chosen]:
+            break
+        try:
+            made = make(name)
+        except TransportError:  # raised on all ranks together: the next one
+            continue
+        measured[name] = trial(made)
+        if not chosen or measured[name] < measured[chosen]:
+            if best is not None:
+                drop(best)
+            best, chosen = made, name
+        else:
+            drop(made)
+        if measured[chosen] <= DRIFT * times[chosen]:
+            break
+    if best is None:
+        return None
+    decision = Decision(chosen, dict(times), measured)
+    if world.rank == 0:
+        _log.info("%s", decision.describe())
+    return best, decision

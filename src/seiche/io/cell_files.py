@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Surfaces that move and change in number, such as cells: one VTKHDF file for each state, and a list of them.
+
+The list is ParaView's `.series` (JSON). Every file appears only when it is complete, and the list names no other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import FormatError
+from seiche.io.background import Job
+from seiche.io.files import replacing
+
+_PARTS = ("Vertices", "Lines", "Polygons", "Strips")
+_LIST_VERSION = "1.0"
+
+
+@dataclass(frozen=True, eq=False)
+class Surfaces:
+    """Triangles at one time: `vertices` (v, 3) in metres, `faces` (f, 3), fields of vertices and of faces by name."""
+
+    time: float
+    vertices: npt.NDArray[np.floating[Any]]
+    faces: npt.NDArray[np.integer[Any]]
+    on_vertices: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    on_faces: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+def write_surfaces(path: Path, surfaces: Surfaces, units: Mapping[str, str] | None = None) -> None:
+    """Write a VTKHDF file (PolyData of one time step); `path` changes only on success.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    import h5py
+
+    with replacing(path) as part, h5py.File(part, "w", locking=False) as file:
+        root = file.create_group("VTKHDF")
+        root.attrs["Version"] = np.array([2, 2], np.int64)
+        root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", 8))
+        root["NumberOfPoints"] = np.array([len(surfaces.vertices)], np.int64)
+        root["Points"] = np.asarray(surfaces.vertices, np.float32).reshape(-1, 3)
+        for name in _PARTS:
+            faces = np.asarray(surfaces.faces, np.int64).reshape(-1, 3) if name == "Polygons" else np.zeros((0, 3), int)
+            group = root.create_group(name)
+            group["NumberOfCells"] = np.array([len(faces)], np.int64)
+            group["NumberOfConnectivityIds"] = np.array([faces.size], np.int64)
+            group["Offsets"] = 3 * np.arange(len(faces) + 1, dtype=np.int64)
+            group["Connectivity"] = faces.reshape(-1)
+        steps = root.create_group("Steps")
+        steps.attrs["NSteps"] = np.int64(1)
+        steps["Values"] = np.array([surfaces.time])
+        for name in ("PartOffsets", "PointOffsets"):
+            steps[name] = np.zeros(1, np.int64)
+        steps["NumberOfParts"] = np.ones(1, np.int64)
+        for name in ("CellOffsets", "ConnectivityIdOffsets"):
+            steps[name] = np.zeros((1, len(_PARTS)), np.int64)
+        for data, fields in (("PointData", surfaces.on_vertices), ("CellData", surfaces.on_faces)):
+            group = root.create_group(data)
+            offsets = steps.create_group(f"{data}Offsets")
+            for name, values in fields.items():
+                group[name] = values.astype(np.float32) if values.dtype.kind == "f" else values
+                offsets[name] = np.zeros(1, np.int64)
+                if units and name in units:
+                    group[name].attrs["Units"] = units[name]
+
+
+def read_surfaces(path: str | os.PathLike[str]) -> Surfaces:
+    """Read what `write_surfaces` wrote.
+
+    Raises:
+        FormatError: some other file.
+        OSError: the file cannot be read.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            root = file["VTKHDF"]
+            fields = [{n: np.asarray(v) for n, v in root[d].items()} for d in ("PointData", "CellData")]
+            vertices = np.asarray(root["Points"], np.float64)
+            faces = np.asarray(root["Polygons/Connectivity"]).reshape(-1, 3)
+            time = float(root["Steps/Values"][0])
+    except (KeyError, ValueError) as error:
+        raise FormatError(path, "whole file", f"no surfaces of cells ({error})") from None
+    if len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices):
+        raise FormatError(path, "Polygons/Connectivity", "a triangle has a vertex that is not there")
+    return Surfaces(time, vertices, faces, *fields)
+
+
+def list_path(path: Path) -> Path:
+    """Return the name of the list of the states of `path`."""
+    return path.with_name(f"{path.name}.series")
+
+
+def read_list(path: Path) -> list[tuple[Path, float]]:
+    """Return (file, time) of the states of `path`, in the order of the list.
+
+    Raises:
+        FormatError: some other file, or an entry that leads out of its folder.
+        OSError: the file cannot be read.
+    """
+    source = list_path(path)
+    try:
+        entries = json.loads(source.read_text(encoding="utf-8"))["files"]
+        found = [(str(entry["name"]), float(entry["time"])) for entry in entries]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise FormatError(source, "whole file", "not a list of states") from None
+    for name, _ in found:
+        if Path(name).name != name:
+            raise FormatError(source, name, "leads out of the folder")
+    return [(path.with_name(name), time) for name, time in found]
+
+
+class SurfaceFiles:
+    """The states of surfaces over time, on rank 0.
+
+    Args:
+        path: name of the series; a state is stored as `NAME.STEP.ENDING` beside it.
+        store: what writes one state to a path.
+        before: names and times of states of the run that this one goes on from; None: no list is kept.
+    """
+
+    def __init__(
+        self, path: Path, store: Callable[[Path, Any], None], before: list[tuple[Path, float]] | None = None
+    ) -> None:
+        """Remember where states go; nothing is written."""
+        self.path, self._store, self.steps = path, store, 0
+        self._listed = before
+
+    def state(self, step: int, time: float, values: Callable[[], Any]) -> Job:
+        """Return the job that writes the state of `step` at `time`; its thread asks for the `values`."""
+        return _State(self, self.path.with_name(f"{self.path.stem}.{step:09d}{self.path.suffix}"), time, values)
+
+    def write(self, path: Path, values: Any) -> None:
+        """Write one state."""
+        self._store(path, values)
+
+    def note(self, path: Path, time: float) -> None:
+        """Add a complete state to the list."""
+        if self._listed is None:
+            return
+        self._listed = [(other, at) for other, at in self._listed if other != path] + [(path, time)]
+        entries = [{"name": other.name, "time": at} for other, at in self._listed]
+        with replacing(list_path(self.path)) as part:
+            part.write_text(json.dumps({"file-series-version": _LIST_VERSION, "files": entries}), encoding="utf-8")
+
+    def close(self) -> None:
+        """Do nothing: every file is closed when it is complete."""
+
+
+class _State(Job):
+    """A state on its way to the disk, from rank 0."""
+
+    def __init__(self, files: SurfaceFiles, path: Path, time: float, values: Callable[[], Any]) -> None:
+        self._files, self._path, self._time, self._values = files, path, time, values
+
+    def store(self) -> None:
+        values = self._values()
+        if values is not None:
+            self._files.write(self._path, values)
+
+    def commit(self, stored: list[Any]) -> None:
+        self._files.note(self._path, self._time)
+
+    def finish(self, complete: bool) -> None:
+        if complete:
+            self._files.steps += 1

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The immersed boundary of cells that several ranks hold (docs/decisions/0019).
+#pragma once
+#include "../held.hpp"
+#include "inside.hpp"
+#include "lists.hpp"
+#include "sharing.hpp"
+
+namespace seiche {
+
+/// Velocity of a vertex whose closest fluid site is owned here, zero for others. No vertex moves: `inner` has the
+/// factors zero. The whole stencil is then among the sites that are known here.
+template <class Delta, class Real, Space space>
+struct InterpolateOwned {
+  Interpolate<Delta, Real, space> inner;
+  const u64* owned;  ///< bit by bit in the order of the slots
+  static constexpr int bytes = Interpolate<Delta, Real, space>::bytes;
+
+  SEICHE_FN void operator()(Index v) const {
+    if (owns(v)) {
+      inner(v);
+    } else {
+      for (int axis = 0; axis < 3; ++axis) inner.velocity[axis * inner.vertices.stride + v] = Real(0);
+    }
+  }
+  SEICHE_FN i32 slot(const i32 (&first)[3], int i, int j, int k) const {
+    const Bricks& bricks = inner.bricks;
+    const i32 x = bricks.site(0, first[0], i), y = bricks.site(1, first[1], j), z = bricks.site(2, first[2], k);
+    if (x < 0 || y < 0 || z < 0) return -1;
+    const i32 row = bricks.row(x / brick_edge, y / brick_edge, z / brick_edge) >> 1;
+    return row * brick_volume + ((z % brick_edge) * brick_edge + y % brick_edge) * brick_edge + x % brick_edge;
+  }
+  SEICHE_FN bool owns(Index v) const {
+    constexpr int P = Delta::support;
+    const Place place = inner.vertices.first[v];
+    const Four<Real> at = inner.vertices.t[v];
+    const i32 first[3] = {place.x, place.y, place.z};
+    const Real t[3] = {at.x, at.y, at.z};
+    int near[3];
+    for (int axis = 0; axis < 3; ++axis) near[axis] = Delta::before + (t[axis] > Real(0.5) ? 1 : 0);
+    i32 found = slot(first, near[0], near[1], near[2]);
+    if (found < 0 || !fluid(found)) {  // beside a wall: the closest one that is
+      found = -1;
+      Real closest = Real(0);
+      for (int s = 0; s < P * P * P; ++s) {
+        const int i = s % P, j = s / P % P, k = s / (P * P);
+        const i32 here = slot(first, i, j, k);
+        if (here < 0 || !fluid(here)) continue;
+        const Real x = t[0] - Real(i - Delta::before), y = t[1] - Real(j - Delta::before);
+        const Real z = t[2] - Real(k - Delta::before), away = x * x + y * y + z * z;
+        if (found < 0 || away < closest) {
+          found = here;
+          closest = away;
+        }
+      }
+    }
+    return found >= 0 && (owned[found / 64] >> (found % 64) & 1u) != 0;
+  }
+  SEICHE_FN bool fluid(i32 at) const { return (inner.bricks.fluid[at / 64] >> (at % 64) & 1u) != 0; }
+};
+
+/// Items: the rows for places where there is nothing, and for those that other ranks know. Vertices that were listed
+/// there are forgotten.
+struct ForgetLists {
+  u32* tally;
+  static constexpr int bytes = 4;
+  SEICHE_FN void operator()(Index row) const { tally[row] = 0; }
+};
+
+/// X += a V + b V' with the velocities that ranks have brought together (eqs. 1 and 8).
+template <class Real>
+struct MoveVertices {
+  double* place;     ///< [3][stride]
+  const Real* here;  ///< V
+  Real* velocity;    ///< V', replaced by V
+  Index stride;
+  Real now, before;
+  static constexpr int bytes = 3 * (16 + 3 * static_cast<int>(sizeof(Real)));
+  SEICHE_FN void operator()(Index v) const {
+    for (int axis = 0; axis < 3; ++axis) {
+      const Index at = axis * stride + v;
+      const Real speed = here[at], last = velocity[at];
+      velocity[at] = speed;
+      place[at] = place[at] + static_cast<double>(now * speed + before * last);
+    }
+  }
+};
+
+}  // namespace seiche

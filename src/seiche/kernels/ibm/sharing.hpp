@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Which ranks need a cell, and how cells move between places and ranks (docs/decisions/0019).
+#pragma once
+#include "../atomics.hpp"
+#include "bricks.hpp"
+
+namespace seiche {
+
+/// Words of 32 ranks.
+inline constexpr int rank_words = 16;
+
+/// Item: a cell of a type. Find the ranks with sites in the bricks that its box meets, widened by three margins: by the
+/// widest for the next sharing; by the others to see whether the present holders are enough, now and for a while.
+template <class Real>
+struct FindHolders {
+  static constexpr int lanes = 64;
+  struct Scratch {
+    i32 low[3], high[3];  ///< `high` with its sign changed
+    i32 slowest;          ///< the greatest speed as a whole number, with its sign changed
+    double sum[lanes][3];
+    u32 holders[3][rank_words];
+  };
+  Bricks bricks;
+  const i32* sets;       ///< [z][y][x] as the rows of bricks: number of the brick's set of ranks, -1: no site
+  const u32* ranks;      ///< [set][word]: its ranks, bit by bit
+  const i32* homes;      ///< [set]: the rank with most sites
+  const double* place;   ///< [3][stride]
+  const Real* velocity;  ///< [3][stride]
+  const u32* holders;    ///< [cell][word]: who holds it
+  u32* wanted;           ///< [cell][word]: who should, by the widest margin
+  i32* home;             ///< [cell]: the rank where its centroid is, -1: there is no site
+  i32* told;  ///< 1 a rank lacks a cell; 2 it soon may; the greatest speed of a vertex as the bits of a float
+  Index stride, first;
+  i32 vertices, words;
+  i32 margins[3];
+  static constexpr int bytes = 0;
+
+  SEICHE_FN void operator()(const Team& team, Index cell, Scratch& s) const {
+    const Index begin = first + cell * vertices;
+    team.each(3, [&](int axis) SEICHE_INLINED { s.low[axis] = s.high[axis] = 1 << 30; });
+    team.each(1, [&](int) SEICHE_INLINED { s.slowest = 0; });
+    team.each(3 * rank_words, [&](int k) SEICHE_INLINED { s.holders[k / rank_words][k % rank_words] = 0; });
+    team.barrier();
+    team.each(lanes, [&](int lane) SEICHE_INLINED {
+      for (int axis = 0; axis < 3; ++axis) {
+        double sum = 0, low = 1e9, high = -1e9, fastest = 0;
+        for (int v = lane; v < vertices; v += lanes) {
+          const double at = place[axis * stride + begin + v];
+          const double speed = static_cast<double>(velocity[axis * stride + begin + v]);
+          sum = sum + at;
+          low = at < low ? at : low;
+          high = at > high ? at : high;
+          fastest = speed > fastest ? speed : (-speed > fastest ? -speed : fastest);
+        }
+        s.sum[lane][axis] = sum;
+        min_atomically(s.low + axis, round_down(low > -1e9 ? low : -1e9));
+        min_atomically(s.high + axis, -round_down(high < 1e9 ? high : 1e9) - 1);
+        min_atomically(&s.slowest, -bit_cast<i32>(static_cast<float>(fastest)));
+      }
+    });
+    team.barrier();
+    for (int wide = 0; wide < 3; ++wide) find(team, margins[wide], s, s.holders[wide]);
+    team.barrier();
+    team.each(1, [&](int) SEICHE_INLINED {
+      for (int word = 0; word < words; ++word) {
+        const u32 held = holders[cell * words + word];
+        if ((s.holders[0][word] & ~held) != 0) told[0] = 1;
+        if ((s.holders[1][word] & ~held) != 0) told[1] = 1;
+        wanted[cell * words + word] = s.holders[2][word];
+      }
+      min_atomically(told + 2, s.slowest);
+      i32 at[3];
+      for (int axis = 0; axis < 3; ++axis) {
+        double sum = 0;
+        for (int lane = 0; lane < lanes; ++lane) sum = sum + s.sum[lane][axis];
+        const double middle = sum / vertices + 0.5;
+        const i32 x = bricks.wrapped(axis, round_down(middle > -1e9 && middle < 1e9 ? middle : -1e9));
+        at[axis] = x >= 0 && x < bricks.shape[axis] ? x / brick_edge : bricks.count(axis);
+      }
+      const i32 set = number(at[0], at[1], at[2]);
+      home[cell] = set < 0 ? -1 : homes[set];
+    });
+    team.barrier();
+  }
+  SEICHE_FN i32 number(i32 x, i32 y, i32 z) const {
+    return sets[(z * (bricks.count(1) + 1) + y) * (bricks.count(0) + 1) + x];
+  }
+  SEICHE_FN void find(const Team& team, i32 margin, const Scratch& s, u32 (&found)[rank_words]) const {
+    i32 begin[3], many[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      const i32 low = s.low[axis] - margin, high = -s.high[axis] + margin, last = bricks.shape[axis] - 1;
+      if (bricks.periodic[axis] == 0) {
+        begin[axis] = (low < 0 ? 0 : (low > last ? last : low)) / brick_edge;
+        many[axis] = (high < 0 ? 0 : (high > last ? last : high)) / brick_edge - begin[axis] + 1;
+      } else if (high - low >= last) {
+        begin[axis] = 0;
+        many[axis] = bricks.count(axis);
+      } else {
+        begin[axis] = bricks.wrapped(axis, low) / brick_edge;
+        const i32 end = bricks.wrapped(axis, high) / brick_edge;
+        // A box that ends in the brick in which it begins, but after a turn, meets all of them.
+        const bool turned = bricks.wrapped(axis, high) < bricks.wrapped(axis, low);
+        const i32 count = bricks.count(axis), length = end - begin[axis] + 1 + (turned ? count : 0);
+        many[axis] = length < count ? length : count;
+      }
+    }
+    team.each(many[0] * many[1] * many[2], [&](int k) SEICHE_INLINED {
+      i32 at[3] = {begin[0] + k % many[0], begin[1] + k / many[0] % many[1], begin[2] + k / (many[0] * many[1])};
+      for (int axis = 0; axis < 3; ++axis) at[axis] -= at[axis] >= bricks.count(axis) ? bricks.count(axis) : 0;
+      const i32 set = number(at[0], at[1], at[2]);
+      if (set < 0) return;
+      for (int word = 0; word < words; ++word) or_atomically(found + word, ranks[set * words + word]);
+    });
+  }
+};
+
+/// Item: a cell of a message, or the rest of a message. Its slots become those of the cell's vertices, or a spare one.
+struct WriteSlots {
+  struct Scratch {
+    u8 unused;
+  };
+  u32* slots;
+  const Index* entries;  ///< [item][4]: first slot to write, how many, first vertex, vertices of the cell (0: spare)
+  Index stride;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const Index* entry = entries + 4 * item;
+    const Index from = entry[0], first = entry[2];
+    const int vertices = static_cast<int>(entry[3]);
+    team.each(static_cast<int>(entry[1]), [&](int k) SEICHE_INLINED {
+      slots[from + k] = static_cast<u32>(vertices == 0 ? first : k / vertices * stride + first + k % vertices);
+    });
+  }
+};
+
+/// Item: a cell. Three numbers of each vertex go from one place to another.
+template <class T>
+struct MoveCells {
+  struct Scratch {
+    u8 unused;
+  };
+  const T* from;
+  T* to;
+  const Index* entries;  ///< [item][3]: first vertex there, first vertex here, vertices
+  Index from_stride, stride;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const Index* entry = entries + 3 * item;
+    const Index there = entry[0], here = entry[1];
+    const int vertices = static_cast<int>(entry[2]);
+    team.each(3 * vertices, [&](int k) SEICHE_INLINED {
+      to[k / vertices * stride + here + k % vertices] = from[k / vertices * from_stride + there + k % vertices];
+    });
+  }
+};
+
+/// Item: a number of a vertex's first listed site. It is so far away that the vertex must be listed anew.
+struct Unlist {
+  i32* listed;
+  static constexpr int bytes = 4;
+  SEICHE_FN void operator()(Index k) const { listed[k] = -(1 << 30); }
+};
+
+}  // namespace seiche

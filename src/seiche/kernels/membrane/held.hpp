@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Forces of the cells that are here.
+#pragma once
+#include "../held.hpp"
+#include "contact.hpp"
+#include "force.hpp"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Predict the time of one halo exchange of a rank by each transport (theory/movement, eq. 14)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from seiche.machine.file import Machine, PathName
+from seiche.machine.locality import Place, locality
+from seiche.machine.models import Locality, Messages
+
+
+def transport_times(
+    machine: Machine,
+    places: Sequence[Place],
+    rank: int,
+    peers: Sequence[int],
+    sent: Sequence[int],
+    received: Sequence[int],
+) -> dict[str, float]:
+    """Return predicted seconds by transport: those that all ranks could use, infinite where the file does not say.
+
+    Messages of no bytes are not sent. Packing and unpacking are counted as launches; their bytes are the caller's.
+
+    Args:
+        machine: what was measured.
+        places: of all ranks.
+        rank: whose exchange it is.
+        peers: ranks that it exchanges with.
+        sent: bytes to each.
+        received: bytes from each.
+    """
+    gpus = all(place.gpu for place in places)
+    launch = machine.launch["device" if gpus else "host"].kernel if machine.launch else 0.0
+    both = [
+        (locality(places[rank], places[peer], gpus=gpus), max(out, into))
+        for peer, out, into in zip(peers, sent, received, strict=True)
+        if max(out, into) and peer != rank
+    ]
+    found = {"host": _messages(machine.messages("host"), both) + 2 * launch}
+    if not gpus:
+        return found
+    down, up = (machine.measured(path, "on-socket") for path in ("d2h", "h2d"))
+    if down is None or up is None:
+        found["host"] = math.inf
+    elif both:
+        found["host"] += float(down.curve.seconds(sum(sent))) + float(up.curve.seconds(sum(received)))
+    found["device_mpi"] = math.inf
+    probe = machine.probes.get("device_mpi")
+    if probe is None or probe.works:
+        found["device_mpi"] = _messages(machine.messages("device_mpi"), both) + 2 * launch
+    alone = len({(place.host, place.gpu) for place in places}) == len(places)
+    if alone and len({place.host for place in places}) == 1:
+        # The pack kernel delivers; a kernel counts up the neighbours' words, another waits for its own.
+        found["peer"] = _one_call(machine, "peer_store", both) + 3 * launch
+    if alone:
+        found["nccl"] = _one_call(machine, "nccl", both) + 2 * launch
+    return found
+
+
+def _messages(messages: Messages | None, both: Sequence[tuple[Locality, int]]) -> float:
+    """Return the time of messages that are under way together: each after the first costs its class's gap."""
+    total = 0.0
+    for number, (where, size) in enumerate(both):
+        if messages is None or where not in messages.curves:
+            return math.inf
+        piece = messages.curves[where].piece(size)
+        gap = messages.gaps.get(where, piece.alpha)
+        total += (piece.alpha if number == 0 else min(gap, piece.alpha)) + size * piece.beta
+    return total
+
+
+def _one_call(machine: Machine, path: PathName, both: Sequence[tuple[Locality, int]]) -> float:
+    """Return the time of all bytes in one call: the latency once, every byte at its class's rate."""
+    total = latency = 0.0
+    for where, size in both:
+        measured = machine.measured(path, where)
+        if measured is None:
+            return math.inf
+        piece = measured.curve.piece(size)
+        latency = max(latency, piece.alpha)
+        total += size * piece.beta
+    return latency + total

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How much of the time of all ranks was useful, as a product of factors that each name a loss (POP and TALP).
+
+Formulas: theory/movement, section 6. An element is a rank, or its device; `useful` are its seconds of computing, for a
+device the union of its kernels' intervals (a sum would count what overlaps twice, and efficiencies could pass 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: What a sum of measured seconds may be above the elapsed time by rounding alone.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """The tree of `elements` that worked `elapsed` seconds; factors that were not measured are None.
+
+    parallel = load_balance * communication (eq. 18), communication = serialisation * transfer = device * orchestration
+    (eqs. 19 and 20), global = parallel * computation_scaling (eq. 21).
+    """
+
+    elements: int
+    elapsed: float
+    load_balance: float
+    communication: float
+    serialisation: float | None = None
+    transfer: float | None = None
+    device: float | None = None
+    orchestration: float | None = None
+    computation_scaling: float = 1.0
+
+    @property
+    def parallel(self) -> float:
+        """Return the useful part of the time of all elements."""
+        return self.load_balance * self.communication
+
+    @property
+    def useful(self) -> float:
+        """Return the useful seconds of all elements together."""
+        return self.parallel * self.elements * self.elapsed
+
+    @property
+    def overall(self) -> float:
+        """Return the global efficiency."""
+        return self.parallel * self.computation_scaling
+
+    def against(self, reference: Efficiency) -> Efficiency:
+        """Return this tree with the computation scaling from `reference`, the same problem on fewer elements.
+
+        Raises:
+            ValueError: one of the two was never useful.
+        """
+        return replace(self, computation_scaling=scaling(reference.useful, self.useful))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the factors that are known, by the names of docs/reference/summary.md."""
+        named = {
+            "elements": self.elements,
+            "elapsed_s": self.elapsed,
+            "load_balance": self.load_balance,
+            "communication": self.communication,
+            "serialisation": self.serialisation,
+            "transfer": self.transfer,
+            "device": self.device,
+            "orchestration": self.orchestration,
+            "parallel": self.parallel,
+            "computation_scaling": self.computation_scaling,
+            "global": self.overall,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def scaling(reference: float, seconds: float) -> float:
+    """Return how summed seconds of a kind of work (computing, writing files) scale: a reference's over these.
+
+    Raises:
+        ValueError: one of the two is no time.
+    """
+    if not (0 < reference < np.inf and 0 < seconds < np.inf):
+        raise ValueError(f"scaling needs positive seconds in both runs: {reference}, {seconds}")
+    return reference / seconds
+
+
+def efficiency(
+    useful: npt.ArrayLike,
+    elapsed: float,
+    *,
+    ideal: float | None = None,
+    active: npt.ArrayLike | None = None,
+) -> Efficiency:
+    """Return the tree of elements that were useful for `useful` seconds (n,) out of `elapsed` (eqs. 17 to 20).
+
+    Args:
+        useful: seconds of each element.
+        elapsed: seconds from begin to end.
+        ideal: seconds that the same messages would have taken on a network without cost (`replay.ideal_seconds`).
+        active: seconds (n,) in which each element computed or moved data.
+
+    Raises:
+        ValueError: no element, no useful time, or useful <= ideal, active <= elapsed does not hold.
+    """
+    seconds = np.asarray(useful, np.float64)
+    if not seconds.size or seconds.min() < 0 or not 0 < seconds.max() < np.inf or not 0 < elapsed < np.inf:
+        raise ValueError(f"efficiency needs positive seconds: useful {seconds.tolist()}, elapsed {elapsed}")
+    longest = float(seconds.max())
+    busiest = longest if active is None else float(np.max(active))
+    for name, value in (("active", busiest), ("ideal", longest if ideal is None else ideal)):
+        if not longest * (1 - _ROUNDING) <= value <= elapsed * (1 + _ROUNDING):
+            raise ValueError(f"{name} {value} s is not between the longest useful {longest} s and elapsed {elapsed} s")
+    return Efficiency(
+        elements=int(seconds.size),
+        elapsed=elapsed,
+        load_balance=float(seconds.mean()) / longest,
+        communication=min(1.0, longest / elapsed),
+        serialisation=None if ideal is None else min(1.0, longest / ideal),
+        transfer=None if ideal is None else min(1.0, ideal / elapsed),
+        device=None if active is None else min(1.0, longest / busiest),
+        orchestration=None if active is None else min(1.0, busiest / elapsed),
+    )
+
+
+def hybrid(host: npt.ArrayLike, device: npt.ArrayLike, elapsed: float) -> Efficiency:
+    """Return the tree of processes that are each a host and a device: half the sum of both is useful.
+
+    Args:
+        host: useful seconds of each process (n,).
+        device: useful seconds of the device of each process (n,), 0 where it has none.
+        elapsed: seconds from begin to end.
+
+    Raises:
+        ValueError: as `efficiency`.
+    """
+    return efficiency((np.asarray(host, np.float64) + np.asarray(device, np.float64)) / 2, elapsed)
+
+
+@dataclass(frozen=True)
+class HostEfficiency:
+    """What the host processes lost: waiting for messages (out of balance or all of them) and for their devices.
+
+    parallel = load_balance * communication * offload; load_balance = inside * between nodes (eqs. 22 and 23).
+    """
+
+    load_balance: float
+    inside_nodes: float
+    between_nodes: float
+    communication: float
+    offload: float
+
+    @property
+    def parallel(self) -> float:
+        """Return the part of the time of all processes in which they computed or launched work."""
+        return self.load_balance * self.communication * self.offload
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the factors by name."""
+        names = ("load_balance", "inside_nodes", "between_nodes", "communication", "offload", "parallel")
+        return {name: float(getattr(self, name)) for name in names}
+
+
+def host_efficiency(
+    messages: npt.ArrayLike, waited: npt.ArrayLike, elapsed: float, nodes: Sequence[object] = ()
+) -> HostEfficiency:
+    """Return what processes lost that spent `messages` seconds (n,) in MPI and `waited` (n,) for their devices.
+
+    Args:
+        messages: seconds of each process in messages.
+        waited: seconds of each process in calls that wait for its device.
+        elapsed: seconds from begin to end.
+        nodes: the node of each process (n,); one node when left out.
+
+    Raises:
+        ValueError: seconds that are negative or above `elapsed`.
+    """
+    spent, device = np.asarray(messages, np.float64), np.asarray(waited, np.float64)
+    away = spent + device
+    if not spent.size or min(spent.min(), device.min()) < 0 or not away.max() <= elapsed * (1 + _ROUNDING):
+        raise ValueError(f"messages and waiting of {away.tolist()} s do not fit into {elapsed} s")
+    inside = elapsed - spent
+    groups = list(nodes) or [0] * spent.size
+    means = [inside[[group == node for group in groups]].mean() for node in dict.fromkeys(groups)]
+    best, best_node, mean = float(inside.max()), float(max(means)), float(inside.mean())
+    working = float((inside - device).clip(min=0.0).sum())
+    return HostEfficiency(
+        load_balance=mean / best if best > 0 else 1.0,
+        inside_nodes=best_node / best if best > 0 else 1.0,
+        between_nodes=mean / best_node if best_node > 0 else 1.0,
+        communication=best / elapsed,
+        offload=working / float(inside.sum()) if inside.sum() > 0 else 1.0,
+    )

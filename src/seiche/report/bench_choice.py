@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench choice`: time a halo exchange by every transport, and see what the choice by a machine file costs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from seiche.backend import Backend, open_backend
+from seiche.domain.world import World
+from seiche.errors import CaseError, TransportError
+from seiche.halo import HaloExchange, HaloPlan
+from seiche.halo.choice import VARIABLE
+from seiche.io.files import replacing
+from seiche.report.bench_flow import heading
+from seiche.report.bench_machine import available
+
+#: Bytes of each message; every rank exchanges with its two neighbours in a ring, and with all other ranks.
+SIZES = tuple(4**k for k in range(2, 13))
+_TRANSPORTS = ("host", "device_mpi", "nccl", "peer")
+#: The choice is good enough up to this ratio to the best.
+GOOD = 1.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """One exchange: seconds by transport, what was chosen, predicted seconds, and its cost over the fastest one's."""
+
+    pattern: str
+    size: int
+    seconds: dict[str, float]
+    predicted: dict[str, float]
+    chosen: str
+    cost: float
+
+
+def main(
+    *,
+    machine: Path,
+    device: str = "auto",
+    output: Path | None = None,
+    sizes: Sequence[int] = SIZES,
+    world: World | None = None,
+) -> list[Row]:
+    """Time and choose for rings and all-to-all patterns; print and store on rank 0; return the rows.
+
+    Args:
+        machine: file to choose by.
+        device: "cpu", "cuda", or "auto": GPUs if every rank finds one.
+        output: file to store the rows in.
+        sizes: bytes of each message.
+        world: the ranks.
+
+    Raises:
+        CaseError: one rank has nobody to exchange with.
+        FormatError: the machine file is wrong.
+        BackendUnavailable: no such device.
+    """
+    world = World.from_mpi() if world is None else world
+    if world.size == 1:
+        raise CaseError("one rank has nobody to exchange with: start `seiche bench choice` by mpiexec on two or more")
+    backend = open_backend(available(world) if device == "auto" else device, world.threads(), world.local_rank)
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(machine)
+    try:
+        rows = [_row(world, backend, name, peers, size) for name, peers in _patterns(world) for size in sizes]
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+    if world.rank == 0:
+        _show(rows, backend)
+        if output is not None:
+            document = {**heading("choice", backend.describe()), "rows": [asdict(row) for row in rows]}
+            with replacing(output) as part:
+                part.write_text(json.dumps(document, indent=1) + "\n")
+    return rows
+
+
+def _patterns(world: World) -> list[tuple[str, tuple[int, ...]]]:
+    ring = {(world.rank + step) % world.size for step in (-1, 1)}
+    everyone = set(range(world.size)) - {world.rank}
+    patterns = [("ring", tuple(sorted(ring)))]
+    return patterns if world.size < 4 else [*patterns, ("all", tuple(sorted(everyone)))]
+
+
+def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size: int) -> Row:
+    count = max(1, size // 4)
+    mine = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
+    theirs = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
+    plan = HaloPlan(peers, mine, theirs)
+    seconds: dict[str, float] = {}
+    for transport in _TRANSPORTS:
+        exchange = HaloExchange(backend, world, plan, "float32", transport)  # type: ignore[arg-type]
+        try:
+            seconds[transport] = exchange.trial()
+        except TransportError:  # on all ranks: these cannot travel like this
+            continue
+        exchange.close()
+    chosen = HaloExchange(backend, world, plan, "float32")
+    chosen.trial()
+    decision = chosen.decisions[0] if chosen.decisions else None
+    taken = chosen.transport_name
+    chosen.close()
+    predicted = dict(decision.predicted) if decision else {}
+    return Row(name, size, seconds, predicted, taken, seconds[taken] / min(seconds.values()))
+
+
+def _show(rows: Sequence[Row], backend: Backend) -> None:
+    table = Table(
+        title=f"halo exchanges on {backend.describe()}, us (predicted)", title_justify="left", box=box.SIMPLE_HEAD
+    )
+    names = [name for name in _TRANSPORTS if any(name in row.seconds for row in rows)]
+    for heading_ in ("pattern", "bytes", *names, "chosen", "cost"):
+        table.add_column(heading_, justify="left" if heading_ in ("pattern", "chosen") else "right")
+    for row in rows:
+        cells = []
+        for name in names:
+            said = f" ({row.predicted[name] * 1e6:.3g})" if name in row.predicted else ""
+            cells.append(f"{row.seconds[name] * 1e6:.4g}{said}" if name in row.seconds else "-")
+        table.add_row(row.pattern, f"{row.size}", *cells, row.chosen, f"{row.cost:.2f}")
+    Console(width=120, highlight=False).print(table)
+    good = sum(row.cost <= GOOD for row in rows)
+    print(f"seiche: the choice costs at most {GOOD:g} times the best in {good} of {len(rows)} exchanges")
+    errors = [
+        abs(row.predicted[row.chosen] / row.seconds[row.chosen] - 1) for row in rows if row.chosen in row.predicted
+    ]
+    if errors:
+        print(f"seiche: median error of the predicted time: {np.median(errors):.0%}")

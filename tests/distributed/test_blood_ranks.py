@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cells in flow are the same, to the last bit, on any number of ranks: walls, contact, contrast, motion, restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from launch import run_ranks
+
+from seiche.cells import Cells, CellType, Contact, MembraneModel, Repulsion, Skalak, biconcave, icosphere
+from seiche.couple import Blood, BloodCosts, measure_blood_costs, repartitioned
+from seiche.couple.ranks import SharedBoundary
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.domain.surface import Surface
+from seiche.domain.world import World
+from seiche.errors import CaseError, UnstableError
+from seiche.flow import FlowModel, Newtonian, Solver
+from seiche.flow.balance import SiteCosts
+
+SOFT = MembraneModel(Skalak(2e-3, 1.0), bending=1e-3, volume=0.01, area=0.01)
+RED = CellType("red", biconcave(162, radius=5.0), SOFT)
+_BALL = icosphere(162)
+PLATELET = CellType("platelet", Surface(_BALL.vertices * 2.5, _BALL.faces), SOFT)
+
+BOX = shapes.box((40, 24, 24))
+#: Cells in that box: across its periodic sides, and near each other.
+PLACES = [[[1.0, 12.0, 12.0], [14.0, 3.0, 6.0], [22.0, 14.0, 22.5], [33.0, 20.0, 9.0]], [[25.5, 4.0, 12.0]]]
+DRIVEN = FlowModel(Newtonian(0.1), initial_velocity=(0.05, 0.02, -0.01), body_force=(1e-4, 0.0, 2e-5))
+
+
+def blood(
+    sites: SiteSet,
+    places: list[list[list[float]]],
+    model: FlowModel = DRIVEN,
+    *,
+    world: World | None = None,
+    layout: str = "auto",
+    partition: str = "metis",
+    device: str = "cpu",
+    transport: str = "auto",
+    contact: Any = None,
+    types: tuple[CellType, ...] = (RED, PLATELET),
+    **options: Any,
+) -> Blood:
+    """Return cells of two types in a flow; `contact` makes their contact."""
+    where = {"device": device, "layout": layout, "partition": partition, "transport": transport}
+    solver = Solver(sites, model, world=world, threads=1, **where)  # type: ignore[arg-type]
+    cells = Cells(solver.backend, types, places)  # type: ignore[arg-type]
+    return Blood(solver, cells, contact=contact(cells) if contact is not None else None, **options)
+
+
+def assert_same(shared: Blood, alone: Blood) -> None:
+    """Compare cells, and the fluid of this rank, with a run that one process did alone."""
+    expected = alone.state()
+    for name, values in shared.state().items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    np.testing.assert_array_equal(shared.measures(), alone.measures())
+    mine = shared.solver.owned
+    for name, values in shared.solver.state().items():
+        np.testing.assert_array_equal(values, alone.solver.state()[name][mine], err_msg=name)
+
+
+def compare(steps: int, *arguments: Any, **options: Any) -> tuple[Blood, Blood]:
+    """Run on all ranks and alone, and compare."""
+    shared = blood(*arguments, world=World.from_mpi(), **options)
+    for name in ("layout", "partition", "transport"):
+        options.pop(name, None)
+    alone = blood(*arguments, **options)
+    assert_same(shared, alone)
+    for each in (shared, alone):
+        each.run(steps)
+    assert_same(shared, alone)
+    return shared, alone
+
+
+def owners(flow: Blood) -> npt.NDArray[np.int64]:
+    """Return the owner of every cell of all ranks, by type and number."""
+    assert isinstance(flow.boundary, SharedBoundary)
+    table = flow.boundary.sharing.table
+    mine = table.owner == flow.solver.world.rank
+    rows = np.concatenate(flow.solver.world.allgather(table.rows()[mine]))
+    return rows[np.lexsort((rows[:, 1], rows[:, 0])), 2]
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_cells_in_a_periodic_box_are_those_of_one_rank():
+    for layout, delta, scheme in (
+        ("tiles-8", "peskin", "adams-bashforth"),
+        ("list-aa", "roma", "euler"),
+        ("tiles-4", "hat", "euler"),
+        ("list-ab", "cosine", "adams-bashforth"),
+    ):
+        shared, _ = compare(21, BOX, PLACES, layout=layout, delta=delta, scheme=scheme)
+        shared.solver.close()
+
+
+@pytest.mark.ranks(3)
+def test_cells_travel_through_all_ranks_and_around_the_box():
+    """In 240 steps of 0.2 sites: three quarters of the box, so that each leaves its rank and some pass the end."""
+    long = shapes.box((64, 24, 24))
+    fast = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0), body_force=(0.0, 1e-4, 0.0))
+    world, kept = World.from_mpi(), []
+    shared, alone = blood(long, PLACES, fast, world=world, partition="slabs"), blood(long, PLACES, fast)
+    for _ in range(6):
+        shared.run(40)
+        kept.append(owners(shared))
+    alone.run(240)
+    assert_same(shared, alone)
+    assert all(len(np.unique(cell)) > 1 for cell in np.array(kept).T)
+    assert len(np.unique(kept)) == 3
+    assert shared.vertices()[:, :, 0].max() > 64.0
+
+
+TUBE = shapes.tube(9.3, 40.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True)
+
+
+def in_contact(cells: Cells) -> Contact:
+    """Repel cells from each other and from the tube's wall."""
+    middle = (np.array(TUBE.shape) - 1) / 2
+    angle, along = np.meshgrid(np.linspace(0, 2 * np.pi, 120)[:-1], np.arange(0.0, 40.0, 0.5))
+    wall = np.stack([along, middle[1] + 9.3 * np.cos(angle), middle[2] + 9.3 * np.sin(angle)], axis=-1)
+    periods = (float(TUBE.shape[0]), 0.0, 0.0)
+    law = Repulsion(1e-3, 1.5)
+    return Contact(cells, law, wall=law, wall_points=wall.reshape(-1, 3), lengths=periods)
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_cells_that_touch_each_other_and_a_wall_are_those_of_one_rank():
+    """Also with another viscosity inside, found anew every second step."""
+    middle = (TUBE.shape[1] - 1) / 2
+    reds = [[8.0, middle - 1, middle], [15.0, middle + 2, middle + 1], [38.0, middle, middle]]
+    places = [reds, [[26.0, 4.5, middle]]]
+    model = FlowModel(Newtonian(0.1), body_force=(1e-4, 0.0, 0.0))
+    shared, alone = compare(
+        60, TUBE, places, model, contact=in_contact, viscosity_contrast=3.0, mark_every=2, layout="list-aa"
+    )
+    relaxed = blood(TUBE, places, model, viscosity_contrast=3.0, mark_every=2)
+    relaxed.run(60)
+    assert np.abs(relaxed.vertices() - alone.vertices()).max() > 1e-6, "nothing touched"
+    assert shared.hematocrit() == alone.hematocrit()
+
+
+@pytest.mark.ranks(3)
+def test_a_rank_may_have_no_cells_at_first_and_too_many_for_its_room_later():
+    """All cells begin on one side; the flow brings them to the ranks that have room for none."""
+    long = shapes.box((96, 16, 16))
+    places = [[[x, y, z] for x in (5.0, 12.0, 19.0) for y in (4.0, 12.0) for z in (4.0, 12.0)]]
+    small = CellType("small", Surface(_BALL.vertices * 3.0, _BALL.faces), SOFT)
+    model = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0))
+    world = World.from_mpi()
+    shared = blood(long, places, model, world=world, partition="slabs", types=(small,))
+    alone = blood(long, places, model, types=(small,))
+    first = owners(shared)
+    assert len(np.unique(first)) == 1
+    shared.run(200)
+    alone.run(200)
+    assert_same(shared, alone)
+    assert len(set(owners(shared)) - set(first)) > 0
+
+
+@pytest.mark.ranks(4)
+def test_a_cell_larger_than_a_rank_is_held_by_all():
+    """Cells bent by a shear, in a box whose sides are no multiple of a brick."""
+    box = shapes.box((22, 19, 18))
+    large = CellType("large", biconcave(162, radius=7.5), SOFT)
+    world = World.from_mpi()
+    model = FlowModel(Newtonian(0.1), initial_velocity=(0.08, -0.05, 0.02), body_force=(2e-4, 0.0, 0.0))
+    shared, alone = (blood(box, [[[11.0, 9.0, 9.0]]], model, world=w, types=(large,)) for w in (world, None))
+    for flow in (shared, alone):
+        place = flow.state()["place"].copy()
+        place[2] += 3.0 * np.sin(place[0] / 3.0)
+        flow.boundary.place_all(place, None)
+        flow.run(40)
+    assert_same(shared, alone)
+    assert isinstance(shared.boundary, SharedBoundary)
+    assert len(shared.boundary.sharing.table.kind) == 1
+
+
+def written(folder: str) -> None:
+    """Write the state of a run on three ranks half way, by rank 0."""
+    world = World.from_mpi()
+    flow = blood(BOX, PLACES, world=world, scheme="adams-bashforth")
+    flow.run(30)
+    populations = np.zeros((len(BOX), 19))
+    populations[flow.solver.owned] = flow.solver.state()["populations"]
+    populations, state = world.allreduce_sum(populations), flow.state()
+    if world.rank == 0:
+        np.savez(Path(folder) / "state.npz", populations=populations, **state)
+
+
+def restarted(folder: str) -> None:
+    """Go on from that state, and compare with a run that was never interrupted."""
+    world, saved = World.from_mpi(), np.load(Path(folder) / "state.npz")
+    flow = blood(BOX, PLACES, world=world, scheme="adams-bashforth")
+    flow.solver.load_state({"populations": saved["populations"][flow.solver.owned]}, 30)
+    flow.load_state({"place": saved["place"], "velocity": saved["velocity"]})
+    flow.run(25)
+    alone = blood(BOX, PLACES, scheme="adams-bashforth")
+    alone.run(55)
+    assert_same(flow, alone)
+
+
+def test_a_restart_on_another_number_of_ranks_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    run_ranks(3, written, tmp_path)
+    for ranks in (1, 2, 4):
+        run_ranks(ranks, restarted, tmp_path)
+
+
+@pytest.mark.ranks(2)
+def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
+    world, middle = World.from_mpi(), (TUBE.shape[1] - 1) / 2
+    model = FlowModel(Newtonian(0.1))
+    with pytest.raises(UnstableError, match=r"cell 1 of type 'red' has left the fluid at \(.*\), step 0"):
+        blood(TUBE, [[[12.0, middle, middle], [30.0, -9.0, middle]], []], model, world=world)
+    flow = blood(BOX, PLACES, world=world)
+    with pytest.raises(CaseError, match=r"cells, 'velocity': expected an array of shape \(3, 810\), found nothing"):
+        flow.load_state({"place": flow.state()["place"]})
+
+
+@pytest.mark.ranks(2)
+def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
+    flow = blood(shapes.box((96, 24, 24)), PLACES, world=World.from_mpi(), partition="slabs")
+    boundary = flow.boundary
+    assert isinstance(boundary, SharedBoundary)
+    flow.run(10)
+    backend, place = flow.solver.backend, flow.cells.place
+    backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last look
+    boundary._until = flow.solver.time_step
+    with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
+        flow.run(1)
+
+
+@pytest.mark.ranks(3)
+def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
+    """All cells are on one side: where a vertex costs as much as many sites, that side becomes the smaller part."""
+    long, world = shapes.box((80, 24, 24)), World.from_mpi()
+    reds = [[x, y, z] for x in (6.0, 18.0) for y, z in ((6.0, 6.0), (18.0, 18.0))]
+    shared, alone = (blood(long, [reds, [[30.0, 5.0, 12.0]]], world=w, contact=beside) for w in (world, None))
+    costs = measure_blood_costs(shared, 16)
+    assert costs.vertex > 0.0
+    costs = BloodCosts(SiteCosts(1.0, 0.0, 0.0), 50.0)
+    weights = costs.weights(shared)
+    assert weights.sum() == pytest.approx(len(long) + 50.0 * (4 * 162 + 162))
+    moved = repartitioned(shared, weights, threads=1)
+    sizes = world.allgather(len(moved.solver.owned))
+    assert max(sizes) > 1.5 * min(sizes)
+    moved.run(20)
+    alone.run(36)
+    assert_same(moved, alone)
+
+
+def beside(cells: Cells) -> Contact:
+    """Repel cells from each other in a box of that size."""
+    return Contact(cells, Repulsion(1e-3, 1.5), lengths=(80.0, 24.0, 24.0))

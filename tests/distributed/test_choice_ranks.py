@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Halo exchanges whose transport a machine file chooses carry the same values, and say what they chose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seiche.backend import open_backend
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo import HaloExchange, HaloPlan
+from seiche.halo.choice import VARIABLE
+from seiche.machine.file import read_machine, write_machine
+from seiche.machine.measure import measure
+from seiche.report import bench_choice
+
+
+def ring(world: World, count: int) -> HaloPlan:
+    """Return the plan by which every rank gets the first `count` values of its neighbours."""
+    peers = tuple(sorted({(world.rank + step) % world.size for step in (-1, 1)}))
+    mine = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
+    theirs = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
+    return HaloPlan(peers, mine, theirs)
+
+
+@pytest.mark.ranks(2, 3)
+def test_a_chosen_transport_carries_the_values(
+    ranks: int, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World.from_mpi()
+    backend, plan = open_backend(device, 1, world.local_rank), ring(world, 5)
+    path = world.bcast(str(tmp_path / "m.json"))
+    if world.rank == 0:
+        lassen = read_machine("lassen")
+        write_machine(Path(path), lassen.model_copy(update={"hardware": {}}))
+    world.barrier()
+    monkeypatch.setenv(VARIABLE, path)
+    exchange = HaloExchange(backend, world, plan, "float64")
+    host = np.zeros(5 * (1 + len(plan.peers)))
+    host[:5] = 10 * world.rank + np.arange(5)
+    array = backend.upload(host)
+    assert exchange.trial() > 0
+    assert (backend.download(array) == host).all()
+    for _ in range(3):
+        exchange.start(array)
+        exchange.finish(array)
+    expected = np.concatenate([10 * rank + np.arange(5) for rank in (world.rank, *plan.peers)])
+    assert (backend.download(array) == expected).all()
+    if device == "cpu":
+        (decision,) = exchange.decisions
+        assert decision.transport == exchange.transport_name == "host"
+        assert len(set(world.allgather(decision.describe()))) == 1
+    exchange.start(array)
+    with pytest.raises(TransportError, match="no trial while an exchange is under way"):
+        exchange.trial()
+    exchange.finish(array)
+    exchange.close()
+    given = HaloExchange(backend, world, plan, "float64", "host")
+    given.prepare(array)
+    assert given.decisions == []
+    given.close()
+
+
+@pytest.mark.ranks(2)
+def test_choices_are_timed_against_all_transports(ranks: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    world = World.from_mpi()
+    path = tmp_path_factory.mktemp("choice") / "m.json"
+    write_machine(path, measure(world, seconds=1.0))
+    rows = bench_choice.main(machine=path, device="cpu", sizes=(64, 4096), world=world)
+    assert [row.size for row in rows] == [64, 4096]
+    for row in rows:
+        assert set(row.seconds) == {"host", "device_mpi"}
+        assert row.chosen == "host"
+        assert row.cost >= 1.0
+        assert row.predicted["host"] > 0
+
+
+@pytest.mark.ranks(2)
+def test_a_file_of_another_machine_is_measured_again_before_the_choice(
+    ranks: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World.from_mpi()
+    monkeypatch.setenv(VARIABLE, "summit")
+    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32")
+    exchange.trial()
+    assert exchange.transport_name == "host"
+    warned = [record.message for record in caplog.records if "is not of this machine" in record.message]
+    assert len(warned) == (1 if world.rank == 0 else 0)
+    assert 0 < exchange.decisions[0].predicted["host"] < 10
+    exchange.close()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cells that cannot be: the one line each gets at check time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from case_files import blood_tables, changed, toml_of, tube_tables
+from seiche.case.simulation import load, prepare
+from seiche.cells import icosphere
+from seiche.domain.surface import Surface
+from seiche.errors import CaseError
+from seiche.io.formats.pos import write_pos
+from seiche.io.formats.stl import write_stl
+
+
+def message(folder: Path, tables: dict[str, Any]) -> str:
+    """Return the line with which `tables` is refused, without the name of the file."""
+    path = folder / "case.toml"
+    path.write_text(toml_of(tables))
+    with pytest.raises(CaseError) as caught:
+        prepare(path)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.startswith(f"{path}: ")
+    return text.removeprefix(f"{path}: ")
+
+
+def narrow(tables: dict[str, Any]) -> dict[str, Any]:
+    return changed(tables, "geometry.shape", {"kind": "tube", "radius": "3 um", "length": "20 um", "periodic": True})
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("packing.hematocrit", 0.8, "packing.hematocrit = 0.8: a number above 0 and up to 0.6 is expected"),
+        ("packing.hematocrit", 0.01, "packing.hematocrit = 0.01: less than one cell in a vessel of volume 1.382e+04"),
+        ("packing.hematocrit", 1.5, "packing.hematocrit: 1.5 is out of range; expected < 1"),
+        (
+            "lattice.tau",
+            80.0,
+            "lattice: tau = 80 is out of the stable window (<= 20 for trt)",
+        ),
+        (
+            "cells.0.volume",
+            "1 MPa",
+            'lattice: a time step of 3.56e-08 s is unstable for cells "red": the volume allows at most',
+        ),
+        ("cells.0.area_ratio", 1e5, 'is unstable for cells "red": the area ratio allows at most'),
+        ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: an icosphere has one of 12, 42, 162'),
+        ("cells.0.shape.diameter", "0 um", 'cells["red"].shape.diameter: "0 um" is out of range; expected > 0'),
+        ("cells.0.inner_viscosity", "0 mPa s", 'inner_viscosity: "0 mPa s" is out of range; expected > 0'),
+        ("cells.0.shear_modulus", "5.3 um", 'shear_modulus: "5.3 um" is a length; expected a surface modulus such as'),
+        ("cells.0.strain_modulus", "5 uN/m", "give exactly one of shear_modulus, strain_modulus; shear_modulus and"),
+        ("cells.0.law", "neo-hookean", 'area_ratio goes only with law = "skalak"'),
+        ("cells.0.positions", "red.pos", 'cells["red"].positions: goes not with [packing]; give one of them'),
+        ("cells.0.share", 0.0, "cells: the shares of all types are zero; at least one must be positive"),
+        ("cells", [], 'cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells'),
+        ("packing", None, 'cells["red"]: its places are missing; give positions for every type, or [packing]'),
+        ("solver", "flow", 'cells: cells go only with solver = "blood"'),
+        ("contact", {"reach": "5 um"}, "contact.reach: 5e-06 m is more than a third of the periodic extent along x"),
+        ("reservoir", {}, "reservoir: the vessel has no inlet through which cells could enter"),
+        ("output", {"cells": {"file": "a.vtu", "every": 1}}, '"a.vtu" ends neither with .vtkhdf nor with .pos'),
+        (
+            "output",
+            {"cells": {"file": "a.pos", "every": "1 ps"}},
+            'output.cells["a.pos"].every: is shorter than half a time step of',
+        ),
+        (
+            "fluid",
+            {"rheology": {"kind": "carreau-yasuda", "preset": "human"}},
+            "cells: inner_viscosity needs a Newtonian fluid outside: give fluid.viscosity",
+        ),
+    ],
+)
+def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expected: str, tmp_path: Path) -> None:
+    tables = blood_tables()
+    if path == "fluid":
+        tables["cells"][0]["inner_viscosity"] = "6 mPa s"
+        tables["lattice"]["tau"] = 0.6
+    assert expected in message(tmp_path, changed(tables, path, value))
+
+
+def test_moment_storage_is_refused(tmp_path: Path) -> None:
+    tables = changed(blood_tables(), "lattice", {"tau": 1.0, "collision": "regularised", "layout": "moments"})
+    assert message(tmp_path, tables).startswith('lattice.layout: "moments" goes not with cells; choose tiles-8')
+
+
+def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
+    shape = {"kind": "box", "size": ["12 um", "12 um", "3 um"]}
+    expected = (
+        "coupling.delta: the halo of the support of 4 sites (peskin) is wider than a periodic extent of 6 sites along "
+        "z allows; at least 8 sites are needed"
+    )
+    assert message(tmp_path, changed(blood_tables(), "geometry.shape", shape)) == expected
+
+
+def test_cells_larger_than_the_vessel_are_refused(tmp_path: Path) -> None:
+    expected = r'cells\["red"\].shape: a cell of 2.\d+ x [78.]+\d* x [78.]+\d* um is larger than the vessel; use'
+    assert re.match(expected, message(tmp_path, narrow(blood_tables())))
+
+
+def test_a_wall_that_reaches_less_far_than_its_points_is_refused(tmp_path: Path) -> None:
+    tables = changed(narrow(blood_tables()), "contact", {"wall_reach": "0.3 um"})
+    assert message(tmp_path, tables) == (
+        "contact.wall_reach: 3e-07 m is below one spacing, 5e-07 m: cells could pass between the points of the wall"
+    )
+
+
+def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
+    tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing")}}
+    assert message(tmp_path, tables) == (
+        'reservoir: is missing; cells would leave the vessel through iolet["inlet"] and none would enter'
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [("open", "the mesh is open: 3 edges belong to one triangle only"), ("turned", "the mesh is inside out (volume")],
+)
+def test_open_and_inverted_meshes_are_refused(change: str, expected: str, tmp_path: Path) -> None:
+    ball = icosphere(162)
+    faces = ball.faces[1:] if change == "open" else ball.faces[:, ::-1]
+    write_stl(tmp_path / "ball.stl", Surface(ball.vertices, np.ascontiguousarray(faces)))
+    shape = {"kind": "mesh", "file": "ball.stl", "unit": "2 um"}
+    tables = changed(blood_tables(), "cells.0.shape", shape)
+    assert message(tmp_path, tables).startswith('cells["red"]: ')
+    assert expected in message(tmp_path, tables)
+
+
+def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
+    shape = {"kind": "mesh", "file": "ball.off", "unit": "2 um"}
+    text = message(tmp_path, changed(blood_tables(), "cells.0.shape", shape))
+    assert text == f"cells: {tmp_path / 'ball.off'}: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("centers", "shape", "expected"),
+    [
+        ([[6, 6, 6], [6, 6, 7]], "box", 'cells: positions: 1 pairs of cells overlap, first cell 0 of "red" and cell 1'),
+        ([[6, 0, 0], [6, 5, 0]], "tube", "red.pos: cell 1 at (6, 5, 0) um is not inside the vessel"),
+    ],
+)
+def test_given_places_are_checked(centers: list[list[float]], shape: str, expected: str, tmp_path: Path) -> None:
+    write_pos(tmp_path / "red.pos", 1e-6 * np.array(centers, float), np.stack([np.eye(3)] * 2))
+    tables = blood_tables()
+    del tables["packing"]
+    tables["cells"][0]["positions"] = "red.pos"
+    if shape == "tube":
+        tables["geometry"]["shape"] = {"kind": "tube", "radius": "7 um", "length": "12 um", "periodic": True}
+    assert expected in message(tmp_path, tables)
+
+
+def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
+    tables = blood_tables()
+    flow = {key: value for key, value in tables.items() if key not in ("cells", "packing")}
+    tables["time"]["steps"] = flow["time"]["steps"] = 4
+    for name, each in (("flow", {**flow, "solver": "flow"}), ("blood", tables)):
+        each["output"] = {"checkpoint": {"every": 2}, "folder": name}
+        (tmp_path / f"{name}.toml").write_text(toml_of(each))
+        load(tmp_path / f"{name}.toml").run(steps=2)
+    with pytest.raises(CaseError, match=r"the checkpoint has no cells, unlike .*blood\.toml"):
+        load(tmp_path / "blood.toml", restart=tmp_path / "flow" / "checkpoint.seiche")
+    with pytest.raises(CaseError, match=r"the checkpoint has cells, unlike .*flow\.toml"):
+        load(tmp_path / "flow.toml", restart=tmp_path / "blood" / "checkpoint.seiche")
+    other = changed(tables, "cells.0.name", "white")
+    (tmp_path / "other.toml").write_text(toml_of(other))
+    with pytest.raises(CaseError, match=r"--restart: the checkpoint has other types of cells than .*other\.toml"):
+        load(tmp_path / "other.toml", restart=tmp_path / "blood" / "checkpoint.seiche")

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cells in a case file: units, places, memory, what a run writes, and going on from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from case_files import blood_tables, changed, toml_of
+from seiche.backend.cpu import CpuBackend
+from seiche.case.blood import BloodRun
+from seiche.case.cell_series import places_of
+from seiche.case.check import describe
+from seiche.case.check_cells import memory_of_cells
+from seiche.case.setup import Setup
+from seiche.case.simulation import Simulation, load, prepare
+from seiche.cells.space import FluidSpace
+from seiche.domain import shapes
+from seiche.flow import Solver
+from seiche.io.cell_files import read_list, read_surfaces
+from seiche.io.formats.pos import read_pos, write_pos
+
+
+def case_file(folder: Path, tables: dict[str, Any]) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "case.toml").write_text(toml_of(tables))
+    return folder / "case.toml"
+
+
+def prepared(folder: Path, tables: dict[str, Any]) -> Setup:
+    return prepare(case_file(folder, tables))
+
+
+def test_moduli_become_numbers_of_the_lattice(tmp_path: Path) -> None:
+    """Capillary number mu g a/G and a^2 G/k_b are the same in both units; k_s = 3 G."""
+    setup = prepared(tmp_path, blood_tables())
+    assert setup.cells is not None
+    law, units = setup.cells.types[0].model.law, setup.units
+    viscosity = (setup.invariants.tau[0] - 0.5) / 3
+    assert viscosity * (1e3 * units.step) * (3.91e-6 / units.spacing) / law.shear == pytest.approx(
+        1.2e-3 * 1e3 * 3.91e-6 / 5.3e-6
+    )
+    model = setup.cells.types[0].model
+    assert law.shear * (4e-6 / units.spacing) ** 2 / model.bending == pytest.approx(5.3e-6 * 16e-12 / 2e-19)
+    cell = blood_tables()["cells"][0]
+    del cell["shear_modulus"]
+    other = prepared(tmp_path, changed(blood_tables(), "cells", [{**cell, "strain_modulus": "15.9 uN/m"}]))
+    assert other.cells is not None
+    assert other.cells.types[0].model.law.shear == pytest.approx(law.shear)
+
+
+def test_a_round_tube_is_as_wide_as_its_links_say() -> None:
+    sites = shapes.tube(12.0, 20.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True)
+    space = FluidSpace(sites)
+    middle = -np.asarray(sites.origin)
+    points = np.random.default_rng(1).uniform([0, -3, -3], [20, 27, 27], (4000, 3))
+    exact = np.hypot(points[:, 1] - middle[1], points[:, 2] - middle[2]) - 12.0
+    error = np.abs(space.distance(points) - exact)
+    assert error[np.abs(exact) < 3].max() < 0.2
+    assert error.max() < 0.6
+    assert space.volume == len(sites)
+
+
+def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> None:
+    setup = prepared(tmp_path, blood_tables())
+    lines = describe(setup, measure=False)
+    text = "\n".join(lines)
+    assert "cells red        4 of 162 vertices (loop), area 140.4 um^2, volume 97.38 um^3" in text
+    assert "G = 5.3 uN/m (k_s = 3 G = 15.9 uN/m), modulus of area 111.3 uN/m, bending 2e-19 J" in text
+    assert "s, set by the volume (" in text
+    assert "hematocrit       0.2254 (0.22 wanted), 4 cells, no overlaps" in text
+    coarse = prepared(tmp_path, changed(blood_tables(), "coupling", {"delta": "roma"}))
+    assert any("edges of 2 spacings leak; below 1.6 is advised for roma" in line for line in describe(coarse))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"lattice.layout": "tiles-8", "run.precision": {"compute": "float32"}}, {"fluid.viscosity": "2 mPa s"}],
+)
+def test_memory_is_what_the_check_says(
+    changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = blood_tables()
+    tables["geometry"]["shape"] = {"kind": "tube", "radius": "7 um", "length": "12 um", "periodic": True}
+    tables["cells"][0]["inner_viscosity"] = "2 mPa s"
+    for path, value in changes.items():
+        tables = changed(tables, path, value)
+    setup = prepared(tmp_path, tables)
+    solver = Solver(
+        setup.vessel.sites, setup.model, precision=setup.precision, layout=tables["lattice"].get("layout", "auto")
+    )
+    zeros, allocated = CpuBackend.zeros, []
+
+    def counting(self: CpuBackend, *arguments: Any) -> Any:
+        array = zeros(self, *arguments)
+        allocated.append(array.nbytes)
+        return array
+
+    monkeypatch.setattr(CpuBackend, "zeros", counting)
+    BloodRun(setup, solver)
+    assert setup.cells is not None
+    predicted = memory_of_cells(setup, setup.cells)
+    assert predicted.total == pytest.approx(sum(allocated), rel=0.1)
+    assert predicted.site * len(setup.vessel.sites) + 4 * predicted.cell["red"] == pytest.approx(
+        predicted.total, rel=0.02
+    )
+
+
+def test_places_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None:
+    setup = prepared(tmp_path, blood_tables())
+    assert setup.cells is not None and setup.cells.packing is not None
+    centers, turns = setup.cells.packing.of_kind(0)
+    sites = setup.vessel.sites
+    write_pos(tmp_path / "red.pos", centers * sites.spacing + np.asarray(sites.origin), turns)
+    tables = blood_tables()
+    del tables["packing"]
+    tables["cells"][0]["positions"] = "red.pos"
+    again = prepared(tmp_path, tables).cells
+    assert again is not None and again.packing is not None
+    assert np.abs(again.packing.centers - centers).max() < 1e-6
+    assert np.abs(again.packing.rotations - turns).max() < 1e-6
+    assert again.packing.hematocrit == pytest.approx(setup.cells.packing.hematocrit)
+
+
+def several_types() -> dict[str, Any]:
+    tables = blood_tables()
+    tables["cells"][0]["share"] = 2
+    tables["cells"].append(
+        {
+            "name": "platelet",
+            "shape": {"kind": "ellipsoid", "half_axes": ["1.2 um", "1.2 um", "0.5 um"], "vertices": 42},
+            "model": "triangles",
+            "law": "neo-hookean",
+            "shear_modulus": "100 uN/m",
+            "bending": "2e-18 J",
+        }
+    )
+    tables["packing"]["hematocrit"] = 0.17
+    tables["body_force"] = {"force": ["1e5 N/m^3", "0 N/m^3", "0 N/m^3"]}
+    tables["lattice"]["velocity_scale"] = "10 mm/s"
+    tables["output"] = {
+        "cells": [{"file": "cells.vtkhdf", "every": 20}, {"file": "cells.pos", "every": 40}],
+        "checkpoint": {"every": 20},
+    }
+    return tables
+
+
+def state_of(simulation: Simulation) -> np.ndarray:
+    assert simulation.blood is not None
+    return simulation.blood.state()[0]
+
+
+def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Path) -> None:
+    case = case_file(tmp_path, several_types())
+    whole = load(case, output=tmp_path / "whole")
+    whole.run()
+    assert whole.blood is not None
+    folder = tmp_path / "whole"
+    states = read_list(folder / "cells.vtkhdf")
+    assert [path.name for path, _ in states] == ["cells.000000020.vtkhdf", "cells.000000040.vtkhdf"]
+    surfaces = read_surfaces(states[-1][0])
+    assert surfaces.time == pytest.approx(whole.time)
+    assert len(surfaces.vertices) == 3 * 162 + 1 * 42
+    assert np.unique(surfaces.on_faces["cell"]).tolist() == [0, 1, 2, 3]
+    assert np.bincount(surfaces.on_faces["type"]).tolist() == [3 * 320, 80]
+    centers = np.array([surfaces.vertices[162 * k : 162 * (k + 1)].mean(axis=0) for k in range(3)])
+    assert (centers >= -1e-6).all() and (centers <= 12.5e-6).all()
+    # In all of the box the force moves everything alike: u = g t, half a step of it at once.
+    expected = 1e5 / 1025 * whole.time
+    assert surfaces.on_vertices["velocity"][:, 0].mean() == pytest.approx(expected, rel=0.02)
+    at, _ = read_pos(folder / "cells.000000040.red.pos")
+    assert np.abs(at - centers).max() < 0.05e-6 or np.abs(np.abs(at - centers).max() - 12e-6) < 0.05e-6
+    assert len(read_pos(folder / "cells.000000040.platelet.pos")[0]) == 1
+    summary = json.loads((folder / "summary.json").read_text())["details"]["cells"]
+    assert summary["types"]["platelet"] == {"cells": 1, "vertices": 42}
+    assert summary["hematocrit"] == pytest.approx(0.17, rel=0.15)
+    assert summary["largest_volume_change"] < 0.005
+    first = load(case, output=tmp_path / "parts")
+    first.run(steps=20)
+    second = load(case, output=tmp_path / "parts", restart=tmp_path / "parts" / "checkpoint.seiche")
+    second.run()
+    assert np.array_equal(state_of(second), state_of(whole))
+    flow = [each.solver.state()["populations"] for each in (second, whole)]
+    assert np.array_equal(*flow)
+    assert [path.name for path, _ in read_list(tmp_path / "parts" / "cells.vtkhdf")] == [p.name for p, _ in states]
+
+
+def test_vtk_reads_the_cells(tmp_path: Path) -> None:
+    vtk = pytest.importorskip("vtkmodules.vtkIOHDF")
+    load(case_file(tmp_path, several_types()), output=tmp_path / "out").run()
+    reader = vtk.vtkHDFReader()
+    reader.SetFileName(str(tmp_path / "out" / "cells.000000040.vtkhdf"))
+    reader.Update()
+    data = reader.GetOutput()
+    with h5py.File(tmp_path / "out" / "cells.000000040.vtkhdf") as file:
+        points = file["VTKHDF/Points"].shape[0]
+    assert data.GetNumberOfPoints() == points == 3 * 162 + 42
+    assert data.GetNumberOfCells() == 3 * 320 + 80
+    assert data.GetPointData().GetArray("velocity").GetNumberOfComponents() == 3
+    assert data.GetCellData().GetArray("cell") is not None
+
+
+def test_the_turn_of_a_cell_is_found_again() -> None:
+    rng = np.random.default_rng(2)
+    rest = rng.normal(size=(30, 3))
+    turns = Rotation.random(5, rng=1).as_matrix()
+    vertices = np.einsum("nij,vj->nvi", turns, rest - rest.mean(axis=0)) + rng.normal(size=(5, 1, 3))
+    middle, found = places_of(vertices, rest)
+    assert np.abs(found - turns).max() < 1e-12
+    assert np.abs(middle - vertices.mean(axis=1)).max() < 1e-12
