@@ -23,14 +23,15 @@ from seiche.kernels.registry.flow import MOMENT_EDGE
 LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
 #: The layouts that keep populations: for every collision.
 LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-8")
-#: Share of the copy bandwidth of a GPU at which a step moves its bytes, by the precision of storage: a tube of 2*10^7
-#: sites on one H100 (docs/performance).
-SHARES: dict[LayoutName, dict[str, float]] = {
-    "list-ab": {"float64": 0.95, "float32": 0.94, "float16": 0.96},
-    "list-aa": {"float64": 0.92, "float32": 0.89, "float16": 0.86},
-    "tiles-4": {"float64": 0.94, "float32": 0.92, "float16": 0.82},
-    "tiles-8": {"float64": 0.95, "float32": 0.94, "float16": 0.91},
-    "moments": {"float64": 0.75, "float32": 0.78, "float16": 0.69},
+#: Share of the copy bandwidth of a GPU at which a step moves its bytes, by the precision of storage: in tiles without
+#: walls and in tiles with walls. From boxes and tubes on one H100 (docs/performance/tuning.md). Of tiles-4 and of
+#: doubles in tiles-8 only the sum of both was measured, of moments in doubles nothing: taken as in floats.
+SHARES: dict[LayoutName, dict[str, tuple[float, float]]] = {
+    "list-ab": {"float64": (0.95, 0.95), "float32": (0.94, 0.94), "float16": (0.96, 0.96)},
+    "list-aa": {"float64": (0.92, 0.92), "float32": (0.89, 0.89), "float16": (0.86, 0.86)},
+    "tiles-4": {"float64": (0.96, 0.75), "float32": (0.94, 0.73), "float16": (0.86, 0.53)},
+    "tiles-8": {"float64": (0.98, 0.80), "float32": (0.98, 0.80), "float16": (1.0, 0.60)},
+    "moments": {"float64": (0.85, 0.48), "float32": (0.85, 0.48), "float16": (0.79, 0.38)},
 }
 
 
@@ -72,13 +73,18 @@ def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: V
     of a tile that is not alone in its run of 32 bytes, 112 B of table a tile, 4 B of mask a site in tiles with walls.
     Moments are tiles with 10 numbers a site (14 halves); what neighbours read again is taken to come from the cache.
     """
+    return sum(_moved(sites, layout, storage, velocity_set))
+
+
+def _moved(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet) -> tuple[float, float]:
+    """Return the same in two parts, of tiles without walls (and of lists) and of tiles with walls."""
     size = np.dtype(storage).itemsize
     populations = 2 * size * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
-        return populations + (4.0 if layout == "list-ab" else 2.0) * (velocity_set.Q - 1)
+        return populations + (4.0 if layout == "list-ab" else 2.0) * (velocity_set.Q - 1), 0.0
     edge = tile_edge(layout)
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
-        return float("inf")
+        return float("inf"), 0.0
     extent = [-(-length // edge) for length in sites.shape]
     tile = sites.coords.astype(np.int64) // edge
     key = (tile[:, 0] * extent[1] + tile[:, 1]) * extent[2] + tile[:, 2]
@@ -90,14 +96,18 @@ def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: V
     run = run_of(storage) if layout == "moments" else max(1, 32 // size)
     inside = sites.coords % edge
     lane = inside[:, 0] + edge * (inside[:, 1].astype(np.int64) + edge * inside[:, 2])
-    runs = len(np.unique(key * (edge**3 // run) + lane // run)) if len(tiles) < len(sites) else len(sites)
-    moved = runs * run * populations + 112.0 * len(tiles) + 4.0 * edge**3 * np.count_nonzero(walled)
-    return float(moved) / len(sites)
+    lanes = edge**3
+    places = len(np.unique(key * (lanes // run) + lane // run)) * run if len(tiles) < len(sites) else len(sites)
+    beside = int(np.count_nonzero(walled))
+    free = (lanes * populations + 112.0) * (len(tiles) - beside)
+    every = places * populations + 112.0 * len(tiles) + 4.0 * lanes * beside
+    return free / len(sites), (every - free) / len(sites)
 
 
 def step_time(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
     """Return the predicted time of a step a fluid site on a GPU, in bytes that a plain copy moves meanwhile."""
-    return step_bytes(sites, layout, storage, velocity_set) / SHARES[layout][storage]
+    (free, walled), shares = _moved(sites, layout, storage, velocity_set), SHARES[layout][storage]
+    return free / shares[0] + walled / shares[1]
 
 
 def choose_layout(
