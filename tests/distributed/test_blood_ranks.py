@@ -212,6 +212,24 @@ def test_a_restart_on_another_number_of_ranks_goes_on_with_the_same_bits(tmp_pat
 
 
 @pytest.mark.ranks(2)
+def test_other_cells_take_the_place_of_those_that_were():
+    """One of the cells has left; the flow and the others go on as on one rank."""
+    found = []
+    for world in (World.from_mpi(), None):
+        first = blood(BOX, PLACES, world=world)
+        first.run(6)
+        kept = [first.vertices(0)[1:], first.vertices(1)]
+        cells = Cells(first.solver.backend, first.cells.types, [each.mean(axis=1) for each in kept])
+        for kind, each in enumerate(kept):
+            cells.set_vertices(each, kind)
+        second = Blood(first.solver, cells, before=first)
+        second.run(6)
+        found.append(second)
+    assert_same(*found)
+    assert len(found[0].measures()) == 4
+
+
+@pytest.mark.ranks(2)
 def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
     world, middle = World.from_mpi(), (TUBE.shape[1] - 1) / 2
     model = FlowModel(Newtonian(0.1))
@@ -252,6 +270,35 @@ def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
     moved.run(20)
     alone.run(36)
     assert_same(moved, alone)
+
+
+def ranks_equal_the_cpu(transport: str) -> None:
+    """Compare cells on GPUs with one CPU: graphs of 32 steps between sharings, and fields taken in between."""
+    world = World.from_mpi()
+    slow = FlowModel(Newtonian(0.1), initial_velocity=(0.02, 0.01, 0.0), body_force=(1e-5, 0.0, 0.0))
+    long = shapes.box((80, 24, 24))
+    alone = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=2)
+    alone.run(201)
+    for layout in ("tiles-8", "list-aa"):
+        given: dict[str, Any] = {"world": world, "device": "cuda", "layout": layout, "transport": transport}
+        shared = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=2, **given)
+        for steps in (100, 1, 100):
+            shared.run(steps)
+            shared.state()
+        assert_same(shared, alone)
+        assert isinstance(shared.boundary, SharedBoundary)
+        assert shared.boundary.sharing.messages.places.transport_name == transport
+        shared.solver.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transport", ["host", "peer", "nccl"])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_cells_on_gpus_are_those_of_one_cpu(transport: str, ranks: int) -> None:
+    cupy = pytest.importorskip("cupy")
+    if transport == "nccl" and cupy.cuda.runtime.getDeviceCount() < ranks:
+        pytest.skip("NCCL needs a GPU a rank")
+    run_ranks(ranks, ranks_equal_the_cpu, transport, timeout=400)
 
 
 def beside(cells: Cells) -> Contact:
