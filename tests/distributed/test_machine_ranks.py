@@ -10,7 +10,9 @@ import pytest
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.machine import measure as measurement
 from seiche.machine.file import parse_machine
+from seiche.machine.locality import Place
 from seiche.machine.measure import measure
 from seiche.report import bench_machine
 
@@ -40,3 +42,24 @@ def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
 def test_a_file_that_is_there_stops_all_ranks(ranks: int) -> None:
     with pytest.raises(CaseError, match="is there already"):
         bench_machine.main(device="cpu", output=Path(__file__), world=World.from_mpi())
+
+
+@pytest.mark.ranks(4)
+def test_ranks_of_two_hosts_measure_the_network(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hosts are played by one: classes, pairs and the injection of a node are those of two."""
+    world = World.from_mpi()
+    hosts = [Place("ab"[rank // 2], {0: (0, 1)}) for rank in range(ranks)]
+    monkeypatch.setattr(measurement, "places", lambda backend, world: hosts)
+    found = measurement.measure(world, seconds=2.0)
+    assert {path.locality for path in found.paths} == {"on-socket", "off-node"}
+    assert found.hardware["hosts"] == 2
+    (limit,) = [each for each in found.injection if each.locality == "off-node"] or [None]
+    messages = found.messages("host")
+    assert messages is not None
+    if limit is None:
+        assert "injection of host off-node" in found.absent
+    else:
+        assert messages.node_rate == limit.rate
+        assert limit.senders == 2
+    assert found.absent["injection of host on-socket"] == "one pair of ranks: needs several"
+    assert messages.seconds({"on-socket": 1, "off-node": 2}, 1024, senders=2) > 0

@@ -139,6 +139,12 @@ def test_the_command_writes_a_machine_file_and_never_over_one(
     assert "copy bandwidth of host memory" in output
     assert "one process may read another's memory (single copy)" in output
     assert "absent: nccl: no GPU" in output
+    assert "more ranks" not in output
+    crowded = read_machine(path)
+    bench_machine.show(
+        crowded.model_copy(update={"hardware": {**crowded.hardware, "ranks": 9, "hosts": 2, "cores": 4}})
+    )
+    assert "more ranks (9) than cores (8): messages are slow" in capsys.readouterr().out
     with pytest.raises(CaseError, match=r"m\.json is there already: move it away, or name another file with --json"):
         bench_machine.main(device="cpu", output=path)
     with pytest.raises(CaseError, match="there is no folder"):

@@ -129,5 +129,8 @@ def show(machine: Machine) -> None:
     for name, probe in machine.probes.items():
         answer = {True: "yes", False: "no", None: "not known"}[probe.works]
         print(f"{_QUESTIONS.get(name, name)}: {answer} ({probe.reason})")
+    ranks, hosts, cores = (machine.hardware[key] for key in ("ranks", "hosts", "cores"))
+    if ranks > hosts * cores:
+        print(f"more ranks ({ranks}) than cores ({hosts * cores}): messages are slow because ranks wait for their turn")
     for what, why in machine.absent.items():
         print(f"absent: {what}: {why}")
