@@ -129,7 +129,7 @@ def show(machine: Machine) -> None:
     for name, probe in machine.probes.items():
         answer = {True: "yes", False: "no", None: "not known"}[probe.works]
         print(f"{_QUESTIONS.get(name, name)}: {answer} ({probe.reason})")
-    ranks, hosts, cores = (machine.hardware[key] for key in ("ranks", "hosts", "cores"))
+    ranks, hosts, cores = (int(machine.hardware.get(key, 1)) for key in ("ranks", "hosts", "cores"))
     if ranks > hosts * cores:
         print(f"more ranks ({ranks}) than cores ({hosts * cores}): messages are slow because ranks wait for their turn")
     for what, why in machine.absent.items():
