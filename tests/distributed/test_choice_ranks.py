@@ -13,6 +13,7 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE
+from seiche.machine.collectives import Exchange
 from seiche.machine.file import read_machine, write_machine
 from seiche.machine.measure import measure
 from seiche.report import bench_choice
@@ -91,3 +92,33 @@ def test_a_file_of_another_machine_is_measured_again_before_the_choice(
     assert len(warned) == (1 if world.rank == 0 else 0)
     assert 0 < exchange.decisions[0].predicted["host"] < 10
     exchange.close()
+
+
+@pytest.mark.ranks(2, 4)
+def test_the_strategy_of_an_exchange_is_chosen(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World.from_mpi()
+    monkeypatch.delenv(VARIABLE, raising=False)
+    send, receive = np.arange(float(world.size)) + 10 * world.rank, np.zeros(world.size)
+    expected = [10 * rank + world.rank for rank in range(world.size)]
+    with Exchange(world, send, receive, strategy="auto") as exchange:
+        exchange()
+        assert exchange.decision.transport == "mpi"
+    assert receive.tolist() == expected
+    path = world.bcast(str(tmp_path / "m.json"))
+    if world.rank == 0:
+        lassen = read_machine("lassen")
+        write_machine(Path(path), lassen.model_copy(update={"memory": {"host": 1e10}}))
+    world.barrier()
+    monkeypatch.setenv(VARIABLE, path)
+    with Exchange(world, send, receive, strategy="auto") as exchange:
+        receive[:] = 0
+        exchange()
+        assert set(exchange.decision.predicted) == {"mpi", "three-step"}
+        assert exchange.decision.measured["mpi"] > 0  # the cheapest by prediction is always tried
+        assert len(set(world.allgather(exchange.decision.transport))) == 1
+    assert receive.tolist() == expected
+    helped = world.rank % 2 == 0
+    halves = [np.arange(2.0 * (world.size // 2)) if helped else None for _ in range(2)]
+    with Exchange(world, *halves, strategy="auto", processes=2) as exchange:
+        exchange()
+        assert exchange.decision.transport in ("extra-message", "duplicate-pointer")

@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
     world = World.from_mpi()
     a = np.zeros(4)
     refused: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
-        ("strategy 'pigeon' is unknown: use one of 'mpi', 'peer'", (a, a.copy()), {"strategy": "pigeon"}),
+        ("strategy 'pigeon' is unknown: use one of 'auto', 'mpi', 'peer'", (a, a.copy()), {"strategy": "pigeon"}),
         ("2 ranks cannot serve arrays by 3 processes each", (a, a), {"strategy": "extra-message", "processes": 3}),
         ("strategy 'mpi' has no use for 2 processes an array", (a, a), {"strategy": "mpi", "processes": 2}),
         ("rank 0 must give an array to send", (None, a), {}),

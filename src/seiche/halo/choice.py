@@ -46,10 +46,11 @@ class Decision:
 _machines: dict[tuple[str, int, str], Any] = {}
 
 
-def machine_in_use(world: World, backend: Backend) -> Any:
+def machine_in_use(world: World, backend: Backend | None) -> Any:
     """Return the machine of the file that SEICHE_MACHINE names, None without one (collective).
 
-    On a machine unlike the file its cheap part is measured again, once, after a warning.
+    On a machine unlike the file its cheap part is measured again with `backend`, once, after a warning; without one
+    the file is believed.
 
     Raises:
         FormatError: it is no machine file.
@@ -58,12 +59,13 @@ def machine_in_use(world: World, backend: Backend) -> Any:
     path = os.environ.get(VARIABLE)
     if not path:
         return None
-    key = (path, world.size, backend.name.partition(":")[0])
+    key = (path, world.size, "" if backend is None else backend.name.partition(":")[0])
     if key not in _machines:
         from seiche.machine.adapt import adapted
         from seiche.machine.file import read_machine
 
-        _machines[key] = adapted(read_machine(path), world, backend, warn=_log.warning)
+        machine = read_machine(path)
+        _machines[key] = machine if backend is None else adapted(machine, world, backend, warn=_log.warning)
     return _machines[key]
 
 

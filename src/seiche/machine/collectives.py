@@ -3,6 +3,7 @@
 
 | strategy | how |
 |---|---|
+| `auto` | one of these, chosen by a machine file |
 | `mpi` | MPI gets the arrays themselves |
 | `peer` | every rank copies into the others' arrays (one host) |
 | `nccl` | grouped sends and receives |
@@ -29,12 +30,14 @@ import numpy as np
 
 from seiche.domain.world import World
 from seiche.errors import TransportError
+from seiche.halo.choice import Decision
 from seiche.halo.plan import raise_together
 from seiche.halo.transports.memory import Memory, memory_of
+from seiche.machine.collective_choice import choose_way
 from seiche.machine.collective_staged import DuplicatePointer, ExtraMessage, Staged
 from seiche.machine.collective_ways import Mpi, Nccl, Parts, Peer, Way
 
-ExchangeName: TypeAlias = Literal["mpi", "peer", "nccl", "three-step", "extra-message", "duplicate-pointer"]
+ExchangeName: TypeAlias = Literal["auto", "mpi", "peer", "nccl", "three-step", "extra-message", "duplicate-pointer"]
 
 Counts: TypeAlias = Sequence[int] | None
 
@@ -53,7 +56,7 @@ class Exchange:
     """An Alltoall(v) between fixed arrays, set up once; a call does it, all ranks together.
 
     A call begins when the arrays' ranks are there and work of their current streams is done, and ends when what a rank
-    receives is in its array.
+    receives is in its array. `decision` says what was taken, and for "auto" what was predicted and measured.
     """
 
     def __init__(
@@ -77,14 +80,15 @@ class Exchange:
             receive: an array of the same kind and type, which must not overlap `send`.
             send_counts: elements for each rank that holds an array; equal parts by default.
             receive_counts: elements from each.
-            strategy: how the data travels.
+            strategy: how the data travels; "auto" takes what the machine file in use (SEICHE_MACHINE) makes the
+                cheapest, and times it, which overwrites `receive`; without a file the first that works.
             processes: ranks that serve one array.
             whole: helping ranks carry whole messages instead of a part of each; by default where counts are given.
 
         Raises:
             TransportError: on all ranks, if the arguments do not fit together or the strategy cannot be used here.
         """
-        self.world, self.strategy = world, strategy
+        self.world = world
         raise_together(world, _unknown(world, strategy, processes))
         self.first = world.rank - world.rank % processes
         self.holds = world.rank == self.first
@@ -102,7 +106,17 @@ class Exchange:
         self._arrays = (send, receive)  # keep them alive
         split = (send_counts is not None) if whole is None else whole
         split = bool(world.bcast(split))
-        self._way: Way = WAYS[strategy](world, memory, parts, processes, split)
+        self._way, self.decision = self._made(strategy, memory, parts, processes, split)
+
+    def _made(
+        self, strategy: str, memory: Memory | None, parts: Parts, processes: int, whole: bool
+    ) -> tuple[Way, Decision]:
+        def make(name: str) -> Way:
+            return WAYS[name](self.world, memory, parts, processes, whole)
+
+        if strategy == "auto":
+            return choose_way(self.world, memory, parts, processes, whole, make)
+        return make(strategy), Decision(strategy)
 
     def __call__(self) -> None:
         """Exchange.
@@ -167,11 +181,11 @@ def alltoallv(
 
 
 def _unknown(world: World, strategy: str, processes: int) -> str | None:
-    if strategy not in WAYS:
-        return f"strategy {strategy!r} is unknown: use one of {', '.join(repr(name) for name in WAYS)}"
+    if strategy != "auto" and strategy not in WAYS:
+        return f"strategy {strategy!r} is unknown: use one of {', '.join(repr(name) for name in ('auto', *WAYS))}"
     if processes < 1 or world.size % processes:
         return f"{world.size} ranks cannot serve arrays by {processes} processes each"
-    if processes > 1 and strategy not in ("extra-message", "duplicate-pointer"):
+    if processes > 1 and strategy not in ("auto", "extra-message", "duplicate-pointer"):
         return f"strategy {strategy!r} has no use for {processes} processes an array: use 1"
     said = set(world.allgather((strategy, processes)))
     if len(said) > 1:

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from seiche.machine.collectives import ExchangeName
 from seiche.machine.curve import postal
 from seiche.machine.file import Machine, PathName
 from seiche.machine.locality import Place, locality
 from seiche.machine.models import LOCALITIES
 from seiche.machine.strategies import Layout, Paths, exchange_time
 
-Times: TypeAlias = dict[ExchangeName, float]
+Times: TypeAlias = dict[str, float]
 
 #: Paths of strategies that leave the arrays where they are, on GPUs and on the host.
-_DIRECT: dict[ExchangeName, PathName] = {"mpi": "device_mpi", "nccl": "nccl", "peer": "peer_copy"}
+_DIRECT: dict[str, PathName] = {"mpi": "device_mpi", "nccl": "nccl", "peer": "peer_copy"}
 _HELPED: tuple[Literal["extra-message", "duplicate-pointer"], ...] = ("extra-message", "duplicate-pointer")
 
 
@@ -57,9 +56,9 @@ def _on_host(machine: Machine) -> Paths:
     return replace(machine.strategy_paths(), d2h=copy, h2d=copy)
 
 
-def cheapest(times: Times, usable: Iterable[ExchangeName]) -> ExchangeName | None:
+def cheapest(times: Times, usable: Iterable[str]) -> str | None:
     """Return the usable strategy that is predicted to be fastest, None if none is predicted."""
-    known: list[ExchangeName] = [name for name in usable if name in times]
+    known = [name for name in usable if name in times]
     return min(known, key=times.__getitem__, default=None)
 
 

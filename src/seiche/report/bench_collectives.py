@@ -89,7 +89,7 @@ def main(
     holders = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
     rows: list[Row] = []
     absent: dict[str, str] = {}
-    names: tuple[ExchangeName, ...] = get_args(ExchangeName)
+    names: tuple[ExchangeName, ...] = get_args(ExchangeName)[1:]
     for what in KINDS:
         for name in names:
             if name in _HELPED and processes == 1:

@@ -48,9 +48,13 @@ class Window(ABC):
 
 
 class Memory(ABC):
-    """How the bytes of one kind of array are copied and shared; `device` is the GPU, None for the host."""
+    """How the bytes of one kind of array are copied and shared.
+
+    `device` is the number of the GPU and `bus` its PCI address, None for the host.
+    """
 
     device: int | None = None
+    bus: str | None = None
 
     @abstractmethod
     def address(self, array: Any) -> int:
@@ -180,6 +184,7 @@ class DeviceMemory(Memory):
         if device is not None:
             self._runtime.setDevice(device)
         self.device = int(self._runtime.getDevice())
+        self.bus = str(self._runtime.deviceGetPCIBusId(self.device))
 
     def address(self, array: Any) -> int:
         """Return the address on the device."""

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Choose how the data of an exchange travels: by the machine file in use, else the first way that works."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo.choice import Decision, decide, machine_in_use
+from seiche.halo.transports.devices import host_names
+from seiche.halo.transports.memory import Memory
+from seiche.machine.collective_ways import Parts, Way
+from seiche.machine.locality import Place, gpu_numa_node, numa_cpus
+from seiche.machine.predict import exchange_times, layout_of
+from seiche.machine.repeat import timed_together
+
+#: Seconds of timing a way before it is taken.
+_TRIAL = 0.02
+
+
+def candidates(gpus: bool, processes: int) -> tuple[str, ...]:
+    """Return the strategies that may work, in the order in which they are tried without a machine file."""
+    if processes > 1:
+        return "duplicate-pointer", "extra-message"
+    return ("peer", "nccl", "mpi", "three-step") if gpus else ("mpi", "three-step")
+
+
+def choose_way(
+    world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool, make: Callable[[str], Way]
+) -> tuple[Way, Decision]:
+    """Return the way that is taken, and why; all ranks must call it together.
+
+    With a machine file the way that it makes the cheapest is made and timed, which overwrites what is received.
+
+    Raises:
+        TransportError: nothing works; the reason of the last one.
+    """
+    gpus = world.allgather(memory is not None and memory.device is not None)[0]
+    names = candidates(gpus, processes)
+    machine = machine_in_use(world, None)
+    if machine is not None:
+        layout = layout_of(_places(world, memory), processes)
+        largest = world.allreduce_max(np.array([float(sum(parts.sent)), float(sum(parts.received))])).max()
+        times = exchange_times(machine, layout, largest / layout.size, whole=whole, gpus=gpus)
+        known = {name: seconds for name, seconds in times.items() if name in names}
+        found = decide(world, known, make, lambda way: _seconds(world, way), lambda way: way.close())
+        if found is not None:
+            return found
+    for name in names[:-1]:
+        try:
+            return make(name), Decision(name)
+        except TransportError:  # raised on all ranks together: the next one
+            continue
+    return make(names[-1]), Decision(names[-1])
+
+
+def _seconds(world: World, way: Way) -> float:
+    def run(count: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(count):
+            way()
+        return time.perf_counter() - begin
+
+    return timed_together(world, run, _TRIAL).minimum
+
+
+def _places(world: World, memory: Memory | None) -> list[Place]:
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    address = memory.bus if memory is not None else None
+    node = gpu_numa_node(address) if address else None
+    mine = Place(host_names(world)[world.rank], numa_cpus(allowed), address, "", node)
+    return world.allgather(mine)
