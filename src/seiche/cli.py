@@ -77,13 +77,15 @@ def run(
     restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Go on from this checkpoint.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the outputs.")] = None,
     changes: Changes = None,
+    transport: Annotated[str | None, typer.Option(help="How messages travel; the case's own by default.")] = None,
     ranks_info: Annotated[bool, typer.Option("--ranks-info", help="Print the share of every rank.")] = False,
 ) -> None:
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
     from seiche.case.simulation import load
 
     world = _world()
-    simulation = load(case, device=device, overrides=changes or (), restart=restart, output=output, world=world)
+    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+    simulation = load(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
     if ranks_info:
         shares = world.gather((world.rank, len(simulation.solver.owned), os.uname().nodename))
         for rank, sites, host in shares or ():

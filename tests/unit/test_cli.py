@@ -368,3 +368,10 @@ def test_bench_stores_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFix
     assert '"moments"' in target.read_text()
     assert main(["bench", "flow", "--shape", "ball"]) == 2
     assert "'ball' is not one of 'tube', 'box'" in capsys.readouterr().err
+
+
+def test_the_transport_of_a_run_can_be_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, shear_box(4))
+    assert main(["run", str(path), "--transport", "local"]) == 0
+    assert main(["run", str(path), "--transport", "pigeon"]) == 2
+    assert "run.transport" in capsys.readouterr().err
