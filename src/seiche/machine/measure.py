@@ -33,7 +33,7 @@ from seiche.machine.fit import fit, warnings_of
 from seiche.machine.locality import Place, bound, hardware, pairs, places
 from seiche.machine.measure_files import file_writes
 from seiche.machine.models import LOCALITIES, Locality
-from seiche.machine.repeat import Curve, sleep_until_all_are_here
+from seiche.machine.repeat import Series, sleep_until_all_are_here
 from seiche.observe.bandwidth import copy_bandwidth
 
 _T = TypeVar("_T")
@@ -62,7 +62,7 @@ class _Survey:
         self.probes: dict[str, Probe] = {}
         self.absent: dict[str, str] = {}
 
-    def add(self, path: PathName, where: Locality, curves: Sequence[Curve], gap: float | None = None) -> Measured:
+    def add(self, path: PathName, where: Locality, curves: Sequence[Series], gap: float | None = None) -> Measured:
         """Fit the smallest times of curves and keep them."""
         count = min(len(curve.sizes) for curve in curves)
         sizes = curves[0].sizes[:count]
@@ -162,7 +162,7 @@ class _Survey:
             for where, cpus in self._sides().items():
                 self.say(f"{direction} copies, {where}")
 
-                def action(direction: Any = direction, cpus: set[int] | None = cpus) -> Curve:
+                def action(direction: Any = direction, cpus: set[int] | None = cpus) -> Series:
                     with bound(cpus):
                         return measure_copies.staged_copies(backend, direction, self.share)
 
@@ -204,7 +204,7 @@ class _Survey:
                     self._peer(path, where, found)
 
     def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
-        result: Sequence[Curve] | Curve | str
+        result: Sequence[Series] | Series | str
         if path != "nccl":
             result = measure_peers.peer_curve(self.world, self.backend, found[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
@@ -214,7 +214,7 @@ class _Survey:
         if isinstance(result, str):
             self.absent[f"{path} {where}"] = result
         else:
-            self.add(path, where, [result] if isinstance(result, Curve) else result)
+            self.add(path, where, [result] if isinstance(result, Series) else result)
 
 
 def _missing(where: Locality) -> str:

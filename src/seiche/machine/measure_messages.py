@@ -15,7 +15,7 @@ from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.machine.locality import Place, bindings, bound
 from seiche.machine.models import Locality
-from seiche.machine.repeat import Curve, Timing, Work, timed_pair, timed_together
+from seiche.machine.repeat import Series, Timing, Work, timed_pair, timed_together
 
 SIZES = tuple(2**k for k in range(23))
 #: Messages under way at once, and their sizes; senders at once, and their messages.
@@ -81,7 +81,7 @@ def messages(
     wanted: Locality,
     buffers: Buffers,
     seconds: float,
-) -> list[Curve]:
+) -> list[Series]:
     """Return timings of one message between each of the pairs, one pair after the other (collective)."""
     curves = []
     for pair in found:

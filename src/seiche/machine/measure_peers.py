@@ -16,7 +16,7 @@ from seiche.halo.transports.nccl import join, nccl_library
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.file import PathName, Probe
 from seiche.machine.locality import Place
-from seiche.machine.repeat import Curve, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
+from seiche.machine.repeat import Series, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
 #: Map memory when it is first used; let the driver see which address is whose.
@@ -45,12 +45,12 @@ def _access(runtime: Any) -> Probe:
     return Probe(works=True, reason=f"all pairs of {count} GPUs")
 
 
-def peer_curve(world: World, backend: Backend, pair: tuple[int, int], path: PathName, seconds: float) -> Curve | str:
+def peer_curve(world: World, backend: Backend, pair: tuple[int, int], path: PathName, seconds: float) -> Series | str:
     """Return timings of "peer_copy" or "peer_store" from one rank's GPU into another's, or why not (collective).
 
     Calls are queued one behind the other, as in an exchange; the host waits for the last.
     """
-    result: Curve | str = ""
+    result: Series | str = ""
     with _mapped(world, pair) as remote:
         if world.rank == pair[0]:
             if isinstance(remote, str):
@@ -112,7 +112,7 @@ def _stores(backend: Backend, remote: int) -> Any:
     return work_of
 
 
-def nccl_curves(world: World, backend: Backend, pairs: Sequence[tuple[int, int]], seconds: float) -> list[Curve] | str:
+def nccl_curves(world: World, backend: Backend, pairs: Sequence[tuple[int, int]], seconds: float) -> list[Series] | str:
     """Return timings of NCCL between pairs, both ways at once, or why it cannot be used (collective)."""
     nccl = nccl_library()
     if nccl is None:
