@@ -78,12 +78,14 @@ def run(
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the outputs.")] = None,
     changes: Changes = None,
     ranks_info: Annotated[bool, typer.Option("--ranks-info", help="Print the share of every rank.")] = False,
+    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a time line for ui.perfetto.dev.")] = None,
 ) -> None:
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
     from seiche.case.simulation import load
 
     world = _world()
-    simulation = load(case, device=device, overrides=changes or (), restart=restart, output=output, world=world)
+    overrides = [*(changes or ()), *([f"output.trace={trace.absolute()}"] if trace is not None else [])]
+    simulation = load(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
     if ranks_info:
         shares = world.gather((world.rank, len(simulation.solver.owned), os.uname().nodename))
         for rank, sites, host in shares or ():

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 from flow_cases import WATER, iolet_model, tilted_tube
 
+from seiche.case.simulation import load
 from seiche.domain.world import World
 from seiche.flow import Solver
 from seiche.observe.movement import gather_movement
 from seiche.observe.replay import ideal_seconds
+from seiche.report.summary import read_summary
+
+TUBE = Path(__file__).resolve().parents[2] / "examples" / "tube" / "case.toml"
 
 
 @pytest.mark.ranks(1, 3)
@@ -76,3 +82,29 @@ def test_a_run_without_a_timed_step_has_no_efficiency():
     assert found is not None
     assert found.efficiencies() == {}
     assert found.host() is not None
+
+
+@pytest.mark.ranks(2)
+def test_the_trace_of_two_ranks_has_both_on_one_time_line(tmp_path_factory: pytest.TempPathFactory):
+    world = World.from_mpi()
+    folder = Path(world.bcast(str(tmp_path_factory.mktemp("run"))))
+    changes = ["time.steps=100", "geometry.spacing=0.25 mm", "iolet.inlet.ramp=50", "output.trace=trace.json"]
+    simulation = load(TUBE, overrides=[*changes, "run.threads=1"], output=folder, world=world)
+    simulation.run()
+    simulation.solver.close()
+    if world.rank:
+        return
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    assert {event["pid"] for event in events} == {0, 1}
+    steps = [
+        {e["name"]: e["ts"] for e in events if e["pid"] == rank and e["ph"] == "X" and e["name"].startswith("step ")}
+        for rank in (0, 1)
+    ]
+    assert steps[0].keys() == steps[1].keys() == {f"step {k}" for k in range(1, 100, 16)}
+    # One message each way and step; what is received was sent before, on the clock of both.
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert len(starts) == len(ends) == 2 * len(steps[0])
+    assert all(ends[number]["ts"] > start["ts"] for number, start in starts.items())
+    movement = read_summary(folder / "summary.json")["movement"]
+    assert {start["args"]["bytes"] for start in starts.values()} == {row[3] for row in movement["messages"]}

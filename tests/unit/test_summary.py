@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -123,11 +124,11 @@ def test_steps_in_graphs_take_the_time_of_graphs() -> None:
 
 def test_samples_lie_on_the_common_time_line() -> None:
     timers = StageTimers(SteppedClock(), every=1, skip=0)
-    timers.align(100.0)
+    timers.align(time.perf_counter_ns())
     for _ in range(3):
         timers.step([Stage("a", _nothing)])
     timers.times()
-    assert [sample.begin for sample in timers.samples] == [101.0, 103.0, 105.0]
+    assert [sample.begin for sample in timers.samples] == pytest.approx([1.0, 3.0, 5.0], abs=0.5)
     timers.keep(2)
     assert [sample.step for sample in timers.samples] == [1, 2]
 

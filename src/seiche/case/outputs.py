@@ -207,11 +207,13 @@ class Outputs:
 
     @contextmanager
     def _counted(self, name: str) -> Iterator[None]:
-        begin = time.perf_counter()
+        begin = time.perf_counter_ns()
         try:
             yield
         finally:
-            self.seconds[name] += time.perf_counter() - begin
+            end = time.perf_counter_ns()
+            self.seconds[name] += (end - begin) * 1e-9
+            self.solver.timers.note(name, begin, end)
 
     def look(self) -> None:
         """Commit what all ranks have stored, without waiting; OSError on every rank if a disk refused."""

@@ -275,6 +275,9 @@ class Output(Table):
     )
     picture: FileName | None = Field(default=None, description="figure drawn at the end, a .png")
     summary: FileName = Field(default="summary.json", description="numbers of the run")
+    trace: FileName | None = Field(
+        default=None, description="time line of stages and messages for ui.perfetto.dev, a .json"
+    )
     record_every: StepsOrTime | None = Field(
         default=None, description="time or steps between two samples of the flow rates; 200 samples a run by default"
     )
@@ -285,7 +288,7 @@ class Output(Table):
         names += [name for t in self.extraction for name in (t.file, str(PurePath(t.file).with_suffix(".off")))]
         names += [table.file for table in self.cells]
         names += [self.averages.file] if self.averages is not None else []
-        names += [name for name in (self.checkpoint.file, self.picture, self.summary) if name]
+        names += [name for name in (self.checkpoint.file, self.picture, self.summary, self.trace) if name]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ValueError(f'two outputs have the same file name "{twice}"')

@@ -23,6 +23,7 @@ from seiche.case.run import advance
 from seiche.case.setup import Setup, build_setup
 from seiche.case.values import si_fields
 from seiche.errors import CaseError
+from seiche.observe.trace import KEPT, common_epoch, refuse_foreign
 
 if TYPE_CHECKING:
     from seiche.case.blood import BloodRun
@@ -145,6 +146,10 @@ class Simulation:
                     f"--restart {restart}: its step {self.solver.time_step} is not before the end of "
                     f"{setup.source} at step {setup.steps}; make the run longer"
                 )
+        if case.output.trace is not None:
+            trace = folder / case.output.trace
+            on_rank_zero(world, lambda: refuse_foreign(trace))
+            self.solver.timers.keep(KEPT)
         self.blood: BloodRun | None = None
         if setup.cells is not None:
             from seiche.case.blood import BloodRun
@@ -186,6 +191,8 @@ class Simulation:
         from seiche.observe.progress import Progress
 
         target = self.setup.steps if steps is None else self.solver.time_step + steps
+        self.solver.backend.synchronize()
+        self.solver.timers.align(common_epoch(self.world))
         begin = time.monotonic()
         bar = Progress(target, len(self.setup.vessel.sites), first=self.solver.time_step, visible=self.world.rank == 0)
         try:
@@ -236,10 +243,11 @@ class Simulation:
 
     def close(self, stopped: str | None = None) -> None:
         """Close the files, write the picture and the summary; done by `run` at the end of the case."""
-        from seiche.case.summary import save_summary
+        from seiche.case.summary import save_summary, save_trace
 
         self.outputs.finish()
         save_summary(self, stopped)
+        save_trace(self)
 
     def __enter__(self) -> Simulation:
         """Return the simulation."""

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import seiche
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.movement import Movement, gather_movement
 from seiche.observe.timers import mean_over_ranks
+from seiche.observe.trace import gather_trace, write_trace
 from seiche.report.summary import Summary, write_summary
 from seiche.report.table import StageRow, as_text, stage_rows, stage_table
 
@@ -83,6 +85,17 @@ def save_summary(simulation: Simulation, stopped: str | None) -> None:
         stopped=stopped,
     )
     write_summary(simulation.folder / setup.case.output.summary, summary)
+
+
+def save_trace(simulation: Simulation) -> None:
+    """Write the time line that the case asks for, from rank 0 (collective)."""
+    name = simulation.setup.case.output.trace
+    if name is None:
+        return
+    ranks = gather_trace(simulation.solver.timers, simulation.world)
+    if ranks is not None:
+        about = {"case": simulation.setup.case.title or simulation.setup.source, "seiche": seiche.__version__}
+        write_trace(simulation.folder / name, ranks, **about, device=simulation.solver.backend.describe())
 
 
 def _movement(simulation: Simulation) -> Movement | None:

@@ -103,6 +103,7 @@ class StageTimers:
         waited: seconds that the host waited for the device.
         samples: the last timed steps.
         replays: the last timed graphs.
+        notes: what the host did last (name, begin, end), seconds on the time line of the samples (for a trace).
     """
 
     def __init__(self, clock: Clock | None = None, *, every: int = 16, skip: int = 1) -> None:
@@ -112,8 +113,10 @@ class StageTimers:
         self.every, self.skip = every, skip
         self._clock: Clock = clock if clock is not None else WallClock()
         self._wall = WallClock()
-        #: The earliest mark that later ones are told from, and the seconds of the common time line at which it was.
+        #: The mark that later ones are told from, and the seconds of the common time line at which it was.
         self._origin: tuple[Any, float] | None = None
+        self._epoch: int | None = None
+        self.notes: deque[tuple[str, float, float]] = deque(maxlen=0)
         self.reset()
 
     def reset(self) -> None:
@@ -141,14 +144,23 @@ class StageTimers:
         return self._seconds
 
     def keep(self, limit: int) -> None:
-        """Keep the last `limit` samples instead of SAMPLES_KEPT (for a trace)."""
-        self.samples = deque(self.samples, maxlen=limit)
-        self.replays = deque(self.replays, maxlen=limit)
+        """Keep the last `limit` samples instead of SAMPLES_KEPT, and as many notes of the host (for a trace)."""
+        self.samples, self.replays = deque(self.samples, maxlen=limit), deque(self.replays, maxlen=limit)
+        self.notes = deque(self.notes, maxlen=limit)
 
-    def align(self, seconds: float) -> None:
-        """Say that now, with the device idle, it is `seconds` on the time line on which samples are told."""
+    def align(self, epoch: int) -> None:
+        """Tell samples and notes from `epoch` (nanoseconds of the host's clock) on; now, while the device is idle.
+
+        A second call leaves the first epoch, and sees to it that the clocks of host and device agree again.
+        """
         self._resolve(len(self._pending))
-        self._origin = (self._clock.record(), seconds)
+        self._epoch = epoch if self._epoch is None else self._epoch
+        self._origin = (self._clock.record(), self._wall.elapsed(self._epoch, self._wall.record()))
+
+    def note(self, name: str, begin: int, end: int) -> None:
+        """Keep what the host did from `begin` to `end`, nanoseconds of its clock, if a trace is wanted."""
+        if self.notes.maxlen and self._epoch is not None:
+            self.notes.append((name, self._wall.elapsed(self._epoch, begin), self._wall.elapsed(self._epoch, end)))
 
     def step(self, stages: Sequence[Stage]) -> None:
         """Do the actions of one step in order, timing each if this step is due."""
@@ -207,7 +219,9 @@ class StageTimers:
         try:
             yield
         finally:
-            self._seconds += self._wall.elapsed(begin, self._wall.record())
+            end = self._wall.record()
+            self._seconds += self._wall.elapsed(begin, end)
+            self.note("steps", begin, end)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -216,7 +230,9 @@ class StageTimers:
         try:
             yield
         finally:
-            self.waited += self._wall.elapsed(begin, self._wall.record())
+            end = self._wall.record()
+            self.waited += self._wall.elapsed(begin, end)
+            self.note("wait for device", begin, end)
 
     def times(self) -> dict[str, StageTime]:
         """Return the time of every stage seen, in the order first seen; waits for the marks still open on a device."""

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The time line of a run: valid JSON of Chrome, a process a rank, slices inside their step, arrows with two ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from case_files import changed, toml_of, tube_tables
+from seiche.cli import main
+from seiche.observe.sample import Replayed, Sample, Span
+from seiche.observe.stage import Messages
+from seiche.observe.trace import KEPT, SCHEMA, RankTrace, trace_events, write_trace
+
+
+def write(folder: Path, tables: dict[str, Any]) -> Path:
+    path = folder / "case.toml"
+    path.write_text(toml_of(tables))
+    return path
+
+
+def exchange(peer: int, begin: float, late: float) -> Sample:
+    """Return a step at `begin` that sends 800 B to `peer`, works, and waits `late` for as much."""
+    sent, received = Messages("halo", sent=((peer, 800),)), Messages("halo", received=((peer, 800),))
+    return Sample(
+        17,
+        begin,
+        (
+            Span("send halo", 0.0, 1e-5, False, sent),
+            Span("stream-collide interior", 1e-5, 3e-4),
+            Span("receive halo", 3e-4, 3e-4 + late, False, received),
+            Span("exchange", 1e-5, 2e-5, False, None, beside=True),
+        ),
+    )
+
+
+RANKS = (
+    RankTrace("a", (exchange(1, 1.0, 1e-4),), (Replayed(18, 32, 1.1, 1e-2),), (("monitor", 1.2, 1.3),)),
+    RankTrace("b", (exchange(0, 1.0, 2e-4),)),
+)
+
+
+def check_format(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Assert what Perfetto needs of every event, and return them."""
+    assert document["schema"] == SCHEMA
+    for event in document["traceEvents"]:
+        assert event["ph"] in "MXsf"
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and event["name"]
+        if event["ph"] != "M":
+            assert event["ts"] >= 0
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+    return list(document["traceEvents"])
+
+
+def slices(events: list[dict[str, Any]], pid: int, tid: int) -> list[dict[str, Any]]:
+    return [event for event in events if event["ph"] == "X" and (event["pid"], event["tid"]) == (pid, tid)]
+
+
+def check_nesting(events: list[dict[str, Any]], ranks: int) -> None:
+    """Assert that slices of a track lie inside each other or apart, as viewers need it."""
+    for pid in range(ranks):
+        for tid in range(3):
+            open_ends: list[float] = []
+            for event in sorted(slices(events, pid, tid), key=lambda e: (e["ts"], -e["dur"])):
+                while open_ends and open_ends[-1] <= event["ts"] + 2e-3:
+                    open_ends.pop()
+                end = event["ts"] + event["dur"]
+                assert not open_ends or end <= open_ends[-1] + 2e-3
+                open_ends.append(end)
+
+
+def check_arrows(events: list[dict[str, Any]]) -> int:
+    """Assert that both ends of every arrow lie in a slice of their track; return how many there are."""
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    for number, start in starts.items():
+        for end, name in ((start, "send"), (ends[number], "receive")):
+            assert any(
+                part["ts"] - 2e-3 <= end["ts"] <= part["ts"] + part["dur"] + 2e-3
+                for part in slices(events, end["pid"], end["tid"])
+                if part["name"].startswith(name)
+            )
+        assert start["pid"] != ends[number]["pid"]
+        assert start["args"]["bytes"] > 0
+    return len(starts)
+
+
+def test_a_trace_has_a_process_a_rank_a_track_a_stream_and_an_arrow_a_message(tmp_path: Path) -> None:
+    write_trace(tmp_path / "deep" / "trace.json", RANKS, case="pair")
+    document = json.loads((tmp_path / "deep" / "trace.json").read_text())
+    events = check_format(document)
+    assert document["otherData"] == {"case": "pair"}
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert names == {0: "rank 0 (a)", 1: "rank 1 (b)"}
+    check_nesting(events, 2)
+    assert check_arrows(events) == 2
+    assert [part["name"] for part in slices(events, 0, 0)] == [
+        "step 17",
+        "send halo",
+        "stream-collide interior",
+        "receive halo",
+        "steps 18 to 49 as a graph",
+    ]
+    assert [part["name"] for part in slices(events, 0, 1)] == ["exchange"]
+    assert [(part["name"], part["ts"], part["dur"]) for part in slices(events, 0, 2)] == [("monitor", 1.2e6, 1e5)]
+    (sweep,) = [part for part in slices(events, 1, 0) if part["name"] == "stream-collide interior"]
+    assert (sweep["ts"], sweep["dur"]) == pytest.approx((1e6 + 10, 290))
+
+
+def test_messages_without_bytes_or_a_timed_other_end_have_no_arrow() -> None:
+    empty = Sample(3, 0.0, (Span("send halo", 0.0, 1e-5, False, Messages("halo", sent=((1, 0),))),))
+    waits = Sample(3, 0.0, (Span("receive halo", 0.0, 1e-5, False, Messages("halo", received=((0, 0),))),))
+    other = Sample(5, 0.0, (Span("receive halo", 0.0, 1e-5, False, Messages("halo", received=((0, 8),))),))
+    events = list(trace_events((RankTrace("a", (empty,)), RankTrace("a", (waits, other)))))
+    assert not [event for event in events if event["ph"] in "sf"]
+
+
+def test_a_run_leaves_the_trace_that_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, changed(tube_tables(), "output", {"fields": [{"file": "flow.vtkhdf", "every": 50}]}))
+    target = tmp_path / "my traces" / "run.json"
+    assert main(["run", str(path), "--trace", str(target)]) == 0
+    events = check_format(json.loads(target.read_text()))
+    check_nesting(events, 1)
+    timed = [event for event in slices(events, 0, 0) if event["name"].startswith("step ")]
+    assert [event["name"] for event in timed] == [f"step {k}" for k in range(1, 100, 16)]
+    names = {event["name"] for event in slices(events, 0, 0)}
+    assert {"stream-collide interior", "velocity iolets", "pressure iolets"} <= names
+    assert {"steps", "snapshots", "monitor"} <= {event["name"] for event in slices(events, 0, 2)}
+    assert len(timed) < KEPT
+    # Asked for in the case file, and a second time: a trace is replaced by a trace.
+    for _ in range(2):
+        assert main(["run", str(path), "--set", "output.trace=trace.json"]) == 0
+    assert (tmp_path / "out" / "trace.json").exists()
+    capsys.readouterr()
+
+
+def test_another_file_is_not_replaced_by_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, tube_tables())
+    before = path.read_text()
+    assert main(["run", str(path), "--trace", str(path)]) == 2
+    assert path.read_text() == before
+    error = capsys.readouterr().err
+    assert error == f"seiche: error: output.trace: {path} is there and is no trace; give the trace another name\n"
+    assert main(["run", str(path), "--trace", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"seiche: error: output.trace: cannot write {tmp_path}: Is a directory\n"
+
+
+def test_two_outputs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, tube_tables())
+    assert main(["run", str(path), "--set", "output.trace=summary.json"]) == 2
+    assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err
