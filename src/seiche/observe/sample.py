@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from seiche.observe.stage import Messages
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A stage, or work of another stream (`beside`), from `begin` to `end`, seconds since its step began."""
 
     name: str
@@ -47,11 +47,15 @@ class Sample:
     @property
     def useful(self) -> float:
         """Return the seconds in which at least one useful span was under way."""
+        if not any(span.beside for span in self.spans):  # stages come one behind the other
+            return sum(span.end - span.begin for span in self.spans if span.useful)
         return covered((span.begin, span.end) for span in self.spans if span.useful)
 
     @property
     def active(self) -> float:
         """Return the seconds in which at least one span was under way."""
+        if not any(span.beside for span in self.spans):
+            return self.seconds
         return covered((span.begin, span.end) for span in self.spans)
 
 

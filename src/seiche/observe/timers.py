@@ -65,16 +65,6 @@ class StageTime:
         """Return the mean seconds a step, 0 before the first sample."""
         return self.total / self.samples if self.samples else 0.0
 
-    def with_sample(self, seconds: float) -> StageTime:
-        """Return this time with one more sample."""
-        return StageTime(
-            self.name,
-            self.samples + 1,
-            self.total + seconds,
-            min(self.minimum, seconds),
-            max(self.maximum, seconds),
-        )
-
 
 class _Timed:
     """Marks of a step on its way: one before and one after every stage, and pairs on other streams."""
@@ -127,7 +117,8 @@ class StageTimers:
         self.replays: deque[Replayed] = deque(maxlen=SAMPLES_KEPT)
         self._pending: list[_Timed | tuple[int, int, Any, Any]] = []
         self._now: _Timed | None = None
-        self._times: dict[str, StageTime] = {}
+        #: Samples, sum, least and greatest seconds of every stage.
+        self._times: dict[str, tuple[int, float, float, float]] = {}
         self._useful, self._active, self._host, self._sampled = 0.0, 0.0, 0.0, 0
         self._replay_seconds, self._replay_steps, self._launched = 0.0, 0, 0
         self._due, self._pause = self.skip, self.every
@@ -237,7 +228,7 @@ class StageTimers:
     def times(self) -> dict[str, StageTime]:
         """Return the time of every stage seen, in the order first seen; waits for the marks still open on a device."""
         self._resolve(len(self._pending))
-        return dict(self._times)
+        return {name: StageTime(name, *numbers) for name, numbers in self._times.items()}
 
     def activity(self) -> Activity:
         """Return how long this rank was useful and active in all its steps, as the samples tell.
@@ -278,8 +269,9 @@ class StageTimers:
         ends = [self._clock.elapsed(first, mark) for mark in timed.marks[1:]]
         spans = []
         for stage, begin, end in zip(timed.stages, [0.0, *ends[:-1]], ends, strict=True):
-            before = self._times.get(stage.name, StageTime(stage.name))
-            self._times[stage.name] = before.with_sample(end - begin)
+            seconds = end - begin
+            samples, total, least, most = self._times.get(stage.name, (0, 0.0, seconds, seconds))
+            self._times[stage.name] = (samples + 1, total + seconds, min(least, seconds), max(most, seconds))
             spans.append(Span(stage.name, begin, end, stage.useful, stage.messages))
         for name, begin_mark, end_mark in timed.beside:
             begin, end = self._clock.elapsed(first, begin_mark), self._clock.elapsed(first, end_mark)
