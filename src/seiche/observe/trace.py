@@ -68,8 +68,8 @@ def common_epoch(world: World) -> int:
     Processes of a host share its clock; hosts take the moment at which they leave a barrier for the same.
     """
     world.barrier()
-    moments = world.allgather((platform.node(), time.perf_counter_ns()))
-    return int(next(moment for host, moment in moments if host == platform.node()))
+    moments: list[tuple[str, int]] = world.allgather((platform.node(), time.perf_counter_ns()))
+    return next(moment for host, moment in moments if host == platform.node())
 
 
 def gather_trace(timers: StageTimers, world: World) -> list[RankTrace] | None:
