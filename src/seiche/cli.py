@@ -61,6 +61,13 @@ class Layout(StrEnum):
     MOMENTS = "moments"
 
 
+class Precision(StrEnum):
+    """Precisions of flow and cells."""
+
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     if version:
@@ -210,6 +217,41 @@ def bench_flow(
         partition=partition,
         weak=weak,
         output=json,
+    )
+
+
+@bench.command("blood")
+def bench_blood(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    hematocrit: Annotated[list[float] | None, typer.Option(min=0.01, max=0.45, help="0.1 to 0.45 by default.")] = None,
+    support: Annotated[list[int] | None, typer.Option(min=2, max=4, help="2, 3 or 4; all by default.")] = None,
+    precision: Annotated[Precision, typer.Option(help="Of flow and cells.")] = Precision.FLOAT32,
+    size: Annotated[int | None, typer.Option(min=32, help="Sites along the edge of the box.")] = None,
+    spacing: Annotated[float, typer.Option(min=0.1, max=1.0, help="Spacing of the sites in um.")] = 0.25,
+    vertices: Annotated[int, typer.Option(help="Vertices of a cell: 162, 642 or 2562.")] = 642,
+    points: Annotated[int, typer.Option(help="Points of integration of an element: 1 or 3.")] = 3,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of each measurement.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")] = None,
+    json: JsonFile = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the shares of the stages here.")] = None,
+) -> None:
+    """Measure red cells in a periodic box, stage by stage, against the flow alone."""
+    from seiche.report.bench_blood import DELTAS, HEMATOCRITS
+    from seiche.report.bench_blood import main as measure
+
+    measure(
+        device=device,
+        hematocrits=hematocrit or HEMATOCRITS,
+        deltas=[DELTAS[number] for number in support or sorted(DELTAS)],
+        precision=precision.value,
+        size=size,
+        spacing=spacing,
+        vertices=vertices,
+        points=points,
+        steps=steps,
+        threads=threads,
+        output=json,
+        figure=figure,
     )
 
 

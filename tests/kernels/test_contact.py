@@ -61,6 +61,41 @@ def test_contact_forces_are_the_sums_over_all_pairs(law: Repulsion, lengths: tup
     assert np.abs(found.sum(axis=0)).max() < 1e-12  # action is reaction, in whole units
 
 
+def test_lists_hold_while_cells_move_and_are_made_anew_in_time(device: str):
+    lengths = np.array([12.0, 9.0, 8.0])
+    cells = cells_on(device)
+    contact = Contact(cells, ADHESION, lengths=lengths, skin=0.5)
+    random = np.random.default_rng(7)
+    drift = np.array([0.031, -0.02, 0.025])
+    for step in range(25):  # a fifth of a skin a step, at random: many steps with old lists, some with new ones
+        for kind in range(2):
+            x = cells.vertices(kind)
+            cells.set_vertices(x + drift + random.uniform(-0.02, 0.02, x.shape), kind)
+        cells.forces()
+        contact.forces()
+        if step % 4 == 0:
+            found = np.concatenate([cells.vertex_forces(k).reshape(-1, 3) for k in range(2)])
+            _, expected = all_pairs(cells, ADHESION, lengths)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("skin", [0.0, 0.2, 1.5])
+def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
+    skin: float, monkeypatch: pytest.MonkeyPatch, device: str
+):
+    found = []
+    for options, room in (({}, 8), ({"skin": skin}, 8), ({"skin": skin}, 0)):
+        monkeypatch.setattr("seiche.cells.contact._ROOM", room)
+        cells = cells_on(device)
+        contact = Contact(cells, ADHESION, lengths=(12, 9, 8), **options)
+        for _ in range(2):
+            cells.forces()
+            contact.forces()
+            found.append(cells.vertex_forces())
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
 def test_contact_force_is_minus_the_derivative_of_its_energy():
     cells = cells_on("cpu")
     Contact(cells, REPULSION).forces()
@@ -135,6 +170,10 @@ def test_vertices_in_the_same_place_are_pushed_by_a_bounded_force():
             "contact: steepness = 0: a positive number is expected",
         ),
         (lambda cells: Contact(cells, wall=REPULSION), "contact: a wall needs points"),
+        (
+            lambda cells: Contact(cells, REPULSION, skin=-0.1),
+            "contact: skin = -0.1: a length of zero or more is expected",
+        ),
         (
             lambda cells: Contact(cells, REPULSION, lengths=(9, 2, 0)),
             "contact: reach 0.9 in a space that repeats after 2: at most a third of it is possible",

@@ -8,12 +8,14 @@ import numpy.typing as npt
 import pytest
 from immersed_oracle import SUPPORT, GivenForces, delta, interpolate, spread
 
+from seiche.backend import open_backend
 from seiche.couple import ImmersedBoundary
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError, UnstableError
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver
 from seiche.kernels.registry import Real
+from seiche.kernels.registry import ibm as registry
 
 Floats = npt.NDArray[np.float64]
 
@@ -170,6 +172,25 @@ def test_vertices_are_listed_anew_when_they_move(device: str) -> None:
     assert np.abs(markers.points - points - 111 * np.array([0.11, -0.07, 0.05])).max() < 0.01
 
 
+def test_lists_of_any_length_are_sorted(device: str) -> None:
+    backend = open_backend(device)
+    counts = np.array([0, 1, 2, 63, 64, 255, 256, 257, 511, 512, 513, 1000, 2049, 3, 0, 5, 300, 8])
+    first = np.cumsum(counts) - counts
+    random = np.random.default_rng(1)
+    lists = [random.choice(10 * count + 1, count, replace=False).astype(np.uint32) for count in counts]
+    entries = backend.upload(np.concatenate(lists))
+    state = backend.upload(np.array([1, 77, 0], np.uint32))  # stale
+    members = {"first": first.astype(np.uint32), "count": counts.astype(np.uint32), "tally": counts.astype(np.uint32)}
+    arrays = {name: backend.upload(host) for name, host in members.items()}
+    kernel = backend.load(registry.sort_lists())
+    packed = backend.pack(kernel, lists={**arrays, "entries": entries}, state=state, count=len(counts))
+    kernel.bind(packed, 0, -(-len(counts) // registry.SORT_GROUP))()
+    expected = np.concatenate([np.sort(entry) for entry in lists])
+    np.testing.assert_array_equal(backend.download(entries), expected)
+    assert not backend.download(arrays["tally"]).any()
+    assert backend.download(state).tolist() == [1, 0, 0]
+
+
 @pytest.mark.parametrize(("scheme", "order"), [("euler", 1), ("adams-bashforth", 2)])
 def test_motion_has_the_order_of_its_scheme(scheme: str, order: int) -> None:
     middle, errors = np.array([7.5, 11.5, 7.5]), []
@@ -231,6 +252,12 @@ def test_results_are_the_same_bits_for_threads_and_layouts() -> None:
 def test_unknown_names_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(CaseError, match=message):
         coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)), **options)  # type: ignore[arg-type]
+
+
+def test_more_sites_than_a_processor_finds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seiche.couple.bricks._CPU_NUMBERS", 4 * 512 * 12)
+    with pytest.raises(CaseError, match=r"12 bricks of 8\^3 sites on one rank: too many for the CPU; more ranks"):
+        coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)))
 
 
 def test_what_cannot_be_coupled_is_refused() -> None:

@@ -128,5 +128,5 @@ def test_what_does_not_belong_together_is_refused() -> None:
         Blood(other, flow.cells)
     with pytest.raises(CaseError, match=r"cells, 'velocity': expected an array of shape \(3, 162\), found nothing"):
         flow.load_state({"place": flow.state()["place"]})
-    assert flow.memory()["site"] == pytest.approx(7 * 8 + 1 / 8)
+    assert flow.memory()["site"] == pytest.approx(7 * 8 + 104 / 512)
     assert 1.4 < flow.edges()["red"] < 2.0

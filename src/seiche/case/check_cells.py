@@ -12,6 +12,7 @@ from seiche.case.cells import CellsSetup
 from seiche.case.predict import tiles_of
 from seiche.case.setup import Setup
 from seiche.cells.cells import ALIGNMENT
+from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
 from seiche.cells.space import wall_points
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
@@ -65,7 +66,7 @@ def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
     """Return the bytes of membranes, contact and coupling from sizes alone.
 
     A vertex has its place (float64), force and velocity, its first site and the distance from it, the lists of bricks,
-    and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
+    what it may meet and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
     """
     size = np.dtype(setup.precision.compute).itemsize
     sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
@@ -78,18 +79,19 @@ def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
         counts = np.bincount(cells.packing.kinds, minlength=len(cells.types)).tolist()
     vertices = int(sum(n * len(kind.mesh.vertices) for n, kind in zip(counts, cells.types, strict=True)))
     stride = -(-max(vertices, 1) // ALIGNMENT) * ALIGNMENT
-    heads = 4 << max(int(2 * vertices - 1).bit_length(), 6)
-    each = 24 + 3 * size + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries + 4 + heads / max(vertices, 1)
+    points = len(wall_points(sites)[0])
+    walls = contact_memory(0, points) if points else 0
+    lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
+    each = 24 + 3 * size + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
     bricks = tiles_of(sites, BRICK)
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
-    per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 12 + 16) + 4 * rows
+    per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows
     layout = setup.case.lattice.layout
     if layout != "tiles-8":
         per_site += 4 * len(sites)
     if cells.contrast != 1:
         per_site += (bricks + 1) * 64
-    points = len(wall_points(sites)[0])
-    per_site += points * 32 + (4 << max(int(2 * points - 1).bit_length(), 6)) if points else 0
-    own = {kind.name: len(kind.mesh.vertices) * each + 16 for kind in cells.types}
-    total = per_site + stride * each + sum(16 * n for n in counts)
+    per_site += walls
+    own = {kind.name: len(kind.mesh.vertices) * (each + lists / max(vertices, 1)) + 16 for kind in cells.types}
+    total = per_site + stride * each + lists + sum(16 * n for n in counts)
     return CellMemory(own, per_site / len(sites), total)

@@ -130,6 +130,10 @@ class Cells:
         moved = self.vertex_count * 3 * (8 + np.dtype(self.precision).itemsize)
         return Stage("membrane forces", self.forces, moved)
 
+    def memory(self) -> int:
+        """Return the bytes of vertices, forces and measures, and of what the types share."""
+        return sum(int(array.nbytes) for array in (self.place, self.force, self.measures, *self._kept))
+
     def vertices(self, kind: int = 0) -> Floats:
         """Return the vertices (cells, n, 3) of all cells of type number `kind`, on the host."""
         return self._host(self.place, kind)
@@ -197,8 +201,7 @@ class Cells:
             shell=self._shell(rest),
             chunk_first=self._keep(lists.chunk_first),
             touched=self._keep(lists.touched),
-            entry_first=self._keep(lists.entry_first),
-            entries=self._keep(lists.entries),
+            entry_end=self._keep(lists.entry_end),
             ring_first=self._keep(ring_first.astype(np.int32)),
             ring=self._keep(np.concatenate(elements.rings).astype(np.uint16)),
             ring_area=self._keep((0.5 / _ring_areas(rest)).astype(real)),
@@ -226,6 +229,7 @@ class Cells:
         control = np.where(elements.control < 0, elements.control[:, :1], elements.control)[padded]
         shell: dict[str, Any] = {
             "control": self._keep(np.ascontiguousarray(control.T).astype(np.uint16)),
+            "entry": self._keep(np.ascontiguousarray(elements.gather.entry.T)),
             "moduli": {
                 "shear": law.shear,
                 "area_ratio": law.area_ratio if isinstance(law, Skalak) else -1.0,

@@ -14,13 +14,32 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.cells.cells import Cells
 from seiche.errors import CaseError
-from seiche.kernels.registry.membrane import contact_clear, contact_force, contact_insert
+from seiche.kernels.registry import KernelSpec, grouped
+from seiche.kernels.registry.membrane import (
+    BIN_ENTRY_BYTES,
+    CONTACT_STATE_WORDS,
+    POINT_GROUP,
+    SLOT_GROUP,
+    VERTEX_GROUP,
+    contact_count,
+    contact_fill,
+    contact_force,
+    contact_moved,
+    contact_place,
+    contact_reset,
+    contact_search,
+)
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
+Launch = Callable[[], None]
 
 #: Sums are kept in this share of the greatest of the law's forces.
 _UNIT = 2.0**-40
+#: Points for each vertex that all lists together have room for; a vertex without room looks into the bins.
+_ROOM = 8
+#: Places in bins are known to 2^-16 of a bin, so lists reach a little farther than their radius.
+_ROUNDING = 1 + 2.0**-12
 
 
 @dataclass(frozen=True)
@@ -78,10 +97,23 @@ class Repulsion:
         }
 
 
+def contact_memory(vertices: int, points: int | None = None) -> int:
+    """Return the bytes of the lists of `vertices`, and of the bins of `points` of a wall, or of the vertices."""
+    count = vertices if points is None else points
+    at_rest = 0 if points is None else 28 * points
+    return (24 + 8 + 4 * _ROOM) * vertices + BIN_ENTRY_BYTES * count + 12 * _slots(count) + at_rest
+
+
+def _slots(count: int) -> int:
+    """Return how many slots the bins of so many points have."""
+    return max(1 << (count // 2).bit_length(), SLOT_GROUP)
+
+
 class Contact:
     """Contact forces of cells, added to the forces of their membranes.
 
-    Points that are near each other are found through bins of the size of the law's reach, made anew at every call.
+    Each vertex has a list of the points that are within the law's reach and a `skin`. The lists are made anew, through
+    bins, when a vertex has moved by half the skin; the device finds that out by itself.
     """
 
     def __init__(
@@ -92,6 +124,7 @@ class Contact:
         wall: Repulsion | None = None,
         wall_points: npt.ArrayLike | None = None,
         lengths: npt.ArrayLike = (0.0, 0.0, 0.0),
+        skin: float | None = None,
     ) -> None:
         """Prepare the forces `between` cells, and of a `wall` given by points (n, 3) on it.
 
@@ -101,11 +134,14 @@ class Contact:
             wall: law between vertices and points of the wall.
             wall_points: points of the wall, no farther apart than half the reach of its law.
             lengths: period of the space along each axis, 0 where it does not repeat.
+            skin: how much farther than a law lists reach; by default as far again, or less where a period asks for it.
 
         Raises:
-            CaseError: a period of less than three reaches, or a wall without points.
+            CaseError: a period of less than three reaches, a negative skin, or a wall without points.
         """
-        self.cells, self._lengths = cells, np.asarray(lengths, np.float64)
+        if skin is not None and not (math.isfinite(skin) and skin >= 0):
+            raise CaseError(f"contact: skin = {skin:g}: a length of zero or more is expected")
+        self.cells, self._lengths, self._skin = cells, np.asarray(lengths, np.float64), skin
         self._between, self._wall = between, wall
         if wall is not None:
             points = np.asarray(wall_points if wall_points is not None else (), np.float64).reshape(-1, 3)
@@ -117,7 +153,7 @@ class Contact:
     def of(self, cells: Cells) -> Contact:
         """Return the same forces for other cells."""
         wall = self._points.T if self._wall is not None else None
-        return Contact(cells, self._between, wall=self._wall, wall_points=wall, lengths=self._lengths)
+        return Contact(cells, self._between, wall=self._wall, wall_points=wall, lengths=self._lengths, skin=self._skin)
 
     @property
     def reach(self) -> float:
@@ -132,71 +168,118 @@ class Contact:
         owners[: cells.vertex_count] = np.repeat(np.arange(cells.count), counts)
         self._owners = cells.backend.upload(owners)
         self._calls: list[Callable[[], None]] = []
-        self._kept: list[Any] = []
+        self._arrays: list[Array] = [self._owners]
         if self._between is not None:
-            self._calls += self._table(self._between, cells.place, self._owners, cells.stride, cells.vertex_count)
+            moved, bins, forces = self._lists(self._between, cells.place, self._owners, cells.stride, None)
+            self._calls += [moved, *bins, *forces]
         if self._wall is not None:
             count = self._points.shape[1]
             place = cells.backend.upload(self._points)
             owner = cells.backend.upload(np.full(count, -1, np.int32))
-            clear, insert, force = self._table(self._wall, place, owner, count, count, moving=False)
-            clear()
-            insert()
-            self._calls.append(force)
+            moved, bins, forces = self._lists(self._wall, place, owner, count, count)
+            for call in bins:  # its points stay in their bins
+                call()
+            self._calls += [moved, *forces]
 
     def forces(self) -> None:
         """Add the contact forces to `cells.force`."""
         for call in self._calls:
             call()
 
+    def memory(self) -> int:
+        """Return the bytes of bins, lists and owners."""
+        return sum(int(array.nbytes) for array in self._arrays)
+
     def stage(self) -> Stage:
         """Return the forces as a stage of a step, after those of the membranes."""
         return Stage("contact forces", self.forces, after=("membrane forces",))
 
-    def _table(
-        self, law: Repulsion, place: Array, owner: Array, stride: int, count: int, *, moving: bool = True
-    ) -> tuple[Callable[[], None], Callable[[], None], Callable[[], None]]:
-        """Return the launches that empty the bins of points, fill them, and add the points' forces on the cells."""
+    def _lists(
+        self, law: Repulsion, place: Array, owner: Array, stride: int, points_at_rest: int | None
+    ) -> tuple[Launch, list[Launch], list[Launch]]:
+        """Return the launches: have vertices moved, points into bins, lists and what the points do to the vertices.
+
+        The points are those of a wall, or, None, the vertices themselves. Where cells come and go between ranks, lists
+        are made anew at every call.
+        """
         backend, cells = self.cells.backend, self.cells
-        bins = np.floor(self._lengths / law.farthest).astype(np.int64)
-        tight = np.flatnonzero((self._lengths > 0) & (bins < 3))
-        if len(tight):
+        periods = self._lengths[self._lengths > 0]
+        shortest = float(periods.min()) if len(periods) else math.inf
+        if shortest < 3 * law.farthest:
             raise CaseError(
-                f"contact: reach {law.farthest:g} in a space that repeats after {self._lengths[tight[0]]:g}:"
+                f"contact: reach {law.farthest:g} in a space that repeats after {shortest:g}:"
                 " at most a third of it is possible"
             )
-        size = np.where(bins > 0, self._lengths / np.maximum(bins, 1), law.farthest)
-        slots = 1 << max(int(2 * count - 1).bit_length(), 6)
-        head, following = backend.zeros(slots, np.int32), backend.zeros(max(count, 1), np.int32)
-        table = {
-            "head": head,
-            "next": following,
+        skin = min(law.farthest if self._skin is None else self._skin, shortest / 3 / _ROUNDING - law.farthest)
+        reach = (law.farthest + max(skin, 0.0)) * _ROUNDING
+        counts = np.clip(np.floor(self._lengths / reach), np.where(self._lengths > 0, 3, 0), (1 << 16) - 1)
+        size = np.where(counts > 0, self._lengths / np.maximum(counts, 1), reach)
+        held, count = cells.held, cells.vertex_count if points_at_rest is None else points_at_rest
+        slots = _slots(count)
+        zeros, vertices = backend.zeros, cells.vertex_count
+        state = backend.upload(np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32))
+        reference = backend.upload(np.full((3, cells.stride), np.inf))
+        bins: dict[str, Any] = {
+            **{name: zeros(slots, np.uint32) for name in ("first", "count", "tally")},
+            "entries": zeros(max(count, 1) * BIN_ENTRY_BYTES, np.uint8),
             "per_length": 1 / size,
             "lengths": self._lengths,
-            "count": bins,
+            "turns": np.where(self._lengths > 0, 1 / np.maximum(self._lengths, shortest), 0.0),
+            "counts": counts.astype(np.int32),
             "mask": slots - 1,
         }
-        self._kept += [head, following, place, owner]
-        clear, insert = backend.load(contact_clear()), backend.load(contact_insert())
-        force = contact_force(cells.precision)
-        points = dict(place=place, stride=stride, bins=table)
-        forces = dict(
-            place=cells.place,
-            force=cells.force,
-            owner=self._owners,
-            stride=cells.stride,
-            other=place,
-            other_owner=owner,
-            other_stride=stride,
-            bins=table,
-            law=law.members(),
+        room = max(_ROOM * vertices, 1)
+        lists: dict[str, Any] = {
+            "place": cells.place,
+            "reference": reference,
+            "owner": self._owners,
+            **{name: zeros(cells.stride, np.uint32) for name in ("first", "many")},
+            "pairs": zeros(room, np.uint32),
+            "other_owner": owner,
+            "bins": bins,
+            "stride": cells.stride,
+            "part": (size / 65535).astype(np.float32),
+            "reach": reach**2,
+            "room": room,
+        }
+        self._arrays += [] if points_at_rest is None else [place, owner]
+        self._arrays += [state, reference, *(bins[name] for name in ("first", "count", "tally", "entries"))]
+        self._arrays += [lists[name] for name in ("first", "many", "pairs")]
+
+        def bound(spec: KernelSpec, items: int, **members: Any) -> Launch:
+            kernel = backend.load(spec)
+            return kernel.bind(backend.pack(kernel, **members), 0, items)
+
+        def over_vertices(spec: KernelSpec, **members: Any) -> Launch:
+            if held is not None:
+                return held.over_vertices(spec, **members)
+            return by_group(spec, vertices, **members)
+
+        def by_group(spec: KernelSpec, number: int, **members: Any) -> Launch:
+            return bound(grouped(spec, POINT_GROUP), -(-number // POINT_GROUP), item=members, count=number)
+
+        def of_points(spec: KernelSpec) -> Launch:
+            if points_at_rest is None:
+                return over_vertices(spec, **points)
+            return by_group(spec, count, **points)
+
+        points: dict[str, Any] = {"place": place, "stride": stride, "bins": bins, "state": state}
+        limit = (0.5 * max(skin, 0.0)) ** 2 if held is None else -1.0
+        known: dict[str, Any] = {"place": cells.place, "reference": reference, "stride": cells.stride, "state": state}
+        acting: dict[str, Any] = {"force": cells.force, "other": place, "other_stride": stride, "law": law.members()}
+        acting |= {"lists": lists, "state": state}
+        gather = contact_force(cells.precision)
+        last = [bound(contact_reset(), 1, state=state)] if held is not None else []
+        return (
+            over_vertices(contact_moved(), **known, farthest=limit),
+            [
+                of_points(contact_count()),
+                bound(contact_place(), slots // SLOT_GROUP, bins=bins, state=state),
+                of_points(contact_fill()),
+            ],
+            [
+                bound(contact_search(), -(-vertices // VERTEX_GROUP), lists=lists, state=state, count=vertices),
+                held.over_vertices(gather, **acting) if held is not None else bound(gather, vertices, **acting),
+                *last,
+            ],
         )
-        inserted = insert.bind(backend.pack(insert, **points), 0, count)
-        if cells.held is not None:
-            if moving:
-                inserted = cells.held.over_vertices(contact_insert(), **points)
-            gather = cells.held.over_vertices(force, **forces)
-        else:
-            kernel = backend.load(force)
-            gather = kernel.bind(backend.pack(kernel, **forces), 0, cells.vertex_count)
-        return clear.bind(backend.pack(clear, head=head), 0, slots), inserted, gather

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.cells.loop import QUADRATURE, patches, weights_at
-from seiche.cells.mesh import rings_of
+from seiche.cells.mesh import along_curve, rings_of
 from seiche.cells.model import CellType
-from seiche.kernels.registry.membrane import FLAT_CHUNK, FLAT_SLOTS, SLOTS
+from seiche.kernels.registry.membrane import BATCH, FLAT_CHUNK, FLAT_SLOTS, SLOTS
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer]
@@ -24,12 +24,16 @@ Integers = npt.NDArray[np.integer]
 
 @dataclass(frozen=True)
 class GatherLists:
-    """Which entries, slot*chunk + lane, each vertex adds up after each chunk, in ascending order of lane and slot."""
+    """Where elements write the forces on their control points, and which of these each vertex adds up after each chunk.
+
+    `entry` (elements, slots) is the place among the entries of the chunk, vertex by vertex, each in ascending order of
+    elements and slots; unused slots have places of their own behind them.
+    """
 
     chunk_first: npt.NDArray[np.int32]
     touched: npt.NDArray[np.uint16]
-    entry_first: npt.NDArray[np.int32]
-    entries: npt.NDArray[np.uint16]
+    entry_end: npt.NDArray[np.uint16]
+    entry: npt.NDArray[np.uint16]
 
 
 class Elements:
@@ -43,7 +47,7 @@ class Elements:
         """Order the triangles and find their control points."""
         self.cell, self.loop = cell, cell.model.shell == "loop"
         self.rings = rings_of(cell.mesh.faces)
-        ordered = cell.mesh.faces[_curve(cell.mesh.corners().mean(axis=1))]
+        ordered = cell.mesh.faces[along_curve(cell.mesh.corners().mean(axis=1))]
         if self.loop:
             lists, valences = patches(ordered, self.rings)
             order = sorted(range(len(lists)), key=lambda k: (valences[k] != (6, 6, 6), valences[k]))
@@ -99,32 +103,23 @@ class Elements:
 
     @cached_property
     def gather(self) -> GatherLists:
-        """Return the lists of the kernel."""
-        chunk_first, touched, entry_first, entries = [0], [], [0], []
-        for begin in range(0, len(self.control), self.chunk):
-            part = self.control[begin : begin + self.chunk]
-            lane, slot = np.nonzero(part >= 0)
-            order = np.argsort(part[lane, slot], kind="stable")
-            lane, slot = lane[order], slot[order]
-            vertices, counts = np.unique(part[lane, slot], return_counts=True)
+        """Return the lists of the kernel; copies of the last element fill the last batch."""
+        count = len(self.control)
+        filled = -(-count // BATCH) * BATCH
+        control = np.full((filled, self.slots), -1, np.int64)
+        control[:count] = self.control
+        chunk_first, touched, ends, entry = [0], [], [], np.zeros((filled, self.slots), np.uint16)
+        for begin in range(0, filled, self.chunk):
+            part = control[begin : begin + self.chunk].reshape(-1)
+            order = np.argsort(np.where(part < 0, np.iinfo(np.int64).max, part), kind="stable")
+            entry[begin : begin + self.chunk].reshape(-1)[order] = np.arange(len(part))
+            vertices, counts = np.unique(part[part >= 0], return_counts=True)
             touched.append(vertices)
-            entries.append(slot * self.chunk + lane)
+            ends.append(np.cumsum(counts))
             chunk_first.append(chunk_first[-1] + len(vertices))
-            entry_first += (entry_first[-1] + np.cumsum(counts)).tolist()
         return GatherLists(
             np.array(chunk_first, np.int32),
             np.concatenate(touched).astype(np.uint16),
-            np.array(entry_first, np.int32),
-            np.concatenate(entries).astype(np.uint16),
+            np.concatenate(ends).astype(np.uint16),
+            entry,
         )
-
-
-def _curve(points: Floats) -> Integers:
-    """Return the order of points (n, 3) along a Morton curve of 1024 boxes an axis."""
-    extent = points.max(axis=0) - points.min(axis=0)
-    boxes = ((points - points.min(axis=0)) / extent.max() * 1023).astype(np.int64)
-    code = np.zeros(len(points), np.int64)
-    for bit in range(10):
-        for axis in range(3):
-            code |= ((boxes[:, axis] >> bit) & 1) << (3 * bit + axis)
-    return np.argsort(code, kind="stable")

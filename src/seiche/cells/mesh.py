@@ -27,6 +27,8 @@ EVANS_FUNG_RADIUS = 3.91
 def icosphere(vertices: int = 642) -> Surface:
     """Return a refined icosahedron on the unit sphere with 12, 42, 162, 642, 2562 or 10242 vertices.
 
+    Vertices that follow each other are neighbours mostly, which their interpolation makes use of.
+
     Raises:
         CaseError: another number of vertices.
     """
@@ -50,7 +52,8 @@ def icosphere(vertices: int = 642) -> Surface:
     while len(points) < vertices:
         points, faces = _halved(points, faces)
         points /= np.linalg.norm(points, axis=1, keepdims=True)
-    return Surface(points, faces.astype(np.int32))
+    order = along_curve(points)
+    return Surface(points[order], np.argsort(order)[faces].astype(np.int32))
 
 
 def _halved(points: Floats, faces: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -182,3 +185,14 @@ def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
             raise CaseError(f"mesh: it touches itself in vertex {number}")
         rings.append(ring)
     return rings
+
+
+def along_curve(points: Floats) -> npt.NDArray[np.int64]:
+    """Return the order of points (n, 3) along a Morton curve of 1024 boxes an axis."""
+    extent = points.max(axis=0) - points.min(axis=0)
+    boxes = ((points - points.min(axis=0)) / extent.max() * 1023).astype(np.int64)
+    code = np.zeros(len(points), np.int64)
+    for bit in range(10):
+        for axis in range(3):
+            code |= ((boxes[:, axis] >> bit) & 1) << (3 * bit + axis)
+    return np.argsort(code, kind="stable")

@@ -198,5 +198,6 @@ class Blood:
         """Return bytes of the coupling for each site and for each vertex, beside flow and membranes."""
         size = np.dtype(self.solver.precision.compute).itemsize
         entries = self.boundary.bricks.entries(SUPPORT[self.boundary.delta])
-        sites = self.boundary.bricks.count * (512 * 7 * size + 64) / len(self.solver.sites)
+        # of a brick: force and velocity, what is fluid, touched, its list, corner and row
+        sites = self.boundary.bricks.count * (512 * 7 * size + 64 + 8 + 12 + 16 + 4) / len(self.solver.sites)
         return {"site": sites, "vertex": 7 * size + 16 + 12 + 4 * entries}

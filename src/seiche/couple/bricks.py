@@ -17,6 +17,8 @@ from seiche.flow.tile_layout import TileLayout
 from seiche.kernels.registry.ibm import BRICK, Space
 
 _VOLUME = BRICK**3
+#: Numbers that kernels for processors find by 32-bit offsets.
+_CPU_NUMBERS = 1 << 31
 
 
 class Bricks:
@@ -34,7 +36,7 @@ class Bricks:
         """Number the bricks.
 
         Raises:
-            CaseError: a periodic direction that is shorter than a brick.
+            CaseError: a periodic direction that is shorter than a brick, or more sites than a processor's kernels find.
         """
         sites = region.sites
         for axis, name in enumerate("xyz"):
@@ -61,6 +63,10 @@ class Bricks:
         numbers.reshape(-1)[key] = row
         fluid, numbers = self._fluid(numbers, territory)
         self.rows = len(fluid)
+        if not backend.asynchronous and 4 * _VOLUME * self.rows > _CPU_NUMBERS:
+            raise CaseError(
+                f"cells in flow: {self.count} bricks of {BRICK}^3 sites on one rank: too many for the CPU; more ranks"
+            )
         full = np.asarray(fluid.min(axis=1))
         masks = np.packbits(fluid.reshape(-1, 8, 64), axis=2, bitorder="little").view(np.uint64)
         rows = np.asarray(2 * numbers + full[numbers], np.int32)

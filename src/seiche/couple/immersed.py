@@ -25,7 +25,7 @@ from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.solver import Solver
-from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry import KernelSpec, grouped
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.ibm import BRICK, SUPPORT, Delta
 from seiche.observe.stage import Stage
@@ -111,6 +111,8 @@ class ImmersedBoundary:
             **{name: zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")},
             "entries": zeros(max(capacity, 1), np.uint32),
         }
+        #: Which rows of eight sites of a brick vertices reach, a bit each: these have a force, and keep a velocity.
+        self.touched = zeros(rows + 1, np.uint64)
         self._moved = 0
         self._bind_all()
         self.inside: Inside | None = None
@@ -122,7 +124,7 @@ class ImmersedBoundary:
         self.stages = [*self._moving(), *marking, *self._acts]
         self.refresh()
         force, slots = self.bricks.slot_members()
-        fields = {"field": self.field, "flow": self.flow, "count": self._lists["count"], "slots": slots}
+        fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = None
         if self.inside is not None:
             contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites)
@@ -139,17 +141,22 @@ class ImmersedBoundary:
         listed: dict[str, Any] = {**bricks, **lists, "listed": vertices["listed"], "stride": vertices["stride"]}
         self._settle = self._bound(registry.settle(delta, real, space), count, **both)
         moving = {"flow": self.flow, "velocity": self.velocity, **both}
-        spec = registry.interpolate(delta, real, space)
-        self._euler = self._bound(spec, count, **moving, now=1.0, before=0.0)
-        self._adams = self._bound(spec, count, **moving, now=1.5, before=-0.5)
+        spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
+        self._euler = self._bound(spec, teams, one={**moving, "now": 1.0, "before": 0.0}, count=count)
+        self._adams = self._bound(spec, teams, one={**moving, "now": 1.5, "before": -0.5}, count=count)
+        teams, sorters = -(-count // registry.RARE_GROUP), -(-rows // registry.SORT_GROUP)
+        counting, filling = (
+            grouped(spec, registry.RARE_GROUP) for spec in (registry.count_vertices(delta), registry.fill_lists(delta))
+        )
         self._listing = [
-            self._bound(registry.count_vertices(delta), count, **listed, place=vertices["place"]),
+            self._bound(counting, teams, item={**listed, "place": vertices["place"]}, count=count),
             self._bound(registry.place_lists(), rows + 1, **lists),
-            self._bound(registry.fill_lists(delta), count, **listed),
-            self._bound(registry.sort_lists(), rows, **lists),
+            self._bound(filling, teams, item=listed, count=count),
+            self._bound(registry.sort_lists(), sorters, **lists, count=rows),
         ]
-        acting = {"corner": self.bricks.corner, "force": self.markers.force, "field": self.field}
-        self._spread = self._bound(registry.spread(delta, real), rows, **both, lists=self._lists, **acting)
+        acting = {"corner": self.bricks.corner, "force": self.markers.force, "lists": self._lists}
+        written = {"field": self.field, "touched": self.touched}
+        self._spread = self._bound(registry.spread(delta, real), rows, **both, **acting, **written)
 
     def _bound(self, spec: KernelSpec, items: int, **members: Any) -> Callable[[], None]:
         kernel: Kernel = self.backend.load(spec)
@@ -224,12 +231,12 @@ class ImmersedBoundary:
     def force_density(self) -> npt.NDArray[Any]:
         """Return what the vertices give to the owned sites, (n_owned, 3)."""
         field = self.backend.download(self.field).reshape(-1, 3, BRICK**3)
-        listed = self.backend.download(self._lists["count"]) > 0
         row, lane = np.divmod(self.bricks.slots, BRICK**3)
-        return np.where(listed[row, None], field[row, :, lane], 0.0)
+        touched = self.backend.download(self.touched)[row] >> (lane // BRICK).astype(np.uint64) & np.uint64(1)
+        return np.where(touched[:, None] == 1, field[row, :, lane], 0.0)
 
     def memory(self) -> int:
         """Return the bytes beside those of the vertices and of the flow."""
-        arrays = [self.flow, self.field, self.velocity, *self._lists.values()]
+        arrays = [self.flow, self.field, self.touched, self.velocity, *self._lists.values()]
         arrays += [self._vertices[name] for name in ("first", "t", "listed")]
         return sum(int(array.nbytes) for array in arrays)

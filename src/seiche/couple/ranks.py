@@ -111,7 +111,7 @@ class SharedBoundary:
     def _take_over(self, before: SharedBoundary) -> None:
         self._territory, self.bricks, self.fluid = before._territory, before.bricks, before.fluid
         self.flow, self.field, self._owned = before.flow, before.field, before._owned
-        self._brick_lists = before._brick_lists
+        self.touched, self._brick_lists = before.touched, before._brick_lists
 
     def _know_sites(self, transport: Any) -> None:
         """Find out what is around the own sites, and set up what belongs to them."""
@@ -120,6 +120,7 @@ class SharedBoundary:
         self.bricks = Bricks(self.backend, solver.region, solver.layout, self._territory)
         rows, zeros = self.bricks.rows, self.backend.zeros
         self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
+        self.touched = zeros(rows, np.uint64)
         self._brick_lists = {name: zeros(rows, np.uint32) for name in ("first", "count", "tally")}
         owned = np.zeros(rows * BRICK**3, np.uint8)
         owned[self.bricks.slots] = 1
@@ -183,7 +184,7 @@ class SharedBoundary:
         self._lists = {**self._brick_lists, "entries": zeros(capacity, np.uint32)}
         self._bind_all()
         force, slots = self.bricks.slot_members()
-        fields = {"field": self.field, "flow": self.flow, "count": self._lists["count"], "slots": slots}
+        fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = Contrast(self._ratio, self.inside.bits, self.inside.sites) if self.inside is not None else None
         messages = self.sharing.messages
         messages.speeds.prepare(self.here, "scatter_add")
@@ -208,16 +209,16 @@ class SharedBoundary:
         self._shared = [over(spec, 1 << SHARED, **step, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))]
         spec = registry.settle(delta, real, space)
         self._settle_all, self._settle_shared = over(spec, **both), over(spec, MANY, **both)
-        rows = self.bricks.rows
+        rows, sorting = self.bricks.rows, {"count": self.bricks.count}
         self._unlist = self._bound(held_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
         self._listing = [
             over(registry.count_vertices(delta), **listed, place=vertices["place"]),
             self._bound(registry.place_lists(), 0, rows, **lists),
             over(registry.fill_lists(delta), **listed),
             self._bound(held_kernels.forget_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
-            self._bound(registry.sort_lists(), 0, self.bricks.count, **lists),
+            self._bound(registry.sort_lists(), 0, -(-self.bricks.count // registry.SORT_GROUP), **lists, **sorting),
         ]
-        acting = {"corner": self.bricks.corner, "force": self.cells.force, "field": self.field}
+        acting = {"corner": self.bricks.corner, "force": self.cells.force, "field": self.field, "touched": self.touched}
         self._spread = self._bound(
             registry.spread(delta, real), 0, self.bricks.own, **both, lists=self._lists, **acting
         )

@@ -39,6 +39,7 @@ __all__ = [
     "observed_order",
     "plane_slice",
     "profile_figure",
+    "shares_figure",
     "vessel_figure",
 ]
 
@@ -221,6 +222,35 @@ def profile_figure(
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.legend()
+    with replacing(path) as part:
+        save(figure, part, os.fspath(path))
+
+
+@paper_style()
+def shares_figure(
+    path: str | os.PathLike[str],
+    *,
+    parts: Mapping[str, Mapping[str, Mapping[str, float]]],
+    x_label: str,
+    y_label: str = "share of a step",
+) -> None:
+    """Draw of what a step consists as bars from 0 to 1: panels by name, bars by label, amounts of parts by name."""
+    figure = new_figure(SINGLE_COLUMN * min(2, len(parts)), 0.85 * SINGLE_COLUMN)
+    panels = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
+    names = list(dict.fromkeys(name for bars in parts.values() for bar in bars.values() for name in bar))
+    for axes, (title, bars) in zip(panels, parts.items(), strict=True):
+        labels, bottom = list(bars), np.zeros(len(bars))
+        total = np.array([sum(bar.values()) for bar in bars.values()])
+        for number, name in enumerate(names):
+            height = np.array([bar.get(name, 0.0) for bar in bars.values()]) / total
+            color = COLORS[number % len(COLORS)]
+            axes.bar(labels, height, 0.75, bottom=bottom, color=color, edgecolor="white", linewidth=0.5, label=name)
+            bottom += height
+        axes.set_title(title)
+        axes.set_xlabel(x_label)
+    panels[0].set_ylabel(y_label)
+    panels[0].set_ylim(0, 1)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=min(3, len(names)))
     with replacing(path) as part:
         save(figure, part, os.fspath(path))
 

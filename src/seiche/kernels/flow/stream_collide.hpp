@@ -17,7 +17,7 @@ struct StreamCollide {
   /// From the populations that arrived to the ones that leave.
   SEICHE_FN void update(Index i, typename Layout::Real (&f)[Layout::Lattice::Q]) const {
     using Lattice = typename Layout::Lattice;
-    const auto g = force.at(i);
+    const auto& g = force.at(i);
     const auto m = moments<Lattice>(f, g);
     const auto p = nonequilibrium<Lattice>(f, m, g);  // constant rates leave it alone, and so does the compiler then
     const auto rates = relaxation(i, p, m.rho);

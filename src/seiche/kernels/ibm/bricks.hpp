@@ -70,64 +70,88 @@ struct Stencil {
   }
 };
 
-/// f(slot) with compile-time k, j, i for the P^3 sites of a stencil whose first one is wrapped; returns whether all are
-/// fluid.
-template <int P, Space space, class F>
-SEICHE_FN bool for_sites(const Bricks& bricks, const i32 (&first)[3], F&& f) {
-  if constexpr (space != Space::odd) {
-    i32 brick[3][2], turn[3];  // the two bricks of a row, and its first site in the second one
-    for (int axis = 0; axis < 3; ++axis) {
-      const i32 count = bricks.count(axis), near = first[axis] >> 3, far = near + 1;
-      turn[axis] = brick_edge - (first[axis] & 7);
-      brick[axis][0] = near < 0 || near > count ? count : near;
-      brick[axis][1] = far > count ? count : (far == count && bricks.periodic[axis] != 0 ? 0 : (far < 0 ? count : far));
-    }
-    i32 rows[2][2][2], all = 1;
-    for (int z = 0; z < 2; ++z) {
-      for (int y = 0; y < 2; ++y) {
-        for (int x = 0; x < 2; ++x) {
-          const i32 row = bricks.row(brick[0][x], brick[1][y], brick[2][z]);
-          const bool met = (x == 0 || turn[0] < P) && (y == 0 || turn[1] < P) && (z == 0 || turn[2] < P);
-          all &= met ? row : 1;
-          rows[z][y][x] = row >> 1;
-        }
-      }
-    }
-    each<0, P>([&]<int k>() SEICHE_INLINED {
-      each<0, P>([&]<int j>() SEICHE_INLINED {
-        const i32 lane = ((first[2] + k) & 7) * 64 + ((first[1] + j) & 7) * 8;
-        const bool high = k >= turn[2], right = j >= turn[1];
-        i32 from[2];
-        for (int x = 0; x < 2; ++x) {
-          const i32 low_row = right ? rows[0][1][x] : rows[0][0][x], high_row = right ? rows[1][1][x] : rows[1][0][x];
-          from[x] = (high ? high_row : low_row) * brick_volume + lane;
-        }
-        each<0, P>([&]<int i>() SEICHE_INLINED {
-          f.template operator()<k, j, i>((i >= turn[0] ? from[1] : from[0]) + ((first[0] + i) & 7));
-        });
-      });
-    });
-    return all != 0;
-  } else {
-    i32 brick[3][P], lane[3][P], all = 1;
-    for (int axis = 0; axis < 3; ++axis) {
-      for (int k = 0; k < P; ++k) {
-        const i32 x = bricks.site(axis, first[axis], k);
-        brick[axis][k] = x < 0 ? bricks.count(axis) : x / brick_edge;
-        lane[axis][k] = x < 0 ? 0 : x % brick_edge;
-      }
-    }
-    each<0, P>([&]<int k>() SEICHE_INLINED {
-      each<0, P>([&]<int j>() SEICHE_INLINED {
-        each<0, P>([&]<int i>() SEICHE_INLINED {
-          const i32 row = bricks.row(brick[0][i], brick[1][j], brick[2][k]);
-          all &= row;
-          f.template operator()<k, j, i>((row >> 1) * brick_volume + (lane[2][k] * 8 + lane[1][j]) * 8 + lane[0][i]);
-        });
-      });
-    });
-    return all != 0;
+/// The places of P neighbouring sites along an axis, whose first one is wrapped: brick and place inside of each.
+template <int P, Space space>
+struct Along {
+  i32 near, far, first, turn;
+
+  SEICHE_FN Along(const Bricks& bricks, int axis, i32 from) {
+    const i32 count = bricks.count(axis);
+    const i32 brick = from >> 3, next = brick + 1;
+    first = from;
+    turn = brick_edge - (from & 7);
+    near = brick < 0 || brick > count ? count : brick;
+    far = next > count ? count : (next == count && bricks.periodic[axis] != 0 ? 0 : (next < 0 ? count : next));
   }
+  SEICHE_FN i32 brick(int k) const { return k >= turn ? far : near; }
+  SEICHE_FN i32 place(int k) const { return (first + k) & 7; }
+};
+
+/// The same where a row may lie in three bricks.
+template <int P>
+struct Along<P, Space::odd> {
+  i32 bricks_of[P], places[P];
+
+  SEICHE_FN Along(const Bricks& bricks, int axis, i32 from) {
+    for (int k = 0; k < P; ++k) {
+      const i32 x = bricks.site(axis, from, k);
+      bricks_of[k] = x < 0 ? bricks.count(axis) : x / brick_edge;
+      places[k] = x < 0 ? 0 : x % brick_edge;
+    }
+  }
+  SEICHE_FN i32 brick(int k) const { return bricks_of[k]; }
+  SEICHE_FN i32 place(int k) const { return places[k]; }
+};
+
+/// f(slot) with compile-time k, j for the P^2 sites of a stencil in the plane x = i; `first` is wrapped.
+template <int P, Space space, class F>
+SEICHE_FN void for_plane(const Bricks& bricks, const i32 (&first)[3], int i, F&& f) {
+  const Along<P, space> y(bricks, 1, first[1]), z(bricks, 2, first[2]);
+  i32 brick, place;
+  if constexpr (space == Space::odd) {
+    const i32 x = bricks.site(0, first[0], i);
+    brick = x < 0 ? bricks.count(0) : x / brick_edge;
+    place = x < 0 ? 0 : x % brick_edge;
+  } else {
+    const Along<P, space> x(bricks, 0, first[0]);
+    brick = x.brick(i);
+    place = x.place(i);
+  }
+  if constexpr (space == Space::odd) {
+    each<0, P>([&]<int k>() SEICHE_INLINED {
+      each<0, P>([&]<int j>() SEICHE_INLINED {
+        const i32 row = bricks.row(brick, y.brick(j), z.brick(k)) >> 1;
+        f.template operator()<k, j>(row * brick_volume + (z.place(k) * 8 + y.place(j)) * 8 + place);
+      });
+    });
+  } else {
+    i32 rows[2][2];
+    for (int k = 0; k < 2; ++k) {
+      for (int j = 0; j < 2; ++j) {
+        rows[k][j] = (bricks.row(brick, j == 0 ? y.near : y.far, k == 0 ? z.near : z.far) >> 1) * brick_volume + place;
+      }
+    }
+    each<0, P>([&]<int k>() SEICHE_INLINED {
+      const i32 low = k >= z.turn ? rows[1][0] : rows[0][0], high = k >= z.turn ? rows[1][1] : rows[0][1];
+      each<0, P>([&]<int j>() SEICHE_INLINED {
+        f.template operator()<k, j>((j >= y.turn ? high : low) + z.place(k) * 64 + y.place(j) * 8);
+      });
+    });
+  }
+}
+
+/// Whether all bricks in which the P^3 sites of a stencil lie are full of fluid.
+template <int P, Space space>
+SEICHE_FN bool all_full(const Bricks& bricks, const i32 (&first)[3]) {
+  const Along<P, space> x(bricks, 0, first[0]), y(bricks, 1, first[1]), z(bricks, 2, first[2]);
+  constexpr int step = space == Space::odd ? 1 : P - 1;  // else the ends of a row have its bricks
+  i32 all = 1;
+  for (int k = 0; k < P; k += step) {
+    for (int j = 0; j < P; j += step) {
+      for (int i = 0; i < P; i += step) all &= bricks.row(x.brick(i), y.brick(j), z.brick(k));
+    }
+  }
+  return (all & 1) != 0;
 }
 
 }  // namespace seiche

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Fluid with something immersed in it: policies for the kernels of the flow (theory/coupling, eqs. 3, 9, 13). The
-/// force of the sites in bricks with vertices comes from what was spread, and their velocity is kept for the
+/// force of the sites that vertices reach comes from what was spread, and their velocity is kept for the
 /// interpolation.
 #pragma once
 #include "../flow/iolet.hpp"
 #include "../flow/observe.hpp"
 #include "../flow/regularised.hpp"
 #include "../flow/stream_collide.hpp"
+#include "../nodes.hpp"
 #include "bricks.hpp"
 
 namespace seiche {
@@ -28,33 +29,54 @@ struct TableSlots {
 /// A uniform body force and what was spread. Bytes a site: three numbers read, four written.
 template <class Real, class Slots>
 struct CellForce {
-  const Real* field;  ///< [row][3][512]
-  Real* flow;         ///< [row][512][4]
-  const u32* count;   ///< vertices that act on a brick
+  /// Offsets in `field` and `flow`: processors gather from 32-bit ones only.
+  template <bool narrow, class = void>
+  struct OffsetOf {
+    using Type = Index;
+  };
+  template <class None>
+  struct OffsetOf<true, None> {
+    using Type = i32;
+  };
+  using Offset = typename OffsetOf<vector_lanes>::Type;
+  const Real* field;   ///< [row][3][512]
+  Real* flow;          ///< [row][512][4]
+  const u32* touched;  ///< [row][2]: bit y + 8 z of the rows of eight sites that vertices reach
   Slots slots;
   Real body[3];
   static constexpr int bytes = 7 * sizeof(Real) + Slots::bytes;
 
   struct Here {
     Real g[3];
-    Four<Real>* flow;  ///< nullptr where nobody asks for it
+    Real* flow;  ///< nullptr where nobody asks for it
+    Offset at;
     static constexpr bool present = true;
     SEICHE_FN Real x() const { return g[0]; }
     SEICHE_FN Real y() const { return g[1]; }
     SEICHE_FN Real z() const { return g[2]; }
     SEICHE_FN void keep(const Moments<Real>& m) const {
-      if (flow != nullptr) *flow = {m.ux, m.uy, m.uz, m.excess};
+      if constexpr (vector_lanes) {
+        flow[at] = m.ux;
+        flow[at + 1] = m.uy;
+        flow[at + 2] = m.uz;
+      } else if (flow != nullptr) {
+        *reinterpret_cast<Four<Real>*>(flow + at) = {m.ux, m.uy, m.uz, m.excess};
+      }
     }
   };
   SEICHE_FN Here at(Index i) const {
     const u32 slot = slots(i), row = slot / brick_volume;
-    Here here = {{body[0], body[1], body[2]}, nullptr};
-    if (count[row] != 0) {
-      const Real* from = field + (static_cast<Index>(row) * (3 * brick_volume) + slot % brick_volume);
-      here.g[0] += from[0];
-      here.g[1] += from[brick_volume];
-      here.g[2] += from[2 * brick_volume];
-      here.flow = reinterpret_cast<Four<Real>*>(flow) + slot;
+    const u32 reached = touched[slot / 256] >> (slot / brick_edge % 32) & 1u;
+    const Offset from = static_cast<Offset>(row) * (3 * brick_volume) + static_cast<Offset>(slot % brick_volume);
+    Here here = {{body[0], body[1], body[2]}, nullptr, 4 * static_cast<Offset>(slot)};
+    if constexpr (vector_lanes) {  // all lanes of a vector do the same; what nobody asked for is kept, too
+      each<0, 3>([&]<int axis>() SEICHE_INLINED {
+        here.g[axis] += static_cast<Real>(static_cast<i32>(reached)) * field[from + axis * brick_volume];
+      });
+      here.flow = flow;
+    } else if (reached != 0) {
+      each<0, 3>([&]<int axis>() SEICHE_INLINED { here.g[axis] += field[from + axis * brick_volume]; });
+      here.flow = flow;
     }
     return here;
   }

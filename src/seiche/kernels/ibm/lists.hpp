@@ -4,6 +4,7 @@
 /// forces.
 #pragma once
 #include "../atomics.hpp"
+#include "../batches.hpp"
 #include "vertices.hpp"
 
 namespace seiche {
@@ -101,26 +102,65 @@ struct FillLists {
   }
 };
 
-/// Item: a brick. Sort its list (Shell 1959 with the gaps of Ciura 2001).
+/// Item: a group of bricks. Sort their lists: parts of one by counting smaller entries, then neighbouring parts merged
+/// until all is in order, as often as there are parts.
 struct SortLists {
+  static constexpr int part = 256, group = 16;
+  struct Scratch {
+    u32 value[2 * part];
+  };
   Lists lists;
   u32* state;
+  Index count;  ///< of the bricks
   static constexpr int bytes = 0;
-  SEICHE_FN void operator()(Index row) const {
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     if (state[VertexState::stale] == 0) return;
-    if (row == 0) state[VertexState::used] = 0;
-    lists.tally[row] = 0;
-    u32* list = lists.entries + lists.first[row];
+    const Index end = (item + 1) * group < count ? (item + 1) * group : count;
+    for (Index row = item * group; row < end; ++row) sort(team, row, scratch);
+  }
+  SEICHE_FN void sort(const Team& team, Index row, Scratch& scratch) const {
     const int many = static_cast<int>(lists.count[row]);
-    constexpr int gaps[8] = {701, 301, 132, 57, 23, 10, 4, 1};
-    for (int gap : gaps) {
-      for (int k = gap; k < many; ++k) {
-        const u32 value = list[k];
-        int to = k;
-        for (; to >= gap && list[to - gap] > value; to -= gap) list[to] = list[to - gap];
-        list[to] = value;
+    team.each(1, [&](int) SEICHE_INLINED {
+      if (row == 0) state[VertexState::used] = 0;
+      lists.tally[row] = 0;
+    });
+    if (many == 0) return;
+    u32* list = lists.entries + lists.first[row];
+    const int parts = (many + part - 1) / part;
+    for (int p = 0; p < parts; ++p) {
+      const int count = many - p * part < part ? many - p * part : part;
+      u32* from = list + p * part;
+      bring(team, from, count, scratch);
+      team.each(count, [&](int k) SEICHE_INLINED {
+        const u32 value = scratch.value[k];
+        int below = 0;
+        for (int j = 0; j < count; ++j) below += scratch.value[j] < value ? 1 : 0;
+        from[below] = value;
+      });
+    }
+    for (int round = 0; round < parts; ++round) {
+      for (int p = round % 2; p + 1 < parts; p += 2) {
+        const int rest = many - p * part, count = rest < 2 * part ? rest : 2 * part;
+        u32* from = list + p * part;
+        bring(team, from, count, scratch);
+        team.each(count, [&](int k) SEICHE_INLINED {
+          const u32 value = scratch.value[k];
+          int low = k < part ? part : 0, high = k < part ? count : part;
+          while (low < high) {  // entries of the other part below this one
+            const int middle = (low + high) / 2;
+            const bool less = scratch.value[middle] < value;
+            low = less ? middle + 1 : low;
+            high = less ? high : middle;
+          }
+          from[k < part ? k + low - part : k - part + low] = value;
+        });
       }
     }
+  }
+  SEICHE_FN void bring(const Team& team, const u32* from, int count, Scratch& scratch) const {
+    team.barrier();
+    team.each(count, [&](int k) SEICHE_INLINED { scratch.value[k] = from[k]; });
+    team.barrier();
   }
 };
 

@@ -2,6 +2,8 @@
 /// The vertices' half of the immersed boundary (theory/coupling, eqs. 1, 2, 8 and 10): velocity, advection, and what
 /// must be known of a vertex where it is then.
 #pragma once
+#include "../batches.hpp"
+#include "../nodes.hpp"
 #include "bricks.hpp"
 
 namespace seiche {
@@ -28,31 +30,39 @@ struct Vertices {
   u32* state;     ///< VertexState
   Index stride;
 
-  /// Keep what must be known of a vertex at x; say so if it must be listed anew or has left the fluid.
+  /// Keep what must be known of a vertex at x that is listed for the sites from `known` on; say so if it must be listed
+  /// anew or has left the fluid.
   template <class Delta, Space space>
-  SEICHE_FN void settle(const Bricks& bricks, Index v, const double (&x)[3]) const {
+  SEICHE_FN void settle(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&known)[3]) const {
     constexpr int P = Delta::support;
     const Stencil<Delta, Real> stencil(x);
     bool moved = false;
     i32 at[3];
     for (int axis = 0; axis < 3; ++axis) {
-      const i32 shift = stencil.first[axis] - listed[axis * stride + v];
+      const i32 shift = stencil.first[axis] - known[axis];
       moved = moved || shift < 0 || shift > 1;
       at[axis] = bricks.wrapped(axis, stencil.first[axis]);
     }
     Real inverse = Real(1);
     bool lost = !stencil.finite;
     if constexpr (space != Space::open) {
-      Real wx[P], wy[P], wz[P], sum = Real(0);
-      Delta::weights(stencil.t[0], wx);
-      Delta::weights(stencil.t[1], wy);
-      Delta::weights(stencil.t[2], wz);
-      const bool all = for_sites<P, space>(bricks, at, [&]<int k, int j, int i>(i32 slot) SEICHE_INLINED {
-        sum += (wx[i] * wy[j]) * wz[k] * bricks.is_fluid<Real>(slot);
-      });
-      const bool some = sum > Real(1e-3);
-      inverse = all ? Real(1) : (some ? Real(1) / sum : Real(0));
-      lost = lost || !(all || some);
+      if (!all_full<P, space>(bricks, at)) {
+        Real wx[P], wy[P], wz[P], sum = Real(0);
+        Delta::weights(stencil.t[0], wx);
+        Delta::weights(stencil.t[1], wy);
+        Delta::weights(stencil.t[2], wz);
+        bool all = true;
+        for (int i = 0; i < P; ++i) {
+          for_plane<P, space>(bricks, at, i, [&]<int k, int j>(i32 slot) SEICHE_INLINED {
+            const Real fluid = bricks.is_fluid<Real>(slot);
+            sum += (wx[i] * wy[j]) * wz[k] * fluid;
+            all = all && fluid != Real(0);
+          });
+        }
+        const bool some = sum > Real(1e-3);
+        inverse = all ? Real(1) : (some ? Real(1) / sum : Real(0));
+        lost = lost || !(all || some);
+      }
     }
     first[v] = {at[0], at[1], at[2], 0};
     t[v] = {stencil.t[0], stencil.t[1], stencil.t[2], inverse};
@@ -70,7 +80,8 @@ struct Settle {
   SEICHE_FN void operator()(Index v) const {
     const Index stride = vertices.stride;
     const double x[3] = {vertices.place[v], vertices.place[stride + v], vertices.place[2 * stride + v]};
-    vertices.template settle<Delta, space>(bricks, v, x);
+    const i32 known[3] = {vertices.listed[v], vertices.listed[stride + v], vertices.listed[2 * stride + v]};
+    vertices.template settle<Delta, space>(bricks, v, x, known);
   }
 };
 
@@ -78,43 +89,107 @@ struct Settle {
 /// Bytes a vertex: places and velocity read and written; the fluid's velocity comes from the caches.
 template <class Delta, class Real, Space space>
 struct Interpolate {
+  static constexpr int P = Delta::support;
   Bricks bricks;
   Vertices<Real> vertices;
   const Four<Real>* flow;  ///< [slot]: velocity of the fluid
   Real* velocity;          ///< [3][stride] of the vertices
   Real now, before;        ///< a and b
   static constexpr int bytes = 2 * (24 + 16 + 7 * sizeof(Real)) + 12;
+  /// What is known of a vertex before it moves.
+  struct Known {
+    double place[3];
+    Real velocity[3];
+    i32 listed[3];
+  };
   SEICHE_FN void operator()(Index v) const {
-    constexpr int P = Delta::support;
-    const Index stride = vertices.stride;
+    const Known known = fetched(v);
+    Real speed[3];
+    for (int i = 0; i < P; ++i) {
+      Real part[3];
+      plane(v, i, part);
+      for (int axis = 0; axis < 3; ++axis) speed[axis] = i == 0 ? part[axis] : speed[axis] + part[axis];
+    }
+    move(v, known, speed);
+  }
+  SEICHE_FN Known fetched(Index v) const {
+    Known known;
+    each<0, 3>([&]<int axis>() SEICHE_INLINED {
+      const Index at = axis * vertices.stride + v;
+      known.place[axis] = vertices.place[at];
+      known.velocity[axis] = velocity[at];
+      known.listed[axis] = vertices.listed[at];
+    });
+    return known;
+  }
+  /// What the plane i of its stencil contributes to the velocity of vertex v.
+  SEICHE_FN void plane(Index v, int i, Real (&part)[3]) const {
     const Place place = vertices.first[v];
     const Four<Real> t = vertices.t[v];
     const i32 first[3] = {place.x, place.y, place.z};
-    Real wx[P], wy[P], wz[P], sum[3] = {Real(0), Real(0), Real(0)}, line[3] = {Real(0), Real(0), Real(0)};
+    Real wx[P], wy[P], wz[P], sum[3] = {Real(0), Real(0), Real(0)};
     Delta::weights(t.x, wx);
     Delta::weights(t.y, wy);
     Delta::weights(t.z, wz);
-    for_sites<P, space>(bricks, first, [&]<int k, int j, int i>(i32 slot) SEICHE_INLINED {
+    for_plane<P, space>(bricks, first, i, [&]<int k, int j>(i32 slot) SEICHE_INLINED {
       const Four<Real> u = flow[slot];
-      Real w = wx[i];
+      Real w = wy[j] * wz[k];
       if constexpr (space != Space::open) w *= bricks.is_fluid<Real>(slot);
-      line[0] = i == 0 ? w * u.x : line[0] + w * u.x;
-      line[1] = i == 0 ? w * u.y : line[1] + w * u.y;
-      line[2] = i == 0 ? w * u.z : line[2] + w * u.z;
-      if constexpr (i == P - 1) {
-        const Real across = wy[j] * wz[k];
-        for (int axis = 0; axis < 3; ++axis) sum[axis] += across * line[axis];
-      }
+      sum[0] = multiply_add(w, u.x, sum[0]);
+      sum[1] = multiply_add(w, u.y, sum[1]);
+      sum[2] = multiply_add(w, u.z, sum[2]);
     });
+    Real w = wx[0];
+    each<1, P>([&]<int q>() SEICHE_INLINED { w = i == q ? wx[q] : w; });
+    for (int axis = 0; axis < 3; ++axis) part[axis] = w * sum[axis];
+  }
+  SEICHE_FN void move(Index v, const Known& known, const Real (&found)[3]) const {
     double x[3];
-    for (int axis = 0; axis < 3; ++axis) {
-      Real& last = velocity[axis * stride + v];
-      const Real speed = space != Space::open ? t.w * sum[axis] : sum[axis];
-      x[axis] = vertices.place[axis * stride + v] + static_cast<double>(now * speed + before * last);
-      last = speed;
-      vertices.place[axis * stride + v] = x[axis];
-    }
-    vertices.template settle<Delta, space>(bricks, v, x);
+    each<0, 3>([&]<int axis>() SEICHE_INLINED {
+      const Index at = axis * vertices.stride + v;
+      Real speed = found[axis];
+      if constexpr (space != Space::open) speed *= vertices.t[v].w;
+      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis]);
+      velocity[at] = speed;
+      vertices.place[at] = x[axis];
+    });
+    vertices.template settle<Delta, space>(bricks, v, x, known.listed);
+  }
+};
+
+/// Item: a group of vertices. A vertex is the work of as many threads as its stencil has planes of one x, so that
+/// neighbouring threads read neighbouring sites; what is needed to move it is fetched before. The same bits as of
+/// single vertices.
+template <class Delta, class Real, Space space>
+struct InterpolateGroup {
+  using One = Interpolate<Delta, Real, space>;
+  static constexpr int P = Delta::support, group = 32;
+  struct Scratch {
+    Real part[3][P][group + 1];  ///< of a plane; one more, for the banks of the memory
+  };
+  One one;
+  Index count;  ///< of the vertices
+  static constexpr int bytes = group * One::bytes;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index begin = item * group;
+    const int here = static_cast<int>(count - begin < group ? count - begin : group);
+    Private<typename One::Known, group> known;
+    team.each(here, [&](int k) SEICHE_INLINED { known[k] = one.fetched(begin + k); });
+    team.each(here * P, [&](int k) SEICHE_INLINED {
+      Real part[3];
+      one.plane(begin + k / P, k % P, part);
+      for (int axis = 0; axis < 3; ++axis) scratch.part[axis][k % P][k / P] = part[axis];
+    });
+    team.barrier();
+    team.each(here, [&](int k) SEICHE_INLINED {
+      Real speed[3];
+      for (int axis = 0; axis < 3; ++axis) {
+        speed[axis] = scratch.part[axis][0][k];
+        for (int i = 1; i < P; ++i) speed[axis] += scratch.part[axis][i][k];
+      }
+      one.move(begin + k, known[k], speed);
+    });
+    team.barrier();
   }
 };
 

@@ -1,40 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Short-range forces between the vertices of different cells, or of cells and walls (theory/cells, eqs. 13 and 14).
-/// Vertices are found through a hashed lattice of bins; forces are summed as whole multiples of a unit, so that the
-/// order in which vertices are found does not matter.
+/// Who may come within reach is listed for every vertex, farther by a skin than the forces reach, so that the lists
+/// hold until a vertex has moved by half the skin. Forces are summed as whole multiples of a unit, so that the order in
+/// which vertices are found does not matter.
 #pragma once
+#include "../atomics.hpp"
 #include "../math.hpp"
 #include "vector.hpp"
 
 namespace seiche {
 
-/// first = value; returns what it was, while other threads do the same.
-SEICHE_FN i32 exchange(i32& slot, i32 value) {
-#if defined(__CUDACC__)
-  return atomicExch(&slot, value);
-#else
-  return __atomic_exchange_n(&slot, value, __ATOMIC_RELAXED);
-#endif
-}
+/// Words that the kernels leave for each other.
+struct ContactState {
+  static constexpr int stale = 0;    ///< a vertex has moved too far for its list
+  static constexpr int entries = 1;  ///< points in the bins
+  static constexpr int pairs = 2;    ///< entries of the lists
+};
 
-/// Bins no smaller than the reach of the forces; along an axis that repeats a whole number of them, at least three.
+/// A point in a bin: its number, its place in the bin in parts of 1/65535, and the bin, modulo 2^16 along each axis.
+struct alignas(16) BinEntry {
+  u32 point;
+  u16 at[3], bin[3];
+};
+
+/// Bins no smaller than the reach of the lists; along an axis that repeats a whole number of them, at least three and
+/// less than 2^16.
 struct ContactBins {
-  i32* head;  ///< [slot]: a point in a bin of this slot, or -1
-  i32* next;  ///< [point]: another one, or -1
+  u32* first;  ///< [slot]: the first of its entries
+  u32* count;  ///< [slot]
+  u32* tally;  ///< [slot]: zero between the builds
+  BinEntry* entries;
   double per_length[3];
   double lengths[3];  ///< of the axes that repeat, else 0
-  i32 count[3];       ///< bins along the axes that repeat, else 0
+  double turns[3];    ///< one over that, or 0
+  i32 counts[3];      ///< bins along the axes that repeat, else 0
   u32 mask;           ///< slots less one, a power of two less one
 
   SEICHE_FN i32 wrapped(Index bin, int axis) const {
-    const Index n = count[axis];
+    const Index n = counts[axis];
     const Index rest = n > 0 ? bin % n : bin;
     return static_cast<i32>(n > 0 && rest < 0 ? rest + n : rest);
   }
-  SEICHE_FN Index bin(double x, int axis) const {
-    const double scaled = x * per_length[axis];
+  /// The bin of a coordinate, and where in it the coordinate is.
+  SEICHE_FN i32 bin(double x, int axis, u16& at) const {
+    const double scaled = x > -1e12 && x < 1e12 ? x * per_length[axis] : 0.0;
     const Index whole = static_cast<Index>(scaled);
-    return scaled < static_cast<double>(whole) ? whole - 1 : whole;
+    const Index below = scaled < static_cast<double>(whole) ? whole - 1 : whole;
+    at = static_cast<u16>((scaled - static_cast<double>(below)) * 65535.0);
+    return wrapped(below, axis);
   }
   /// Bins along the last axis follow each other, so that three of them lie side by side in memory.
   SEICHE_FN u32 slot(i32 i, i32 j, i32 k) const {
@@ -42,35 +55,214 @@ struct ContactBins {
   }
   /// The bin one step up or down, or the same.
   SEICHE_FN i32 beside(i32 bin, int step, int axis) const {
-    const i32 n = count[axis], moved = bin + step;
+    const i32 n = counts[axis], moved = bin + step;
     return n > 0 && moved < 0 ? moved + n : n > 0 && moved >= n ? moved - n : moved;
   }
   /// The shortest way from one coordinate to another.
   SEICHE_FN double between(double from, double to, int axis) const {
-    const double way = to - from, length = lengths[axis];
-    const double turns = length > 0 ? way / length : 0.0;
-    const Index whole = static_cast<Index>(turns < 0 ? turns - 0.5 : turns + 0.5);
-    return way - static_cast<double>(whole) * length;
+    const double way = to - from, around = way * turns[axis];
+    const Index whole = static_cast<Index>(around < 0 ? around - 0.5 : around + 0.5);
+    return way - static_cast<double>(whole) * lengths[axis];
   }
 };
 
-/// Item k: slot k is emptied.
-struct ContactClear {
-  i32* head;
+/// Item v: a vertex; whether it has moved too far since the lists were made.
+struct ContactMoved {
+  const double* place;      ///< [3][stride]
+  const double* reference;  ///< [3][stride]: where it was then
+  u32* state;
+  Index stride;
+  double farthest;  ///< the square of how far it may move
+  static constexpr int bytes = 48;
+  SEICHE_FN void operator()(Index v) const {
+    double squares = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      const double way = place[v + axis * stride] - reference[v + axis * stride];
+      squares += way * way;
+    }
+    if (!(squares <= farthest)) state[ContactState::stale] = 1;
+  }
+};
+
+/// Item k: point k is counted in its bin.
+struct ContactCount {
+  const double* place;  ///< [3][stride]
+  const u32* state;
+  Index stride;
+  ContactBins bins;
   static constexpr int bytes = 4;
-  SEICHE_FN void operator()(Index k) const { head[k] = -1; }
+  SEICHE_FN void operator()(Index k) const {
+    if (state[ContactState::stale] == 0) return;
+    i32 b[3];
+    u16 at;
+    for (int axis = 0; axis < 3; ++axis) b[axis] = bins.bin(place[k + axis * stride], axis, at);
+    add_atomically(bins.tally + bins.slot(b[0], b[1], b[2]), 1u);
+  }
+};
+
+/// A team's sums of `count` numbers, one after the other.
+template <int count>
+struct Offsets {
+  static constexpr int groups = 16, group = count / groups;
+  u32 value[count];
+  u32 before[groups];
+  u32 begin;
+
+  /// Take room for all numbers from `total`; `at(k)` is then where that of number k begins.
+  SEICHE_FN void take(const Team& team, u32* total) {
+    team.barrier();
+    team.each(groups, [&](int g) SEICHE_INLINED {
+      u32 sum = 0;
+      for (int k = 0; k < group; ++k) sum += value[g * group + k];
+      before[g] = sum;
+    });
+    team.barrier();
+    team.each(1, [&](int) SEICHE_INLINED {
+      u32 sum = 0;
+      for (int g = 0; g < groups; ++g) {
+        const u32 part = before[g];
+        before[g] = sum;
+        sum += part;
+      }
+      begin = sum > 0 ? add_atomically(total, sum) : 0;
+    });
+    team.barrier();
+  }
+  SEICHE_FN u32 at(int k) const {
+    u32 sum = begin + before[k / group];
+    for (int j = k / group * group; j < k; ++j) sum += value[j];
+    return sum;
+  }
+};
+
+/// Item: one. All marks and counts are taken back.
+struct ContactReset {
+  u32* state;
+  static constexpr int bytes = 12;
+  SEICHE_FN void operator()(Index) const {
+    for (int word = 0; word < 3; ++word) state[word] = 0;
+  }
+};
+
+/// Item: a group of slots, which take room for their entries.
+struct ContactPlace {
+  static constexpr int group = 256;
+  using Scratch = Offsets<group>;
+  ContactBins bins;
+  u32* state;
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    if (state[ContactState::stale] == 0) return;
+    const Index begin = item * group;
+    team.each(group, [&](int k) SEICHE_INLINED { scratch.value[k] = bins.tally[begin + k]; });
+    scratch.take(team, state + ContactState::entries);
+    team.each(group, [&](int k) SEICHE_INLINED {
+      bins.first[begin + k] = scratch.at(k);
+      bins.count[begin + k] = scratch.value[k];
+    });
+  }
 };
 
 /// Item k: point k goes into its bin.
-struct ContactInsert {
+struct ContactFill {
   const double* place;  ///< [3][stride]
+  const u32* state;
   Index stride;
   ContactBins bins;
-  static constexpr int bytes = 32;
+  static constexpr int bytes = 40;
   SEICHE_FN void operator()(Index k) const {
+    if (state[ContactState::stale] == 0) return;
+    BinEntry entry;
+    entry.point = static_cast<u32>(k);
     i32 b[3];
-    for (int axis = 0; axis < 3; ++axis) b[axis] = bins.wrapped(bins.bin(place[k + axis * stride], axis), axis);
-    bins.next[k] = exchange(bins.head[bins.slot(b[0], b[1], b[2])], static_cast<i32>(k));
+    for (int axis = 0; axis < 3; ++axis) {
+      b[axis] = bins.bin(place[k + axis * stride], axis, entry.at[axis]);
+      entry.bin[axis] = static_cast<u16>(b[axis]);
+    }
+    const u32 slot = bins.slot(b[0], b[1], b[2]);
+    bins.entries[bins.first[slot] + add_atomically(bins.tally + slot, ~0u) - 1] = entry;
+  }
+};
+
+/// Vertices, and those that they may meet: the `many[v]` numbers from pairs[first[v]] on, or, where there was no room,
+/// all in the bins around.
+struct ContactLists {
+  static constexpr u32 no_room = ~0u;
+  const double* place;  ///< [3][stride]
+  double* reference;    ///< [3][stride]: where they were when the lists were made
+  const i32* owner;
+  u32* first;
+  u32* many;
+  u32* pairs;
+  const i32* other_owner;
+  ContactBins bins;  ///< of the others
+  Index stride;
+  float part[3];  ///< of the bins: their size over 65535
+  float reach;    ///< the square of that of the lists
+  u32 room;       ///< entries of `pairs`
+
+  /// f(p) for the points p that were near vertex v when the lists were made.
+  template <class F>
+  SEICHE_FN void for_near(Index v, F&& f) const {
+    i32 own[3];
+    u16 at[3];
+    for (int axis = 0; axis < 3; ++axis) own[axis] = bins.bin(reference[v + axis * stride], axis, at[axis]);
+    const i32 mine = owner[v];
+    for (int n = 0; n < 27; ++n) {
+      const int step[3] = {n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1};
+      i32 b[3];
+      for (int axis = 0; axis < 3; ++axis) b[axis] = bins.beside(own[axis], step[axis], axis);
+      const u32 slot = bins.slot(b[0], b[1], b[2]), begin = bins.first[slot], end = begin + bins.count[slot];
+      for (u32 e = begin; e < end; ++e) {
+        const BinEntry entry = bins.entries[e];
+        // Another bin may share the slot: it is looked at in its own turn.
+        bool meets = true;
+        float squares = 0;
+        for (int axis = 0; axis < 3; ++axis) {
+          const int parts = entry.at[axis] - at[axis] + 65535 * step[axis];
+          const float way = static_cast<float>(parts) * part[axis];
+          squares += way * way;
+          meets = meets && entry.bin[axis] == static_cast<u16>(b[axis]);
+        }
+        if (meets && squares < reach && other_owner[entry.point] != mine) f(static_cast<Index>(entry.point));
+      }
+    }
+  }
+};
+
+/// Item: a group of vertices, whose lists are made.
+struct ContactSearch {
+  static constexpr int group = 128;
+  using Scratch = Offsets<group>;
+  ContactLists lists;
+  u32* state;
+  Index count;  ///< of the vertices
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    if (state[ContactState::stale] == 0) return;
+    const Index begin = item * group;
+    const int here = static_cast<int>(count - begin < group ? count - begin : group);
+    team.each(group, [&](int k) SEICHE_INLINED {
+      const Index v = begin + k;
+      u32 many = 0;
+      if (k < here) {
+        for (int axis = 0; axis < 3; ++axis) {
+          lists.reference[v + axis * lists.stride] = lists.place[v + axis * lists.stride];
+        }
+        lists.for_near(v, [&](Index) SEICHE_INLINED { ++many; });
+      }
+      scratch.value[k] = many;
+    });
+    scratch.take(team, state + ContactState::pairs);
+    team.each(here, [&](int k) SEICHE_INLINED {
+      const Index v = begin + k;
+      const u32 many = scratch.value[k];
+      u32 to = many > 0 ? scratch.at(k) : 0;
+      const bool fits = many == 0 || (to < lists.room && many <= lists.room - to);
+      lists.first[v] = to;
+      lists.many[v] = fits ? many : ContactLists::no_room;
+      if (fits && many > 0) lists.for_near(v, [&](Index p) SEICHE_INLINED { lists.pairs[to++] = static_cast<u32>(p); });
+    });
   }
 };
 
@@ -99,51 +291,46 @@ struct ContactLaw {
   }
 };
 
-/// Item v: a vertex, which gathers what points of other owners in its bin and those around do to it.
+/// Item v: a vertex, which gathers what points of other owners do to it.
 template <class Real>
 struct ContactForce {
-  const double* place;  ///< [3][stride]
   Real* force;          ///< [3][stride]; added to
-  const i32* owner;
-  Index stride;
   const double* other;  ///< [3][other_stride]
-  const i32* other_owner;
   Index other_stride;
-  ContactBins bins;  ///< of the others
+  ContactLists lists;
   ContactLaw law;
-  static constexpr int bytes = 3 * (8 + 2 * static_cast<int>(sizeof(Real))) + 27 * 4;
+  u32* state;
+  static constexpr int bytes = 4;
 
   SEICHE_FN void operator()(Index v) const {
-    const double x[3] = {place[v], place[v + stride], place[v + 2 * stride]};
+    if (v == 0) ContactReset{state}(0);
+    const u32 many = lists.many[v];
+    if (many == 0) return;
+    const Index stride = lists.stride;
+    const double x[3] = {lists.place[v], lists.place[v + stride], lists.place[v + 2 * stride]};
     Index sums[3] = {0, 0, 0};
-    i32 at[3];
-    for (int axis = 0; axis < 3; ++axis) at[axis] = bins.wrapped(bins.bin(x[axis], axis), axis);
-    const double farthest = law.reach > law.morse_reach ? law.reach : law.morse_reach;
-    for (int n = 0; n < 27; ++n) {
-      const i32 i = bins.beside(at[0], n / 9 - 1, 0), j = bins.beside(at[1], n / 3 % 3 - 1, 1);
-      const i32 k = bins.beside(at[2], n % 3 - 1, 2);
-      for (i32 p = bins.head[bins.slot(i, j, k)]; p >= 0; p = bins.next[p]) {
-        if (other_owner[p] == owner[v]) continue;
-        const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};
-        // Another bin may share the slot: it is looked at in its own turn.
-        if (bins.wrapped(bins.bin(y[0], 0), 0) != i || bins.wrapped(bins.bin(y[1], 1), 1) != j ||
-            bins.wrapped(bins.bin(y[2], 2), 2) != k) {
-          continue;
-        }
-        const Vector<double> way{bins.between(y[0], x[0], 0), bins.between(y[1], x[1], 1), bins.between(y[2], x[2], 2)};
-        const double d2 = dot(way, way);
-        if (d2 >= farthest * farthest) continue;
-        const double scaled = law.whole * law.over_distance(d2);
-        sums[0] += rounded(scaled * way.x);
-        sums[1] += rounded(scaled * way.y);
-        sums[2] += rounded(scaled * way.z);
-      }
+    if (many == ContactLists::no_room) {
+      lists.for_near(v, [&](Index p) SEICHE_INLINED { add(x, p, sums); });
+    } else {
+      const u32* pairs = lists.pairs + lists.first[v];
+      for (u32 k = 0; k < many; ++k) add(x, pairs[k], sums);
     }
     for (int axis = 0; axis < 3; ++axis) {
       force[v + axis * stride] += static_cast<Real>(static_cast<double>(sums[axis]) / law.whole);
     }
   }
-
+  /// What point p does to a vertex at x.
+  SEICHE_FN void add(const double (&x)[3], Index p, Index (&sums)[3]) const {
+    const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};
+    const ContactBins& bins = lists.bins;
+    const Vector<double> way{bins.between(y[0], x[0], 0), bins.between(y[1], x[1], 1), bins.between(y[2], x[2], 2)};
+    const double d2 = dot(way, way), farthest = law.reach > law.morse_reach ? law.reach : law.morse_reach;
+    if (d2 >= farthest * farthest) return;
+    const double scaled = law.whole * law.over_distance(d2);
+    sums[0] += rounded(scaled * way.x);
+    sums[1] += rounded(scaled * way.y);
+    sums[2] += rounded(scaled * way.z);
+  }
   SEICHE_FN static Index rounded(double x) { return static_cast<Index>(x + (x < 0 ? -0.5 : 0.5)); }
 };
 

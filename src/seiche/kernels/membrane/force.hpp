@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The forces of membranes on their vertices (theory/cells, eqs. 1 to 11). A team handles a cell, in its own memory:
-/// elements write what they do to their control points, chunk by chunk, and vertices gather that by lists. No atomics
+/// elements write what they do to their control points, chunk by chunk, and vertices add up their entries. No atomics
 /// and one order of sums, so that every device and number of threads gives the same bits.
 #pragma once
 #include "shells.hpp"
@@ -18,13 +18,13 @@ struct MembraneForce {
   struct Scratch {
     Vectors<Real, Capacity> place;  ///< from the cell's first vertex
     Vectors<Real, Capacity> force;
-    Real part[3 * Shell::slots][chunk];  ///< what the elements of a chunk do to their control points
+    Real part[3][Shell::slots * chunk];  ///< what the elements of a chunk do to their control points, vertex by vertex
     Real sums[2][128 + 8 + 1];           ///< area and volume: of 128 lanes, of eight groups, of the cell
 
-    SEICHE_FN void put(int slot, int lane, Vector<Real> value) {
-      part[3 * slot][lane] = value.x;
-      part[3 * slot + 1][lane] = value.y;
-      part[3 * slot + 2][lane] = value.z;
+    SEICHE_FN void put(int entry, Vector<Real> value) {
+      part[0][entry] = value.x;
+      part[1][entry] = value.y;
+      part[2][entry] = value.z;
     }
   };
 
@@ -35,8 +35,7 @@ struct MembraneForce {
   Shell shell;
   const i32* chunk_first;         ///< [chunk]: row of its first vertex in `touched`
   const u16* touched;             ///< vertices that a chunk pushes
-  const i32* entry_first;         ///< [row of touched]: first entry
-  const u16* entries;             ///< slot and lane in `part`, slot chunk + lane
+  const u16* entry_end;           ///< [row of touched]: where its entries in `part` end and those of the next begin
   const i32* ring_first;          ///< [vertex]: its first place in `ring`
   const u16* ring;                ///< neighbours of a vertex, counter-clockwise from outside
   const Real* ring_area;          ///< half of one over the rest area between a neighbour and the next
@@ -62,16 +61,15 @@ struct MembraneForce {
     team.each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
     for (int c = 0; c < chunks; ++c) {
       const int from = c * chunk, count = shell.elements - from < chunk ? shell.elements - from : chunk;
-      team.each((count + lanes - 1) / lanes,
-                [&](int k) SEICHE_INLINED { shell.forces(from + k * lanes, k * lanes, s); });
+      team.each((count + lanes - 1) / lanes, [&](int k) SEICHE_INLINED { shell.forces(from + k * lanes, s); });
       team.barrier();
       const i32 row = chunk_first[c];
       team.each(chunk_first[c + 1] - row, [&](int k) SEICHE_INLINED {
         const int v = touched[row + k];
         Vector<Real> total = s.force[v];
-        for (i32 e = entry_first[row + k]; e < entry_first[row + k + 1]; ++e) {
-          const int slot = entries[e] / chunk, lane = entries[e] % chunk;
-          total = total + Vector<Real>{s.part[3 * slot][lane], s.part[3 * slot + 1][lane], s.part[3 * slot + 2][lane]};
+        const int end = entry_end[row + k];
+        for (int e = k > 0 ? entry_end[row + k - 1] : 0; e < end; ++e) {
+          total = total + Vector<Real>{s.part[0][e], s.part[1][e], s.part[2][e]};
         }
         s.force.set(v, total);
       });
@@ -118,12 +116,15 @@ struct MembraneForce {
     const Vector<Real> at = s.place[v];
     const i32 from = ring_first[v], end = ring_first[v + 1];
     Vector<Real> total{};
+    Vector<Real> b = s.place[ring[from]];
     for (i32 k = from; k < end; ++k) {
-      const Vector<Real> a = s.place[ring[k]], b = s.place[ring[k + 1 < end ? k + 1 : from]];
+      const Vector<Real> a = b;
+      b = s.place[ring[k + 1 < end ? k + 1 : from]];
       const Vector<Real> normal = cross(a - at, b - at);
       const Real twice = square_root(dot(normal, normal));
-      const Real pull = on_area + local_area * (twice * ring_area[k] - Real(1));
-      total = total - (Real(0.5) * (pull / twice)) * cross(normal, b - a) - (on_volume / Real(6)) * cross(a, b);
+      const Real pull = multiply_add(local_area, multiply_add(twice, ring_area[k], Real(-1)), on_area);
+      total = multiply_add(Real(-0.5) * (pull / twice), cross(normal, b - a), total);
+      total = multiply_add(on_volume / Real(-6), cross(a, b), total);
     }
     return total;
   }

@@ -37,17 +37,19 @@ template <class Real>
 SEICHE_FN void stretch(const Moduli<Real>& moduli, const Metric<Real>& rest, Derivatives<Real> d, Vector<Real>& on_v,
                        Vector<Real>& on_w) {
   const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);
-  const Real inverse = rest.xx * rest.yy - rest.xy * rest.xy;
-  const Real dilation = (vv * ww - vw * vw) * inverse;
-  const Real first = rest.xx * vv + Real(2) * (rest.xy * vw) + rest.yy * ww - Real(2);
+  const Real inverse = multiply_add(rest.xx, rest.yy, -(rest.xy * rest.xy));
+  const Real dilation = multiply_add(vv, ww, -(vw * vw)) * inverse;
+  const Real first =
+      multiply_add(rest.yy, ww, multiply_add(rest.xx, vv, multiply_add(Real(2) * rest.xy, vw, Real(-2))));
   const bool skalak = moduli.area_ratio >= Real(0);
   const Real shape = skalak ? first + Real(1) : Real(1);
   const Real spread = skalak ? moduli.area_ratio * (dilation - Real(1)) - Real(1) : Real(-1) / (dilation * dilation);
   const Real factor = -(moduli.shear * rest.area), cofactor = spread * inverse;
-  const Real s_vv = factor * (shape * rest.xx + cofactor * ww), s_ww = factor * (shape * rest.yy + cofactor * vv);
-  const Real s_vw = factor * (shape * rest.xy - cofactor * vw);
-  on_v = s_vv * d.v + s_vw * d.w;
-  on_w = s_vw * d.v + s_ww * d.w;
+  const Real s_vv = factor * multiply_add(cofactor, ww, shape * rest.xx);
+  const Real s_ww = factor * multiply_add(cofactor, vv, shape * rest.yy);
+  const Real s_vw = factor * multiply_add(-cofactor, vw, shape * rest.xy);
+  on_v = multiply_add(s_vv, d.v, s_vw * d.w);
+  on_w = multiply_add(s_vw, d.v, s_ww * d.w);
 }
 
 /// Adds what Helfrich's bending energy contributes (eq. 8); `preferred` is the spontaneous curvature c0.
@@ -55,20 +57,23 @@ template <class Real>
 SEICHE_FN void bend(const Moduli<Real>& moduli, const Metric<Real>& rest, Real preferred, Derivatives<Real> d,
                     Moments<Real>& force) {
   const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);
-  const Real determinant = vv * ww - vw * vw, inverse = Real(1) / determinant;
+  const Real determinant = multiply_add(vv, ww, -(vw * vw)), inverse = Real(1) / determinant;
   const Real root = square_root(determinant);
   const Vector<Real> normal = (root * inverse) * cross(d.v, d.w);
   const Real up_vv = ww * inverse, up_ww = vv * inverse, up_vw = -(vw * inverse);
-  const Vector<Real> dual_v = up_vv * d.v + up_vw * d.w, dual_w = up_vw * d.v + up_ww * d.w;
-  const Vector<Real> laplacian = up_vv * d.vv + (Real(2) * up_vw) * d.vw + up_ww * d.ww;
+  const Vector<Real> dual_v = multiply_add(up_vv, d.v, up_vw * d.w), dual_w = multiply_add(up_vw, d.v, up_ww * d.w);
+  const Vector<Real> laplacian = multiply_add(up_vv, d.vv, multiply_add(Real(2) * up_vw, d.vw, up_ww * d.ww));
   const Real excess = dot(laplacian, normal) - preferred;
-  const Real area = root * (rest.area * square_root(rest.xx * rest.yy - rest.xy * rest.xy));
+  const Real area = root * (rest.area * square_root(multiply_add(rest.xx, rest.yy, -(rest.xy * rest.xy))));
   const Real moment = moduli.bending * excess * area, half = Real(0.5) * (moment * excess);
   const Real b_vv = dot(d.vv, normal), b_vw = dot(d.vw, normal), b_ww = dot(d.ww, normal);
-  const Vector<Real> b_v = b_vv * dual_v + b_vw * dual_w, b_w = b_vw * dual_v + b_ww * dual_w;
+  const Vector<Real> b_v = multiply_add(b_vv, dual_v, b_vw * dual_w), b_w = multiply_add(b_vw, dual_v, b_ww * dual_w);
   const Real twice = Real(2) * moment;
-  force.v = force.v + (moment * dot(laplacian, dual_v)) * normal + twice * (up_vv * b_v + up_vw * b_w) - half * dual_v;
-  force.w = force.w + (moment * dot(laplacian, dual_w)) * normal + twice * (up_vw * b_v + up_ww * b_w) - half * dual_w;
+  const Vector<Real> on_v = multiply_add(up_vv, b_v, up_vw * b_w), on_w = multiply_add(up_vw, b_v, up_ww * b_w);
+  force.v = multiply_add(twice, on_v, multiply_add(moment * dot(laplacian, dual_v), normal, force.v));
+  force.v = multiply_add(-half, dual_v, force.v);
+  force.w = multiply_add(twice, on_w, multiply_add(moment * dot(laplacian, dual_w), normal, force.w));
+  force.w = multiply_add(-half, dual_w, force.w);
   force.normal = normal;
   force.vv = -(moment * up_vv);
   force.ww = -(moment * up_ww);

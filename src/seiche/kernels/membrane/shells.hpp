@@ -17,26 +17,27 @@ struct LoopShell {
   };
 
   const u16* control;  ///< [slot][element]: vertex; unused slots repeat one with weight zero
+  const u16* entry;    ///< [slot][element]: where in its chunk's entries the force on that vertex goes
   const u16* kind;     ///< [element]: row of `weights`, ascending
   const Row* weights;  ///< [kind][slot]
   const Real* rest;    ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
   Moduli<Real> moduli;
   i32 elements, stride;  ///< how many there are, and with copies of the last one to fill a batch
 
-  /// Elements `element` and so on, which are those of the lanes `lane` and so on of a chunk.
+  /// Elements `element` and so on.
   template <class Scratch>
-  SEICHE_FN void forces(int element, int lane, Scratch& scratch) const {
+  SEICHE_FN void forces(int element, Scratch& scratch) const {
     constexpr int lanes = batch_lanes<Real>;
     if (kind[element] == kind[element + lanes - 1]) {
-      batch<lanes>(element, lane, scratch);
+      batch<lanes>(element, scratch);
     } else {
-      for (int k = 0; k < lanes; ++k) batch<1>(element + k, lane + k, scratch);
+      for (int k = 0; k < lanes; ++k) batch<1>(element + k, scratch);
     }
   }
 
   /// Elements of one kind.
   template <int lanes, class Scratch>
-  SEICHE_FN void batch(int element, int lane, Scratch& scratch) const {
+  SEICHE_FN void batch(int element, Scratch& scratch) const {
     const Row* table = weights + kind[element] * Slots;
     Real d[Points][5][3][lanes];
     each<0, Points * 15>([&]<int c>() SEICHE_INLINED {
@@ -50,9 +51,9 @@ struct LoopShell {
         each<0, Points * 5>([&]<int c>() SEICHE_INLINED {
           constexpr int p = c / 5, j = c % 5;
           const Real weight = row.of[j * Points + p];
-          d[p][j][0][k] += weight * x.x;
-          d[p][j][1][k] += weight * x.y;
-          d[p][j][2][k] += weight * x.z;
+          d[p][j][0][k] = multiply_add(weight, x.x, d[p][j][0][k]);
+          d[p][j][1][k] = multiply_add(weight, x.y, d[p][j][1][k]);
+          d[p][j][2][k] = multiply_add(weight, x.z, d[p][j][2][k]);
         });
       });
     }
@@ -75,17 +76,19 @@ struct LoopShell {
     });
     for (int slot = 0; slot < Slots; ++slot) {
       const Row row = table[slot];
+      const u16* entries = entry + slot * stride + element;
       side_by_side<lanes>([&](int k) SEICHE_INLINED {
         Vector<Real> total{};
         each<0, Points>([&]<int p>() SEICHE_INLINED {
           const Real(&m)[5][3][lanes] = d[p];
           const Real* n = row.of + p;
-          const Real bent = n[2 * Points] * m[3][0][k] + n[3 * Points] * m[3][1][k] + n[4 * Points] * m[3][2][k];
-          total = total + n[0] * Vector<Real>{m[0][0][k], m[0][1][k], m[0][2][k]} +
-                  n[Points] * Vector<Real>{m[1][0][k], m[1][1][k], m[1][2][k]} +
-                  bent * Vector<Real>{m[2][0][k], m[2][1][k], m[2][2][k]};
+          const Real bent = multiply_add(n[2 * Points], m[3][0][k],
+                                         multiply_add(n[3 * Points], m[3][1][k], n[4 * Points] * m[3][2][k]));
+          total = multiply_add(n[0], Vector<Real>{m[0][0][k], m[0][1][k], m[0][2][k]}, total);
+          total = multiply_add(n[Points], Vector<Real>{m[1][0][k], m[1][1][k], m[1][2][k]}, total);
+          total = multiply_add(bent, Vector<Real>{m[2][0][k], m[2][1][k], m[2][2][k]}, total);
         });
-        scratch.put(slot, lane + k, total);
+        scratch.put(entries[k], total);
       });
     }
   }
@@ -98,12 +101,13 @@ struct FlatShell {
   static constexpr int slots = 6, chunk = 128;
 
   const u16* control;  ///< [slot][element]
+  const u16* entry;    ///< [slot][element], as above
   const Real* rest;    ///< [number][element]: metric xx, xy, yy, area; cosine and sine of the rest angle of each hinge
   Moduli<Real> moduli;
   i32 elements, stride;
 
   template <class Scratch>
-  SEICHE_FN void forces(int first, int lane, Scratch& scratch) const {
+  SEICHE_FN void forces(int first, Scratch& scratch) const {
     side_by_side<batch_lanes<Real>>([&](int k) SEICHE_INLINED {
       const int element = first + k;
       Vector<Real> x[6], force[6] = {};
@@ -117,7 +121,7 @@ struct FlatShell {
         const Real* angle = at + (4 + 2 * edge) * stride;
         hinge(x, force, edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge, angle[0], angle[stride]);
       });
-      each<0, 6>([&]<int slot>() SEICHE_INLINED { scratch.put(slot, lane + k, force[slot]); });
+      each<0, 6>([&]<int slot>() SEICHE_INLINED { scratch.put(entry[slot * stride + element], force[slot]); });
     });
   }
 

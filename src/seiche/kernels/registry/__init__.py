@@ -17,6 +17,7 @@ from .spec import Member as Member
 from .spec import Members as Members
 from .spec import Real as Real
 from .spec import Store as Store
+from .spec import grouped as grouped
 
 #: Folders below `kernels/`, each with the module that lists its kernels.
 _FOLDERS = {

@@ -86,7 +86,7 @@ def force_type(force: str, real: Real) -> tuple[str, Members]:
         return f"SiteForce<{CPP_TYPE[real]}>", (("gx", "ptr"), ("gy", "ptr"), ("gz", "ptr"))
     if force in IMMERSED:
         slots, member = IMMERSED[force]
-        members: Members = (("field", "ptr"), ("flow", "ptr"), ("count", "ptr"), ("slots", (member,)))
+        members: Members = (("field", "ptr"), ("flow", "ptr"), ("touched", "ptr"), ("slots", (member,)))
         return f"CellForce<{CPP_TYPE[real]},{slots}>", (*members, ("body", (real, 3)))
     return f"UniformForce<{CPP_TYPE[real]}>", (("g", (real, 3)),)
 

@@ -90,7 +90,8 @@ def other_kernels() -> Iterator[KernelSpec]:
     yield write_slots()
     yield unlist()
     yield held(ibm.mark_inside())
-    yield held(membrane.contact_insert())
+    for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
+        yield held(spec)
     for real in reals:
         yield move_vertices(real)
         yield find_holders(real)

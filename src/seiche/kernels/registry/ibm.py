@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from .spec import CPP_TYPE, KernelSpec, Members, Real
+from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
 
 Delta = Literal["hat", "roma", "peskin", "cosine"]
 #: What kernels may take for granted of the sites around vertices; `kernels/ibm/bricks.hpp` says what.
@@ -16,11 +16,13 @@ Space = Literal["open", "walled", "odd"]
 SUPPORT: dict[Delta, int] = {"hat": 2, "roma": 3, "peskin": 4, "cosine": 4}
 #: Sites of a brick along an axis.
 BRICK = 8
+#: Vertices that a team interpolates, items of kernels that rarely have anything to do, and bricks whose lists it sorts.
+GROUP, RARE_GROUP, SORT_GROUP = 32, 1024, 16
 #: Words of the state that kernels leave: stale, used, lost.
 STATE_WORDS = 3
 
 #: What the CPU table has, in words.
-BUILT = "nothing"
+BUILT = "the functions of support 3 and 4 on any sites but boxes that repeat after a part of a brick"
 
 BRICKS: Members = (
     ("rows", "ptr"),
@@ -39,7 +41,8 @@ _VERTICES: Members = (
 def settle(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """What must be known of vertices that were put somewhere from outside."""
     name = f"Settle<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    return KernelSpec(name, "ibm/vertices.hpp", (("bricks", BRICKS), ("vertices", _VERTICES)), threads=128)
+    members: Members = (("bricks", BRICKS), ("vertices", _VERTICES))
+    return KernelSpec(name, "ibm/vertices.hpp", members, threads=128, max_registers=144)
 
 
 def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
@@ -53,7 +56,20 @@ def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
         ("before", real),
     )
     name = f"Interpolate<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    return KernelSpec(name, "ibm/vertices.hpp", members, threads=256, max_registers=255 if real == "float64" else 160)
+    blocks, registers = (2, 255) if real == "float64" else (3, 168)
+    return KernelSpec(name, "ibm/vertices.hpp", members, threads=128, blocks=blocks, max_registers=registers)
+
+
+def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
+    """The same, of GROUP vertices by a team."""
+    one = interpolate(delta, real, space)
+    members: Members = (("one", one.members), ("count", "int64"))
+    name = one.type.replace("Interpolate", "InterpolateGroup")
+    # The compiler spills without need where walls are, unless it is told how many teams are to be resident.
+    threads = GROUP * SUPPORT[delta]
+    resident, registers = (384, 168) if real == "float64" else (512, 128)
+    blocks = 0 if space == "open" else -(-resident // threads)
+    return KernelSpec(name, one.header, members, threads=threads, blocks=blocks, max_registers=registers, team=True)
 
 
 def count_vertices(delta: Delta) -> KernelSpec:
@@ -86,7 +102,8 @@ def fill_lists(delta: Delta) -> KernelSpec:
 
 def sort_lists() -> KernelSpec:
     """Lists in the order of the vertices."""
-    return KernelSpec("SortLists", "ibm/lists.hpp", (("lists", _LISTS), ("state", "ptr")), threads=64)
+    members: Members = (("lists", _LISTS), ("state", "ptr"), ("count", "int64"))
+    return KernelSpec("SortLists", "ibm/lists.hpp", members, threads=64, team=True)
 
 
 def spread(delta: Delta, real: Real) -> KernelSpec:
@@ -96,11 +113,10 @@ def spread(delta: Delta, real: Real) -> KernelSpec:
         ("lists", _LISTS),
         ("corner", "ptr"),
         ("vertices", _VERTICES),
-        ("force", "ptr"),
-        ("field", "ptr"),
+        *((name, "ptr") for name in ("force", "field", "touched")),
     )
     name = f"Spread<{delta.capitalize()},{CPP_TYPE[real]}>"
-    return KernelSpec(name, "ibm/spread.hpp", members, threads=32, team=True)
+    return KernelSpec(name, "ibm/spread.hpp", members, threads=64, team=True)
 
 
 def clear_inside() -> KernelSpec:
@@ -121,24 +137,35 @@ def mark_inside() -> KernelSpec:
 
 
 def built_kernels() -> Iterator[KernelSpec]:
-    """Yield the specialisations of the CPU table: here none."""
-    yield from ()
-
-
-def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
+    """Yield the specialisations of the CPU table."""
     reals: tuple[Real, ...] = ("float64", "float32")
-    deltas: tuple[Delta, ...] = ("hat", "roma", "peskin", "cosine")
-    spaces: tuple[Space, ...] = ("open", "walled", "odd")
+    deltas: tuple[Delta, ...] = ("roma", "peskin")
+    spaces: tuple[Space, ...] = ("open", "walled")
     yield place_lists()
     yield sort_lists()
     yield clear_inside()
     yield mark_inside()
     for delta in deltas:
-        yield count_vertices(delta)
-        yield fill_lists(delta)
+        yield grouped(count_vertices(delta), RARE_GROUP)
+        yield grouped(fill_lists(delta), RARE_GROUP)
         for real in reals:
             yield spread(delta, real)
-            for space in spaces if delta == "peskin" else spaces[:1]:
+            for space in spaces:
                 yield settle(delta, real, space)
-                yield interpolate(delta, real, space)
+                yield interpolate_group(delta, real, space)
+
+
+def other_kernels() -> Iterator[KernelSpec]:
+    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
+    reals: tuple[Real, ...] = ("float64", "float32")
+    deltas: tuple[Delta, ...] = ("hat", "cosine")
+    for delta in deltas:
+        yield grouped(count_vertices(delta), RARE_GROUP)
+        yield grouped(fill_lists(delta), RARE_GROUP)
+        for real in reals:
+            yield spread(delta, real)
+            yield interpolate_group(delta, real, "walled")
+    for real in reals:
+        yield settle("peskin", real, "odd")
+        yield interpolate_group("peskin", real, "odd")
+        yield interpolate("peskin", real, "odd")

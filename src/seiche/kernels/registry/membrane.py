@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .spec import CPP_TYPE, KernelSpec, Members, Real
+from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
 
 #: Vertices that the memory of a team may hold.
 CAPACITIES = (162, 642, 2562)
@@ -30,7 +30,7 @@ def _moduli(real: Real) -> Members:
 def loop_shell(real: Real, points: int, slots: int) -> tuple[str, Members]:
     """Return C++ type and members of the elements of a Loop subdivision surface."""
     members: Members = (
-        *((name, "ptr") for name in ("control", "kind", "weights", "rest")),
+        *((name, "ptr") for name in ("control", "entry", "kind", "weights", "rest")),
         ("moduli", _moduli(real)),
         *_COUNTS,
     )
@@ -39,13 +39,13 @@ def loop_shell(real: Real, points: int, slots: int) -> tuple[str, Members]:
 
 def flat_shell(real: Real) -> tuple[str, Members]:
     """Return C++ type and members of flat triangles with hinges."""
-    members: Members = (("control", "ptr"), ("rest", "ptr"), ("moduli", _moduli(real)), *_COUNTS)
+    members: Members = (("control", "ptr"), ("entry", "ptr"), ("rest", "ptr"), ("moduli", _moduli(real)), *_COUNTS)
     return f"FlatShell<{CPP_TYPE[real]}>", members
 
 
 def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> KernelSpec:
     """Forces of the membranes of one type."""
-    lists = ("chunk_first", "touched", "entry_first", "entries", "ring_first", "ring", "ring_area", "faces")
+    lists = ("chunk_first", "touched", "entry_end", "ring_first", "ring", "ring_area", "faces")
     members: Members = (
         *((name, "ptr") for name in ("place", "force", "measures")),
         *((name, "int64") for name in ("stride", "first")),
@@ -59,6 +59,7 @@ def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> Ker
         "membrane/force.hpp",
         members,
         threads=128,
+        blocks=4 if shell[0].startswith("Flat") and real == "float32" else 0,  # else it spills without need
         max_registers=255 if real == "float64" else 128,
         team=True,
     )
@@ -87,36 +88,75 @@ def pack_push() -> KernelSpec:
 
 
 _BINS: Members = (
-    *((name, "ptr") for name in ("head", "next")),
-    *((name, ("float64", 3)) for name in ("per_length", "lengths")),
-    ("count", ("int32", 3)),
+    *((name, "ptr") for name in ("first", "count", "tally", "entries")),
+    *((name, ("float64", 3)) for name in ("per_length", "lengths", "turns")),
+    ("counts", ("int32", 3)),
     ("mask", "uint32"),
 )
+_LISTS: Members = (
+    *((name, "ptr") for name in ("place", "reference", "owner", "first", "many", "pairs", "other_owner")),
+    ("bins", _BINS),
+    ("stride", "int64"),
+    ("part", ("float32", 3)),
+    ("reach", "float32"),
+    ("room", "uint32"),
+)
 _LAW = ("strength", "reach", "exponent", "depth", "steepness", "rest", "morse_reach", "whole")
+#: Points that a team puts into bins, slots that it gives room, and vertices whose lists it makes.
+POINT_GROUP, SLOT_GROUP, VERTEX_GROUP = 1024, 256, 128
+#: Bytes of a point in a bin, and words of the state that kernels leave.
+BIN_ENTRY_BYTES, CONTACT_STATE_WORDS = 16, 3
 
 
-def contact_clear() -> KernelSpec:
-    """Empty bins."""
-    return KernelSpec("ContactClear", "membrane/contact.hpp", (("head", "ptr"),))
+def contact_moved() -> KernelSpec:
+    """Vertices that have moved too far for their lists."""
+    members: Members = (
+        *((name, "ptr") for name in ("place", "reference", "state")),
+        ("stride", "int64"),
+        ("farthest", "float64"),
+    )
+    return KernelSpec("ContactMoved", "membrane/contact.hpp", members)
 
 
-def contact_insert() -> KernelSpec:
+def contact_count() -> KernelSpec:
+    """Points in bins, counted."""
+    members: Members = (("place", "ptr"), ("state", "ptr"), ("stride", "int64"), ("bins", _BINS))
+    return KernelSpec("ContactCount", "membrane/contact.hpp", members)
+
+
+def contact_place() -> KernelSpec:
+    """Room for the points of bins."""
+    members: Members = (("bins", _BINS), ("state", "ptr"))
+    return KernelSpec("ContactPlace", "membrane/contact.hpp", members, threads=SLOT_GROUP, team=True)
+
+
+def contact_fill() -> KernelSpec:
     """Points into bins."""
-    members: Members = (("place", "ptr"), ("stride", "int64"), ("bins", _BINS))
-    return KernelSpec("ContactInsert", "membrane/contact.hpp", members)
+    members: Members = (("place", "ptr"), ("state", "ptr"), ("stride", "int64"), ("bins", _BINS))
+    return KernelSpec("ContactFill", "membrane/contact.hpp", members)
+
+
+def contact_reset() -> KernelSpec:
+    """Marks and counts of the lists taken back."""
+    return KernelSpec("ContactReset", "membrane/contact.hpp", (("state", "ptr"),))
+
+
+def contact_search() -> KernelSpec:
+    """Which points a vertex may meet."""
+    members: Members = (("lists", _LISTS), ("state", "ptr"), ("count", "int64"))
+    return KernelSpec("ContactSearch", "membrane/contact.hpp", members, threads=VERTEX_GROUP, team=True)
 
 
 def contact_force(real: Real) -> KernelSpec:
     """Short-range forces of vertices on those of other cells, or of walls."""
     members: Members = (
-        *((name, "ptr") for name in ("place", "force", "owner")),
-        ("stride", "int64"),
-        *((name, "ptr") for name in ("other", "other_owner")),
+        *((name, "ptr") for name in ("force", "other")),
         ("other_stride", "int64"),
-        ("bins", _BINS),
+        ("lists", _LISTS),
         ("law", tuple((name, "float64") for name in _LAW)),
+        ("state", "ptr"),
     )
-    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128, blocks=5)
+    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
@@ -126,8 +166,10 @@ def built_kernels() -> Iterator[KernelSpec]:
         for capacity in CAPACITIES[:2]:
             yield membrane_force(loop_shell(real, 3, 12), real, capacity)
         yield contact_force(real)
-    yield contact_clear()
-    yield contact_insert()
+    for spec in (contact_moved(), contact_count(), contact_fill()):
+        yield grouped(spec, POINT_GROUP)
+    yield contact_place()
+    yield contact_search()
     yield pack_push()
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Real = Literal["float64", "float32"]
@@ -42,3 +42,9 @@ class KernelSpec:
     def launch(self) -> str:
         """Return the template arguments of the GPU loop, as C++ writes them."""
         return f"{self.threads},{self.blocks},{self.items}"
+
+
+def grouped(spec: KernelSpec, group: int) -> KernelSpec:
+    """Return the kernel whose teams handle `group` items of `spec` each: members `item` and their `count`."""
+    members: Members = (("item", spec.members), ("count", "int64"))
+    return replace(spec, type=f"Grouped<{spec.type},{group}>", members=members, threads=256, blocks=3, team=True)
