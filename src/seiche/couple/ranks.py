@@ -65,6 +65,7 @@ class SharedBoundary:
     fluid: HaloExchange
     flow: Array
     field: Array
+    touched: Array
     _territory: Territory
     _owned: Array
     _brick_lists: dict[str, Array]

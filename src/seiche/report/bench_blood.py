@@ -24,7 +24,7 @@ from seiche.couple import Blood
 from seiche.domain import shapes
 from seiche.errors import FormatError
 from seiche.flow import FlowModel, Newtonian, Precision, Solver, Trt
-from seiche.flow.replay import GRAPH_STEPS
+from seiche.halo.replay import GRAPH_STEPS
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 from seiche.observe.stage import Stage
 from seiche.report.bench_flow import heading
