@@ -105,6 +105,10 @@ class BloodRun:
     def check(self) -> None:
         """Note hematocrit, volumes and areas; UnstableError if a cell is torn, inside out or outside the fluid."""
         self.blood.check()
+        self.note()
+
+    def note(self) -> None:
+        """Note hematocrit, volumes and areas (collective)."""
         measures, first = self.blood.measures(), 0
         for block, names in zip(self.blood.cells.blocks, self.names, strict=True):
             mine = measures[first : first + len(names)]
@@ -114,7 +118,7 @@ class BloodRun:
                 self.watch.area_drift = max(self.watch.area_drift, float(drift[0]))
                 self.watch.volume_drift = max(self.watch.volume_drift, float(drift[1]))
         self.watch.times.append(self.solver.time_step * self.setup.units.step)
-        self.watch.hematocrits.append(self.blood.hematocrit())
+        self.watch.hematocrits.append(float(measures[:, 1].sum()) / len(self.setup.vessel.sites))
 
     def state(self) -> tuple[Floats, str]:
         """Return what a restart needs: all vertices and their velocities as one row of numbers, and a note (JSON)."""
@@ -153,14 +157,14 @@ class BloodRun:
         return found
 
     def summary(self) -> dict[str, Any]:
-        """Return hematocrit and health of the cells for the summary."""
+        """Return hematocrit and health of the cells for the summary, as they were noted."""
         watch, mean = self.watch, float(np.mean(self.watch.hematocrits)) if self.watch.hematocrits else None
         return {
             "types": {
                 kind.name: {"cells": len(names), "vertices": len(kind.mesh.vertices)}
                 for kind, names in zip(self.cells.types, self.names, strict=True)
             },
-            "hematocrit": self.blood.hematocrit(),
+            "hematocrit": watch.hematocrits[-1] if watch.hematocrits else None,
             "hematocrit_wanted": self.cells.hematocrit,
             "hematocrit_mean": mean,
             "largest_volume_change": watch.volume_drift,

@@ -290,6 +290,8 @@ class Outputs:
         self.drain()
         self.close()
         name, sites = self.setup.case.output.picture, self.setup.vessel.sites
+        if self.blood is not None:
+            self.blood.note()
         if name is None:
             return
         if self.blood is not None:
