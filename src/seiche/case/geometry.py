@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seiche.case.fit import fitted
 from seiche.case.openings import match
 from seiche.case.rims import planes_of
 from seiche.case.schema import Case
@@ -49,7 +50,11 @@ def build(case: Case, folder: Path, source: str) -> Vessel:
             vessel = _from_shape(case)
         if not len(vessel.sites):
             raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
-        return replace(vessel, sites=replace(vessel.sites, iolets=match(case, vessel.sites.iolets)))
+        planes = match(case, vessel.sites.iolets)
+        if table.gmy is not None:  # an STL is cut where the case says, a shape knows its planes
+            planes, turned = fitted(case, vessel.sites.iolets, planes, table.spacing)
+            vessel = replace(vessel, notes=(*vessel.notes, *turned))
+        return replace(vessel, sites=replace(vessel.sites, iolets=planes))
     except CaseError as error:
         raise CaseError(f"{source}: {error}") from None
     except OSError as error:
