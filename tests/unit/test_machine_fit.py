@@ -118,6 +118,8 @@ def test_injection_rate_gap_and_sharing_come_back_from_synthetic_times() -> None
     k, s = (grid.ravel() for grid in np.meshgrid([2, 3, 4, 6], 2.0 ** np.arange(10, 20)))
     exact = 1e-5 * (1 + 0.3 * (k - 1)) + 2e-11 * s
     assert terms.engine_sharing(k, s, exact * noise(len(k)), copy) == pytest.approx(0.3, rel=0.03)
+    assert terms.duplex([1 << 20, 1 << 21], 1.7 * TWO.seconds([1 << 20, 1 << 21]), TWO) == pytest.approx(1.7)
+    assert terms.duplex([1 << 20], 0.5 * TWO.seconds([1 << 20]), TWO) == 1.0
     assert terms.queue([1, 2, 4, 8], 3e-9 * np.array([1, 4, 16, 64])) == pytest.approx(3e-9)
     assert terms.contention([1e6, 2e6], [1e-4, 2e-4]) == pytest.approx(1e-10)
 

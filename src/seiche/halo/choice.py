@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choose a transport by what the machine file predicts; time the choice, and try the next where the two drift apart."""
+"""Choose a transport by what the machine file predicts, and time what may be the best."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seiche.errors import TransportError
 _log = logging.getLogger("seiche.halo")
 _T = TypeVar("_T")
 
-#: A choice stands if it takes no more than this times what was predicted.
+#: A prediction may be wrong by this factor: what promises less than this times the best time measured is tried.
 DRIFT = 1.5
 #: Names the machine file that transports are chosen by.
 VARIABLE = "SEICHE_MACHINE"
@@ -85,8 +85,8 @@ def decide(
 ) -> tuple[_T, Decision] | None:
     """Return the best of what `make` makes, and why; None if nothing could be made (collective).
 
-    The cheapest by prediction is made and timed. If it takes longer than DRIFT times its prediction the next one that
-    promises less than the best time so far is tried as well.
+    The cheapest by prediction is made and timed, then every other one that promises less than DRIFT times the best time
+    so far: the model says what cannot win, the clock what does.
 
     Args:
         world: the ranks.
@@ -99,7 +99,7 @@ def decide(
     chosen = ""
     measured: dict[str, float] = {}
     for name in sorted(times, key=lambda each: (times[each], each)):
-        if chosen and times[name] >= measured[chosen]:
+        if chosen and times[name] >= DRIFT * measured[chosen]:
             break
         try:
             made = make(name)
@@ -112,8 +112,6 @@ def decide(
             best, chosen = made, name
         else:
             drop(made)
-        if measured[chosen] <= DRIFT * times[chosen]:
-            break
     if best is None:
         return None
     decision = Decision(chosen, dict(times), measured)

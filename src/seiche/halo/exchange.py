@@ -256,8 +256,8 @@ class HaloExchange:
         self.decisions.append(found[1])
         return found[0]
 
-    def trial(self, mode: Mode = "gather") -> float:
-        """Return the seconds of one exchange, messages and all, that leaves every array as it is (collective).
+    def trial(self, mode: Mode = "gather", seconds: float = _TRIAL) -> float:
+        """Return the seconds of one exchange that leaves every array as it is, timed for `seconds` (collective).
 
         Raises:
             TransportError: the transport cannot be opened, or an exchange is under way.
@@ -265,9 +265,9 @@ class HaloExchange:
         direction = self._direction(mode == "gather")
         if direction.under_way:
             raise TransportError(f"rank {self.world.rank}: no trial while an exchange is under way")
-        return self._trial(direction)
+        return self._trial(direction, seconds)
 
-    def _trial(self, direction: _Direction) -> float:
+    def _trial(self, direction: _Direction, seconds: float = _TRIAL) -> float:
         from seiche.machine.repeat import queued, timed_together
 
         # Every slot is the first one of an array of one element: messages are as long as ever, and nobody's.
@@ -286,7 +286,7 @@ class HaloExchange:
                 self._send(direction, packs[slot], slot)
                 self._receive(direction, unpacks[slot], slot)
 
-        return timed_together(self.world, queued(self.backend, once), _TRIAL).minimum / transport.slots
+        return timed_together(self.world, queued(self.backend, once), seconds).minimum / transport.slots
 
     def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
         if mode not in ("gather", "scatter", "scatter_add"):

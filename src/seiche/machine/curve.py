@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,9 +63,9 @@ class Curve:
         beta = np.array([piece.beta for piece in self.pieces])[number]
         return alpha + beta * sizes
 
-    def scaled(self, alpha: float = 1.0, beta: float = 1.0) -> Curve:
-        """Return the curve with every alpha and beta multiplied."""
-        return Curve(tuple(Piece(p.begin, p.end, alpha * p.alpha, beta * p.beta, points=p.points) for p in self.pieces))
+    def slower(self, factor: float) -> Curve:
+        """Return the curve with every beta multiplied."""
+        return Curve(tuple(replace(piece, beta=factor * piece.beta) for piece in self.pieces))
 
 
 def postal(alpha: float, beta: float) -> Curve:

@@ -59,6 +59,7 @@ class Measured(_Part):
     spread: list[float] = []
     repetitions: list[int] = []
     gap: Seconds | None = None
+    duplex: Annotated[float, Field(ge=1, le=8)] | None = None
     warnings: list[str] = []
 
     @model_validator(mode="after")
@@ -87,9 +88,10 @@ class Injected(_Part):
 
 
 class Launch(_Part):
-    """Seconds of one kernel launch, of one replay of a graph, and of one more kernel in a graph."""
+    """Seconds of a kernel launch, of a wait between streams, of a graph's replay, of one more kernel in a graph."""
 
     kernel: Seconds
+    event: Seconds = 0.0
     graph: Seconds | None = None
     graph_kernel: Seconds | None = None
 
@@ -163,8 +165,11 @@ class Machine(_Part):
             )
         return found.curve
 
-    def messages(self, path: PathName) -> Messages | None:
-        """Return the messages of a path in all classes that it has, None if none."""
+    def messages(self, path: PathName, *, both_ways: bool = False) -> Messages | None:
+        """Return the messages of a path in all classes that it has, None if none.
+
+        `both_ways` slows them down as was measured when both ends sent at once.
+        """
         found = [each for each in self.paths if each.path == path]
         if not found:
             return None
@@ -174,21 +179,26 @@ class Machine(_Part):
         ]
         rate = next((e.rate for e in self.injection if e.path == path and e.locality == "off-node"), float("inf"))
         gaps: dict[str, float] = {each.locality: each.gap for each in found if each.gap is not None}
-        return Messages({name: self.curve(path, name) for name in known}, rate, gaps)
+        curves: dict[str, Curve] = {}
+        for name in known:
+            measured = self.measured(path, name)
+            slower = measured.duplex if measured is not None and both_ways else None
+            curves[name] = self.curve(path, name).slower(slower or 1.0)
+        return Messages(curves, rate, gaps)
 
-    def strategy_paths(self, device: PathName = "device_mpi") -> Paths:
+    def strategy_paths(self, device: PathName = "device_mpi", *, both_ways: bool = False) -> Paths:
         """Return what strategies of an exchange are made of; copies are those of a GPU next to the process.
 
         Raises:
             CaseError: the file has no host messages.
         """
-        host = self.messages("host")
+        host = self.messages("host", both_ways=both_ways)
         if host is None:
             raise CaseError(f"machine {self.name!r} has no host messages: strategies cannot be compared")
         down, up = (self.measured(path, "on-socket") for path in ("d2h", "h2d"))
         return Paths(
             host,
-            self.messages(device),
+            self.messages(device, both_ways=both_ways),
             down.curve if down else None,
             up.curve if up else None,
             self.sharing.get("d2h", 1.0),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from seiche.machine.file import Machine, PathName
 from seiche.machine.locality import Place, locality
-from seiche.machine.models import Locality, Messages
+from seiche.machine.models import Locality
 
 
 def transport_times(
@@ -32,36 +32,38 @@ def transport_times(
         received: bytes from each.
     """
     gpus = all(place.gpu for place in places)
-    launch = machine.launch["device" if gpus else "host"].kernel if machine.launch else 0.0
+    told = machine.launch.get("device" if gpus else "host")
+    launch, event = (told.kernel, told.event) if told else (0.0, 0.0)
     both = [
         (locality(places[rank], places[peer], gpus=gpus), max(out, into))
         for peer, out, into in zip(peers, sent, received, strict=True)
         if max(out, into) and peer != rank
     ]
-    found = {"host": _messages(machine.messages("host"), both) + 2 * launch}
+    found = {"host": _messages(machine, "host", both) + 2 * launch}
     if not gpus:
         return found
     down, up = (machine.measured(path, "on-socket") for path in ("d2h", "h2d"))
     if down is None or up is None:
         found["host"] = math.inf
     elif both:
-        found["host"] += float(down.curve.seconds(sum(sent))) + float(up.curve.seconds(sum(received)))
+        # The host's streams wait for the kernels, and the kernels for them.
+        found["host"] += float(down.curve.seconds(sum(sent))) + float(up.curve.seconds(sum(received))) + 2 * event
     found["device_mpi"] = math.inf
     probe = machine.probes.get("device_mpi")
     if probe is None or probe.works:
-        found["device_mpi"] = _messages(machine.messages("device_mpi"), both) + 2 * launch
+        found["device_mpi"] = _messages(machine, "device_mpi", both) + 2 * launch
     alone = len({(place.host, place.gpu) for place in places}) == len(places)
     if alone and len({place.host for place in places}) == 1:
         # The pack kernel delivers; a kernel counts up the neighbours' words, another waits for its own.
         found["peer"] = _one_call(machine, "peer_store", both) + 3 * launch
     if alone:
-        found["nccl"] = _one_call(machine, "nccl", both) + 2 * launch
+        found["nccl"] = _one_call(machine, "nccl", both) + 2 * launch + 2 * event
     return found
 
 
-def _messages(messages: Messages | None, both: Sequence[tuple[Locality, int]]) -> float:
+def _messages(machine: Machine, path: PathName, both: Sequence[tuple[Locality, int]]) -> float:
     """Return the time of messages that are under way together: each after the first costs its class's gap."""
-    total = 0.0
+    messages, total = machine.messages(path, both_ways=True), 0.0
     for number, (where, size) in enumerate(both):
         if messages is None or where not in messages.curves:
             return math.inf

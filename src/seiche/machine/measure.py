@@ -62,7 +62,14 @@ class _Survey:
         self.probes: dict[str, Probe] = {}
         self.absent: dict[str, str] = {}
 
-    def add(self, path: PathName, where: Locality, curves: Sequence[Series], gap: float | None = None) -> Measured:
+    def add(
+        self,
+        path: PathName,
+        where: Locality,
+        curves: Sequence[Series],
+        gap: float | None = None,
+        duplex: float | None = None,
+    ) -> Measured:
         """Fit the smallest times of curves and keep them."""
         count = min(len(curve.sizes) for curve in curves)
         sizes = curves[0].sizes[:count]
@@ -91,6 +98,7 @@ class _Survey:
             spread=spread,
             repetitions=[timing.repetitions for timing in best],
             gap=gap,
+            duplex=duplex,
             warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread),
         )
         self.paths.append(found)
@@ -117,7 +125,9 @@ class _Survey:
             one = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
             gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one)
-            measured = self.add(path, where, curves, min(gap, 0.1))
+            both = measure_messages.both_ways(world, self.places, found[0], where, buffers, self.share / 2)
+            duplex = terms.duplex(both.sizes, both.seconds, one)
+            measured = self.add(path, where, curves, min(gap, 0.1), duplex)
             if len(found) < 2:
                 self.absent[f"injection of {path} {where}"] = "one pair of ranks: needs several"
                 continue

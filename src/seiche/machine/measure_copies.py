@@ -74,7 +74,7 @@ def device_copies(backend: Backend, seconds: float) -> Series:
 
 
 def launches(backend: Backend) -> Launch:
-    """Return what launching a kernel of one item costs, alone and in graphs."""
+    """Return what launching a kernel of one item costs, alone and in graphs, and a wait of one stream for another."""
     kernel = backend.load(halo_move("Pack", "float32"))
     array, buffer = (backend.zeros(1, np.float32) for _ in range(2))
     slots = backend.zeros(1, np.uint32)
@@ -87,7 +87,13 @@ def launches(backend: Backend) -> Launch:
     short, long = backend.capture(launch), backend.capture(several)
     one, many = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
     each = max(0.0, (many - one) / (_KERNELS - 1))
-    return Launch(kernel=timed(queued(backend, launch)).minimum, graph=max(0.0, one - each), graph_kernel=each)
+    other = backend.stream()
+    return Launch(
+        kernel=timed(queued(backend, launch)).minimum,
+        event=timed(queued(backend, lambda: other.wait(backend.current().record()))).minimum,
+        graph=max(0.0, one - each),
+        graph_kernel=each,
+    )
 
 
 def _each(once: Callable[[], None]) -> Work:

@@ -21,6 +21,8 @@ SIZES = tuple(2**k for k in range(23))
 #: Messages under way at once, and their sizes; senders at once, and their messages.
 COUNTS, GAP_SIZES = (2, 4, 8, 16, 32), (8, 512, 8192)
 INJECTED = (1 << 16, 1 << 18, 1 << 20)
+#: Messages both ways at once.
+DUPLEX = (1 << 17, 1 << 19, 1 << 21)
 _TAG = 17
 
 #: Returns memory of so many bytes that MPI may be given.
@@ -90,6 +92,28 @@ def messages(
                 timed_pair(world, pair, SIZES, partial(ping_pong, world, pair, buffers), seconds / len(found))
             )
     return curves
+
+
+def both_ways(
+    world: World, places: Sequence[Place], pair: tuple[int, int], wanted: Locality, buffers: Buffers, seconds: float
+) -> Series:
+    """Return timings of large messages that two ranks send each other at the same time (collective)."""
+    with bound(cpus_for(world, places, pair, wanted)):
+        return timed_pair(world, pair, DUPLEX, partial(_exchange, world, pair, buffers), seconds)
+
+
+def _exchange(world: World, pair: tuple[int, int], buffers: Buffers, size: int) -> Work:
+    comm: Any = world.comm
+    other = pair[1] if world.rank == pair[0] else pair[0]
+    out, into = buffers(size), buffers(size)
+
+    def run(count: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(count):
+            comm.Sendrecv(out, other, _TAG, into, other, _TAG)
+        return time.perf_counter() - begin
+
+    return run
 
 
 def bursts(

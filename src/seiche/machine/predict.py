@@ -30,21 +30,24 @@ def exchange_times(machine: Machine, layout: Layout, size: float, *, whole: bool
         whole: an Alltoallv.
         gpus: the arrays are in GPU memory; else copies to staging memory run at the memory's rate.
     """
-    host = machine.messages("host")
+    host = machine.messages("host", both_ways=True)
     if host is None:
         return {}
     found: Times = {}
-    paths = machine.strategy_paths() if gpus else _on_host(machine)
+    paths = machine.strategy_paths(both_ways=True) if gpus else _on_host(machine)
     if paths.d2h and paths.h2d:
         found["three-step"] = exchange_time("three-step", paths, replace(layout, processes=1), size, whole=whole)
         if layout.processes > 1:
             for name in _HELPED:
                 found[name] = exchange_time(name, paths, layout, size, whole=whole)
     for direct, path in _DIRECT.items():
-        messages = machine.messages(path if gpus else "host") if gpus or direct == "mpi" else None
+        messages = machine.messages(path if gpus else "host", both_ways=True) if gpus or direct == "mpi" else None
         counts = [where for where, count in layout.counts().items() if count > 0]
         if messages is not None and all(where in messages.curves for where in counts):
             found[direct] = exchange_time("device", Paths(host, messages), layout, size)
+            if direct != "mpi" and paths.d2h is not None:
+                # The host waits for the stream, as in a copy of nothing.
+                found[direct] += float(paths.d2h.seconds(0))
             if direct == "peer":
                 # Two barriers: before, what others still read; after, what they wait for.
                 found[direct] += 2 * float(host.curves["on-socket"].seconds(0)) * (layout.gpus - 1).bit_length()
@@ -53,7 +56,7 @@ def exchange_times(machine: Machine, layout: Layout, size: float, *, whole: bool
 
 def _on_host(machine: Machine) -> Paths:
     copy = postal(0.0, 2.0 / machine.memory["host"]) if "host" in machine.memory else None
-    return replace(machine.strategy_paths(), d2h=copy, h2d=copy)
+    return replace(machine.strategy_paths(both_ways=True), d2h=copy, h2d=copy)
 
 
 def cheapest(times: Times, usable: Iterable[str]) -> str | None:

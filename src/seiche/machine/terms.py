@@ -70,6 +70,18 @@ def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curv
     return max(0.0, float(np.median((t - alpha - n * beta * s) / (n - 1))))
 
 
+def duplex(size: npt.ArrayLike, seconds: npt.ArrayLike, curve: Curve) -> float:
+    """Return by how much messages slow down when both ends send at once: the median of T(both) / T(one), 1 to 8.
+
+    Args:
+        size: (n,) bytes of each message; large, so that latencies do not count.
+        seconds: (n,) until both have arrived.
+        curve: one message alone.
+    """
+    ratio = float(np.median(np.asarray(seconds, np.float64) / curve.seconds(size)))
+    return min(8.0, max(1.0, ratio))
+
+
 def queue(receives: npt.ArrayLike, excess: npt.ArrayLike) -> float:
     """Return gamma >= 0 of excess = gamma n^2 by least squares: seconds of queue search beyond the regular time."""
     return _proportion(np.asarray(receives, np.float64) ** 2, np.asarray(excess, np.float64))

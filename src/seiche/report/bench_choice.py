@@ -26,6 +26,8 @@ from seiche.report.bench_machine import available
 #: Bytes of each message; every rank exchanges with its two neighbours in a ring, and with all other ranks.
 SIZES = tuple(4**k for k in range(2, 13))
 _TRANSPORTS = ("host", "device_mpi", "nccl", "peer")
+#: Seconds of timing each transport.
+_SECONDS = 0.1
 #: The choice is good enough up to this ratio to the best.
 GOOD = 1.05
 
@@ -102,7 +104,7 @@ def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size
     for transport in _TRANSPORTS:
         exchange = HaloExchange(backend, world, plan, "float32", transport)  # type: ignore[arg-type]
         try:
-            seconds[transport] = exchange.trial()
+            seconds[transport] = exchange.trial(seconds=_SECONDS)
         except TransportError:  # on all ranks: these cannot travel like this
             continue
         exchange.close()
