@@ -51,7 +51,7 @@ def test_ranks_of_two_hosts_measure_the_network(ranks: int, monkeypatch: pytest.
     world = World.from_mpi()
     hosts = [Place("ab"[rank // 2], {0: (0, 1)}) for rank in range(ranks)]
     monkeypatch.setattr(measurement, "places", lambda backend, world: hosts)
-    found = measurement.measure(world, seconds=2.0)
+    found = measurement.measure(world, seconds=1.0)
     assert {path.locality for path in found.paths} == {"on-socket", "off-node"}
     assert found.hardware["hosts"] == 2
     (limit,) = [each for each in found.injection if each.locality == "off-node"] or [None]
