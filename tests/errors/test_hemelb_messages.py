@@ -79,6 +79,11 @@ def changed(old: str, new: str, text: str | None = None) -> str:
             'inlets/inlet/condition: type="pressure" subtype="multiscale" is not supported; supported are '
             "pressure/cosine, .*velocity/parabolic, velocity/womersley",
         ),
+        (
+            xml(inlet='<condition type="windkessel" subtype="GKmodel"><R value="1" units="kg/m^4*s"/></condition>'),
+            "inlets/inlet/condition: the element <C> is missing; the circuit of R and C has no default for it, "
+            'expected <C value="..." units="m^4*s^2/kg"/>, the time of relaxation of the outlet over R',
+        ),
         (xml(inlet=""), "inlets/inlet: the element <condition> is missing; it has normal, position"),
         (changed("</inlets>", "<foo/></inlets>"), "inlets/foo: this element is not supported; supported here are inl"),
         (changed("<maximum", '<speed value="1"/><maximum'), "condition/speed: this element is not supported; suppor"),
