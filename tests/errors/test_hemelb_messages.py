@@ -46,6 +46,18 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ),
         (xml(rest="<geometry/>"), "geometry[2]: is given twice"),
         (
+            xml(simulation='<elastic_wall_stiffness value="1" units="lattice"/>'),
+            "simulation/elastic_wall_stiffness: elastic walls are not supported; without this element the walls are ri",
+        ),
+        (
+            xml(rest='<monitoring><steady_flow_convergence tolerance="1" terminate="true"/></monitoring>'),
+            "monitoring/steady_flow_convergence: tolerance 1 is out of range; expected > 0 and < 1",
+        ),
+        (
+            xml(rest='<monitoring><steady_flow_convergence tolerance="x" terminate="true"/></monitoring>'),
+            'monitoring/steady_flow_convergence: tolerance "x" is not a number',
+        ),
+        (
             xml(simulation='<sponge_layer value="1"/>'),
             "simulation/sponge_layer: this element is not supported; supported here are step_length, steps,",
         ),

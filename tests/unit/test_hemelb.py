@@ -386,7 +386,7 @@ def test_what_only_concerns_the_other_program_is_left_out_with_a_note(tmp_path: 
     rest = """<monitoring><incompressibility/><steady_flow_convergence tolerance="1e-9"/></monitoring>
     <visualisation><centre value="(0,0,0)" units="m"/></visualisation>"""
     rest += OUTPUT.replace('period="20"', 'period="20" start="5" stop="9"')
-    more = '<relaxation_parameter value="0.25" units="lattice"/><elastic_wall_stiffness value="1" units="lattice"/>'
+    more = '<relaxation_parameter value="0.25" units="lattice"/><boundary_velocity_ratio value="1" units="lattice"/>'
     notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest, simulation=more)))[1]
     assert set(notes) >= {
         "monitoring/incompressibility: ignored, Mach number, mass and NaN are always watched",
@@ -394,7 +394,21 @@ def test_what_only_concerns_the_other_program_is_left_out_with_a_note(tmp_path: 
         "visualisation: ignored, it only concerns pictures",
         "simulation/relaxation_parameter: ignored, the two relaxation times have the magic parameter 3/16 "
         "(lattice.magic)",
-        "simulation/elastic_wall_stiffness: ignored, walls are rigid",
+        "simulation/boundary_velocity_ratio: ignored, walls are rigid",
         "properties/propertyoutput: start is ignored, records are written over the whole run",
         "properties/propertyoutput: stop is ignored, records are written over the whole run",
     }
+
+
+def test_a_case_that_ends_at_convergence_stops_at_a_steady_flow(tmp_path: Path) -> None:
+    rest = """<monitoring><steady_flow_convergence tolerance="1e-4" terminate="true">
+      <criterion type="velocity" value="0.01" units="m/s"/></steady_flow_convergence></monitoring>"""
+    case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest)))
+    assert (case.time.steady, case.time.steady_interval, case.time.steps) == (1e-4, 1000, 40)
+    assert notes == (
+        "monitoring/steady_flow_convergence: the run stops when the velocity changes by less than 0.0001 of itself in "
+        "1000 steps (time.steady, time.steady_interval); HemeLB looks at one step, relative to its criterion",
+    )
+    case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest.replace('"true"', '"false"'))))
+    assert case.time.steady is None
+    assert notes == ("monitoring/steady_flow_convergence: ignored, all steps are run",)
