@@ -109,6 +109,7 @@ def test_convert_of_a_public_case_gives_its_sites(tmp_path: Path, name: str) -> 
     ours, theirs = read_gmy(tmp_path / f"{name}.gmy"), read_gmy(GEOMETRY / f"{name}.gmy")
     for array in ("coords", "link_kind", "link_iolet", "link_fraction", "wall_normal"):
         np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array))
+    assert (tmp_path / f"{name}.gmy").read_bytes() == (GEOMETRY / f"{name}.gmy").read_bytes()
 
 
 def test_defaults_are_those_of_hemelb(tmp_path: Path) -> None:
