@@ -46,6 +46,18 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ),
         (xml(rest="<geometry/>"), "geometry[2]: is given twice"),
         (
+            xml(simulation='<elastic_wall_stiffness value="1" units="lattice"/>'),
+            "simulation/elastic_wall_stiffness: elastic walls are not supported; without this element the walls are ri",
+        ),
+        (
+            xml(rest='<monitoring><steady_flow_convergence tolerance="1" terminate="true"/></monitoring>'),
+            "monitoring/steady_flow_convergence: tolerance 1 is out of range; expected > 0 and < 1",
+        ),
+        (
+            xml(rest='<monitoring><steady_flow_convergence tolerance="x" terminate="true"/></monitoring>'),
+            'monitoring/steady_flow_convergence: tolerance "x" is not a number',
+        ),
+        (
             xml(simulation='<sponge_layer value="1"/>'),
             "simulation/sponge_layer: this element is not supported; supported here are step_length, steps,",
         ),
@@ -78,6 +90,11 @@ def changed(old: str, new: str, text: str | None = None) -> str:
             xml(inlet='<condition type="pressure" subtype="multiscale"/>'),
             'inlets/inlet/condition: type="pressure" subtype="multiscale" is not supported; supported are '
             "pressure/cosine, .*velocity/parabolic, velocity/womersley",
+        ),
+        (
+            xml(inlet='<condition type="windkessel" subtype="GKmodel"><R value="1" units="kg/m^4*s"/></condition>'),
+            "inlets/inlet/condition: the element <C> is missing; the circuit of R and C has no default for it, "
+            'expected <C value="..." units="m^4*s^2/kg"/>, the time of relaxation of the outlet over R',
         ),
         (xml(inlet=""), "inlets/inlet: the element <condition> is missing; it has normal, position"),
         (changed("</inlets>", "<foo/></inlets>"), "inlets/foo: this element is not supported; supported here are inl"),

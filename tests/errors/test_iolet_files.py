@@ -105,6 +105,11 @@ FILES = {
             '{case}: iolet["outlet"]: repeat goes only with table',
         ),
         (
+            0,
+            {"name": "inlet", "kind": "velocity", "velocity": "1 mm/s", "table_scale": 0.5},
+            '{case}: iolet["inlet"]: table_scale goes only with table',
+        ),
+        (
             1,
             OUTLET | {"table": "rise.txt", "period": "1 s"},
             '{case}: iolet["outlet"]: period is given beside table, which already says the course in time',

@@ -16,6 +16,7 @@ import pytest
 
 import seiche
 from case_files import box_tables, changed, toml_of, tube_tables, vessel_of
+from hemelb_files import write_case, xml
 from seiche.case import run as run_module
 from seiche.case.run import listening
 from seiche.case.simulation import load, prepare
@@ -293,6 +294,14 @@ def test_convert_keeps_the_blocks_of_a_gmy_file(tmp_path: Path) -> None:
     write_gmy(tmp_path / "six.gmy", sites, 6, level=6)
     assert main(["convert", str(tmp_path / "six.gmy"), str(tmp_path / "copy.gmy")]) == 0
     assert (tmp_path / "copy.gmy").read_bytes() == (tmp_path / "six.gmy").read_bytes()
+
+
+def test_convert_of_a_case_keeps_the_blocks_of_its_gmy_file(tmp_path: Path) -> None:
+    path = write_case(tmp_path, xml())
+    sites = vessel_of(tube_tables()).sites
+    write_gmy(tmp_path / "tube.gmy", replace(sites, wall_normal=-sites.wall_normal), 6, level=6)
+    assert main(["convert", str(path), str(tmp_path / "copy.gmy")]) == 0
+    assert (tmp_path / "copy.gmy").read_bytes() == (tmp_path / "tube.gmy").read_bytes()
 
 
 def test_the_wall_of_a_tube_reaches_the_planes_of_its_iolets_and_holds_the_same_sites() -> None:

@@ -19,7 +19,6 @@ from seiche.case.load import read_case, read_case_and_notes
 from seiche.case.simulation import load, prepare
 from seiche.cli import main
 from seiche.domain.sites import LinkKind
-from seiche.errors import FormatError
 from seiche.flow.profiles import womersley
 from seiche.io.formats.extraction import read_extraction, read_offsets
 from seiche.io.formats.gmy import read_gmy, read_gmy_header
@@ -110,6 +109,7 @@ def test_convert_of_a_public_case_gives_its_sites(tmp_path: Path, name: str) -> 
     ours, theirs = read_gmy(tmp_path / f"{name}.gmy"), read_gmy(GEOMETRY / f"{name}.gmy")
     for array in ("coords", "link_kind", "link_iolet", "link_fraction", "wall_normal"):
         np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array))
+    assert (tmp_path / f"{name}.gmy").read_bytes() == (GEOMETRY / f"{name}.gmy").read_bytes()
 
 
 def test_defaults_are_those_of_hemelb(tmp_path: Path) -> None:
@@ -287,10 +287,12 @@ def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition:
         )
     if expected.get("table") == "v.txt":
         (tmp_path / "v.txt.weights.txt").unlink()
-        with pytest.raises(
-            FormatError, match=r'"v\.txt\.weights\.txt" is not there; velocities from a file need these'
-        ):
-            read_hemelb(tmp_path / "config.xml")
+        tables, notes = read_hemelb(tmp_path / "config.xml")
+        assert "weights" not in tables["iolet"][0]
+        assert (tables["iolet"][0]["profile"], tables["iolet"][0]["table_scale"]) == ("parabolic", 0.5)
+        assert notes == (
+            'inlets/inlet/condition: "v.txt.weights.txt" is not there, so "v.txt" is the maximum of a parabola',
+        )
     if expected["kind"] == "windkessel":
         # The units are such that pint knows them: 1 Pa s/m^3 is 1 kg/(m^4 s), 1 m^3/Pa is 1 m^4 s^2/kg.
         import pint
@@ -318,6 +320,36 @@ def test_a_case_with_tables_weights_and_a_windkessel_outlet_runs(tmp_path: Path)
     with load(path) as simulation:
         simulation.run()
         assert simulation.flow_rates()["inlet0"] > 0
+
+
+def test_a_velocity_table_without_weights_is_the_parabola_of_its_maximum(tmp_path: Path) -> None:
+    """PARABOLIC has a maximum of 4 mm/s."""
+    (tmp_path / "v.txt").write_text("0 4e-3\n1 4e-3\n")
+    flows, peaks = [], []
+    for text in (xml(), xml(inlet=IN_TIME[1][0])):
+        with load(write_case(tmp_path, text)) as simulation:
+            peaks.append(simulation.setup.invariants.velocity_scale)
+            simulation.run()
+            flows.append(simulation.flow_rates()["inlet0"])
+    assert peaks[1] == pytest.approx(peaks[0], rel=1e-12)
+    assert flows[1] == pytest.approx(flows[0], rel=1e-5)
+    assert flows[0] > 0
+
+
+@pytest.mark.parametrize("kind", ["pressure", "yangpressure", "windkessel"])
+@pytest.mark.parametrize("name", ["WK", "WK2", "GKmodel", "WK3"])
+def test_all_names_of_hemepure_for_a_windkessel_outlet_are_known(tmp_path: Path, kind: str, name: str) -> None:
+    resistance = 'value="1e9" units="kg/m^4*s"/>'
+    circuit = f"<Rc {resistance}<Rp {resistance}<Cp" if name == "WK3" else f"<R {resistance}<C"
+    circuit += ' value="1e-12" units="m^4*s^2/kg"/>'
+    text = xml(outlet=f'<condition type="{kind}" subtype="{name}">{circuit}</condition>')
+    case, notes = read_case_and_notes(write_case(tmp_path, text))
+    outlet = case.iolet[1]
+    assert outlet.kind == "windkessel"
+    assert (outlet.resistance, outlet.compliance) == (pytest.approx(1e9), pytest.approx(1e-12))
+    assert outlet.proximal_resistance == pytest.approx(1e9 if name == "WK3" else 0.0)
+    rule = "outlets/outlet/condition: imposed by the rule of Nash et al. 2014, not that of Yang"
+    assert notes == ((rule,) if kind == "yangpressure" else ())
 
 
 def test_the_pressure_rule_of_yang_is_replaced_with_a_note(tmp_path: Path) -> None:
@@ -355,7 +387,7 @@ def test_what_only_concerns_the_other_program_is_left_out_with_a_note(tmp_path: 
     rest = """<monitoring><incompressibility/><steady_flow_convergence tolerance="1e-9"/></monitoring>
     <visualisation><centre value="(0,0,0)" units="m"/></visualisation>"""
     rest += OUTPUT.replace('period="20"', 'period="20" start="5" stop="9"')
-    more = '<relaxation_parameter value="0.25" units="lattice"/><elastic_wall_stiffness value="1" units="lattice"/>'
+    more = '<relaxation_parameter value="0.25" units="lattice"/><boundary_velocity_ratio value="1" units="lattice"/>'
     notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest, simulation=more)))[1]
     assert set(notes) >= {
         "monitoring/incompressibility: ignored, Mach number, mass and NaN are always watched",
@@ -363,7 +395,21 @@ def test_what_only_concerns_the_other_program_is_left_out_with_a_note(tmp_path: 
         "visualisation: ignored, it only concerns pictures",
         "simulation/relaxation_parameter: ignored, the two relaxation times have the magic parameter 3/16 "
         "(lattice.magic)",
-        "simulation/elastic_wall_stiffness: ignored, walls are rigid",
+        "simulation/boundary_velocity_ratio: ignored, walls are rigid",
         "properties/propertyoutput: start is ignored, records are written over the whole run",
         "properties/propertyoutput: stop is ignored, records are written over the whole run",
     }
+
+
+def test_a_case_that_ends_at_convergence_stops_at_a_steady_flow(tmp_path: Path) -> None:
+    rest = """<monitoring><steady_flow_convergence tolerance="1e-4" terminate="true">
+      <criterion type="velocity" value="0.01" units="m/s"/></steady_flow_convergence></monitoring>"""
+    case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest)))
+    assert (case.time.steady, case.time.steady_interval, case.time.steps) == (1e-4, 1000, 40)
+    assert notes == (
+        "monitoring/steady_flow_convergence: the run stops when the velocity changes by less than 0.0001 of itself in "
+        "1000 steps (time.steady, time.steady_interval); HemeLB looks at one step, relative to its criterion",
+    )
+    case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest.replace('"true"', '"false"'))))
+    assert case.time.steady is None
+    assert notes == ("monitoring/steady_flow_convergence: ignored, all steps are run",)

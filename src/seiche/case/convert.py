@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 READABLE = (".toml", ".xml", ".gmy", ".gmy+", ".stl")
 WRITABLE = (".gmy", ".gmy+", ".vtkhdf", ".stl")
 GMY = (".gmy", ".gmy+")
+CASES = (".toml", ".xml")
 
 
 def convert(
@@ -45,6 +46,10 @@ def convert(
         if source.suffix.lower() == ".stl" and ending == ".stl":
             surface = _read_surface(source, unit)
             return _write_surface(target, surface)
+        if source.suffix.lower() in CASES and ending in GMY:
+            table = read_case(source).geometry
+            if table.gmy is not None:
+                return _copy_gmy(source.parent / table.gmy, target, spacing)
         vessel = _read(source, spacing, unit)
         if ending == ".stl":
             return _write_surface(target, vessel.surface if vessel.surface is not None else wall_surface(vessel.sites))
@@ -62,7 +67,7 @@ def convert(
 
 
 def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
-    if source.suffix.lower() in (".toml", ".xml"):
+    if source.suffix.lower() in CASES:
         return build(read_case(source), source.parent, str(source))
     if source.suffix.lower() in GMY:
         return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, get_args
 
 from seiche.case.hemelb_iolets import Fluid, translate_iolets
-from seiche.case.hemelb_values import file_name, number, point, positive, text_of, vector, whole
+from seiche.case.hemelb_values import file_name, number, number_in, point, positive, text_of, vector, whole
 from seiche.case.quantities import shorten
 from seiche.case.schema_extraction import PLACES, ExtractedField, SiteChoice
 from seiche.errors import CaseError
@@ -53,7 +53,7 @@ def read_hemelb(path: Path | str) -> HemelbCase:
         "inlets": _nothing,
         "outlets": _nothing,
         "properties": _nothing,
-        "monitoring": _monitoring,
+        "monitoring": _nothing,
         "visualisation": _ignored("it only concerns pictures"),
     }
     root.only(sections)
@@ -64,6 +64,9 @@ def read_hemelb(path: Path | str) -> HemelbCase:
             section(child, notes)
     fluid, tables = _simulation(root.child("simulation"), notes)
     tables["geometry"] |= _geometry(root.child("geometry"))
+    monitoring = root.optional("monitoring")
+    if monitoring is not None:
+        tables["time"] |= _monitoring(monitoring, notes)
     tables["fluid"] |= _initial(root.optional("initialconditions"))
     tables["iolet"] = translate_iolets(root, fluid, notes)
     properties = root.optional("properties")
@@ -82,12 +85,25 @@ def _ignored(reason: str) -> Callable[[Element, list[str]], None]:
     return note
 
 
-def _monitoring(element: Element, notes: list[str]) -> None:
+def _monitoring(element: Element, notes: list[str]) -> Tables:
+    """Return the keys of [time] that let a run stop at a steady flow."""
     element.only(("incompressibility", "steady_flow_convergence"))
     if element.all("incompressibility"):
         notes.append(f"{element.path}/incompressibility: ignored, Mach number, mass and NaN are always watched")
-    if element.all("steady_flow_convergence"):
-        notes.append(f"{element.path}/steady_flow_convergence: ignored, all steps are run")
+    steady = element.optional("steady_flow_convergence")
+    if steady is None:
+        return {}
+    if steady.attributes.get("terminate", "false").strip() != "true":
+        notes.append(f"{steady.path}: ignored, all steps are run")
+        return {}
+    tolerance = number_in(steady, "tolerance")
+    if not 0.0 < tolerance < 1.0:
+        raise steady.error(f"tolerance {tolerance:g} is out of range; expected > 0 and < 1")
+    notes.append(
+        f"{steady.path}: the run stops when the velocity changes by less than {tolerance:g} of itself in 1000 steps "
+        "(time.steady, time.steady_interval); HemeLB looks at one step, relative to its criterion"
+    )
+    return {"steady": tolerance, "steady_interval": 1000}
 
 
 def _simulation(element: Element, notes: list[str]) -> tuple[Fluid, Tables]:
@@ -96,9 +112,10 @@ def _simulation(element: Element, notes: list[str]) -> tuple[Fluid, Tables]:
     kept += ["fluid_density", "fluid_viscosity", "reference_pressure"]
     ignored = {
         "relaxation_parameter": "the two relaxation times have the magic parameter 3/16 (lattice.magic)",
-        "elastic_wall_stiffness": "walls are rigid",
         "boundary_velocity_ratio": "walls are rigid",
     }
+    for elastic in element.all("elastic_wall_stiffness"):
+        raise elastic.error("elastic walls are not supported; without this element the walls are rigid")
     element.only((*kept, *ignored))
     for name, reason in ignored.items():
         if element.all(name):

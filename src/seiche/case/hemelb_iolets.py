@@ -118,6 +118,11 @@ def _windkessel(condition: Element, table: Tables, fluid: Fluid) -> Translated:
     keys |= {"Cp" if three else "C": "compliance"}
     condition.only((*keys, "radius", "area"))
     table["kind"] = "windkessel"
+    if not three and condition.optional("C") is None:
+        raise condition.error(
+            "the element <C> is missing; the circuit of R and C has no default for it, expected "
+            '<C value="..." units="m^4*s^2/kg"/>, the time of relaxation of the outlet over R'
+        )
     for name, key in keys.items():
         unit = "m^4*s^2/kg" if key == "compliance" else "kg/m^4*s"
         table[key] = text_of(positive(condition.child(name), unit), unit)
@@ -172,13 +177,14 @@ def _velocity_file(condition: Element, table: Tables, fluid: Fluid) -> Translate
     name = file_name(condition.child("path"), "value")
     weights = f"{name}.weights.txt"
     if not os.path.isfile(Path(condition.source).parent / weights):
-        # Without weights HemeLB makes a parabola of that maximum; a table of a case is the mean over the opening.
-        raise condition.error(
-            f"{shorten(weights)} is not there; velocities from a file need these weights of the sites"
-        )
-    table |= {"kind": "velocity", "table": name, "repeat": True, "weights": weights}
+        # A table of a case is the mean over the opening, half of the maximum of a parabola.
+        table |= {"kind": "velocity", "table": name, "repeat": True, "table_scale": 0.5, "profile": "parabolic"}
+        notes = [f"{condition.path}: {shorten(weights)} is not there, so {shorten(name)} is the maximum of a parabola"]
+    else:
+        table |= {"kind": "velocity", "table": name, "repeat": True, "weights": weights}
+        notes = []
     table["radius"] = text_of(positive(condition.child("radius"), "m"), "m")
-    return Translated(table, fluid.reference_mmhg, [])
+    return Translated(table, fluid.reference_mmhg, notes)
 
 
 def _ramp(table: Tables, fluid: Fluid) -> None:
@@ -196,7 +202,8 @@ _CONDITIONS: dict[str, Callable[[Element, Tables, Fluid], Translated]] = {
     "velocity/file": _velocity_file,
 }
 #: What versions of HemePure call the same: "GKmodel" is the circuit of R and C after Grinberg and Karniadakis.
-_SYNONYMS = {f"{kind}/{name}": "windkessel/WK" for kind in ("pressure", "windkessel") for name in ("WK2", "GKmodel")}
+_TYPES = ("pressure", "yangpressure", "windkessel")
+_SYNONYMS = {f"{kind}/{name}": "windkessel/WK" for kind in _TYPES for name in ("WK", "WK2", "GKmodel")}
+_SYNONYMS |= {f"{kind}/WK3": "windkessel/WK3" for kind in _TYPES}
 _SYNONYMS |= {f"yangpressure/{name}": f"pressure/{name}" for name in ("cosine", "file")}
-_SYNONYMS |= {"pressure/yangpressure": "pressure/cosine", "yangpressure/WK": "windkessel/WK"}
-_SYNONYMS |= {"pressure/WK": "windkessel/WK", "pressure/WK3": "windkessel/WK3"}
+_SYNONYMS["pressure/yangpressure"] = "pressure/cosine"

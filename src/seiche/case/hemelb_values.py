@@ -28,9 +28,14 @@ _VECTOR = re.compile(rf"\s*\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*,\s*({_NUMBER})\
 def number(element: Element, *units: str) -> float:
     """Return the finite number in `value`; its `units` must be one of `units`."""
     check_units(element, units)
-    text = element.attribute("value").strip()
+    return number_in(element, "value")
+
+
+def number_in(element: Element, attribute: str) -> float:
+    """Return the finite number in `attribute`, which has no units."""
+    text = element.attribute(attribute).strip()
     if len(text) > 60 or re.fullmatch(_NUMBER, text) is None or not math.isfinite(float(text)):
-        raise element.error(f"value {shorten(text)} is not a number")
+        raise element.error(f"{attribute} {shorten(text)} is not a number")
     return float(text)
 
 

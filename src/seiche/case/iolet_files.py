@@ -94,7 +94,10 @@ def _course(path: Path, opening: PressureOpening | VelocityOpening, source: str)
         raise FormatError(
             path, "last row", f"{values[-1]:g} is not the first value {values[0]:g}; a table that repeats would jump"
         )
-    unit = parse_quantity("1 mmHg", dimension="pressure") if isinstance(opening, PressureOpening) else 1.0
+    if isinstance(opening, PressureOpening):
+        unit = parse_quantity("1 mmHg", dimension="pressure")
+    else:
+        unit = 1.0 if opening.table_scale is None else opening.table_scale
     return Course(times, values * unit, bool(opening.repeat))
 
 

@@ -155,6 +155,9 @@ class VelocityOpening(Opening):
     velocity: Velocity | None = Field(default=None, description="mean over opening and time; positive into the fluid")
     flow_rate: FlowRate | None = Field(default=None, description="the same as a flow rate; give one of the two")
     table: FileName | None = Field(default=None, description="file of two columns, seconds and m/s; linear in between")
+    table_scale: float | None = Field(
+        default=None, gt=0, le=1e6, description="with table: what its velocities are multiplied by; 1 by default"
+    )
     repeat: bool | None = Field(default=None, description=_REPEAT)
     profile: Literal["parabolic", "womersley", "computed"] = Field(
         default="parabolic",
@@ -173,6 +176,8 @@ class VelocityOpening(Opening):
     def _consistent(self) -> VelocityOpening:
         mean = self.exactly_one_of(("velocity", "flow_rate", "table"))
         _refuse_beside_table(self, ("period", "harmonics", "waveform"))
+        if self.table is None and self.table_scale is not None:
+            raise ValueError("table_scale goes only with table")
         if self.weights is not None and "profile" in self.model_fields_set:
             raise ValueError(f'weights are given beside profile = "{self.profile}"; give one of the two')
         sources = ("harmonics", "waveform")
