@@ -254,6 +254,35 @@ def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
     assert_same(moved, alone)
 
 
+def ranks_equal_the_cpu(transport: str) -> None:
+    """Compare cells on GPUs with one CPU: graphs of 32 steps between sharings, and fields taken in between."""
+    world = World.from_mpi()
+    slow = FlowModel(Newtonian(0.1), initial_velocity=(0.02, 0.01, 0.0), body_force=(1e-5, 0.0, 0.0))
+    long = shapes.box((80, 24, 24))
+    alone = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=2)
+    alone.run(201)
+    for layout in ("tiles-8", "list-aa"):
+        given: dict[str, Any] = {"world": world, "device": "cuda", "layout": layout, "transport": transport}
+        shared = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=2, **given)
+        for steps in (100, 1, 100):
+            shared.run(steps)
+            shared.state()
+        assert_same(shared, alone)
+        assert isinstance(shared.boundary, SharedBoundary)
+        assert shared.boundary.sharing.messages.places.transport_name == transport
+        shared.solver.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transport", ["host", "peer", "nccl"])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_cells_on_gpus_are_those_of_one_cpu(transport: str, ranks: int) -> None:
+    cupy = pytest.importorskip("cupy")
+    if transport == "nccl" and cupy.cuda.runtime.getDeviceCount() < ranks:
+        pytest.skip("NCCL needs a GPU a rank")
+    run_ranks(ranks, ranks_equal_the_cpu, transport, timeout=400)
+
+
 def beside(cells: Cells) -> Contact:
     """Repel cells from each other in a box of that size."""
     return Contact(cells, Repulsion(1e-3, 1.5), lengths=(80.0, 24.0, 24.0))

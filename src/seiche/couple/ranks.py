@@ -10,8 +10,8 @@ included, beside the ones for cells that are alone:
     membrane forces
     move shared            * X += V at the owner, to all who hold the cell
     receive shared         *
+    forces of shared       *
     mark inside              where cells have another viscosity
-    forces of shared
     contact forces
     list vertices            by the bricks of sites on which they act, when one has moved too far
     spread force             g(x) = sum_X F(X) delta(x - X)
@@ -228,6 +228,10 @@ class SharedBoundary:
             with backend.use(self._side):
                 places.finish(cells.place)
                 self._settle_shared()
+
+        def forces_of_shared() -> None:
+            with backend.use(self._side):
+                cells.forces(MANY)
             backend.current().wait(self._side.record())
 
         marking = [self.inside.stage()] if self.inside is not None else []
@@ -240,10 +244,10 @@ class SharedBoundary:
             Stage("membrane forces", lambda: cells.forces(1 << ALONE), forces, ("interpolate velocity",)),
             Stage("move shared", move, speeds.bytes, ("interpolate shared",)),
             Stage("receive shared", receive, places.bytes, ("move shared",)),
+            Stage("forces of shared", forces_of_shared, 0, ("receive shared",)),
             *marking,
-            Stage("forces of shared", lambda: cells.forces(MANY), 0, ("receive shared",)),
             *contact,
-            Stage("list vertices", self._list, 0, ("receive shared",)),
+            Stage("list vertices", self._list, 0, ("forces of shared",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
         ]
 
