@@ -212,6 +212,24 @@ def test_a_restart_on_another_number_of_ranks_goes_on_with_the_same_bits(tmp_pat
 
 
 @pytest.mark.ranks(2)
+def test_other_cells_take_the_place_of_those_that_were():
+    """One of the cells has left; the flow and the others go on as on one rank."""
+    found = []
+    for world in (World.from_mpi(), None):
+        first = blood(BOX, PLACES, world=world)
+        first.run(6)
+        kept = [first.vertices(0)[1:], first.vertices(1)]
+        cells = Cells(first.solver.backend, first.cells.types, [each.mean(axis=1) for each in kept])
+        for kind, each in enumerate(kept):
+            cells.set_vertices(each, kind)
+        second = Blood(first.solver, cells, before=first)
+        second.run(6)
+        found.append(second)
+    assert_same(*found)
+    assert len(found[0].measures()) == 4
+
+
+@pytest.mark.ranks(2)
 def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
     world, middle = World.from_mpi(), (TUBE.shape[1] - 1) / 2
     model = FlowModel(Newtonian(0.1))

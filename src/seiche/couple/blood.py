@@ -36,6 +36,7 @@ class Blood:
         scheme: Scheme = "euler",
         viscosity_contrast: float = 1.0,
         mark_every: int = 1,
+        before: Blood | None = None,
     ) -> None:
         """Put `cells` into the flow of `solver`; all ranks must call it, and all methods, together.
 
@@ -48,6 +49,7 @@ class Blood:
             scheme: euler or adams-bashforth.
             viscosity_contrast: viscosity inside cells over that of the fluid.
             mark_every: steps after which the sites inside cells are found anew: 1, 2, 4, 8, 16 or 32.
+            before: other cells in this flow, which are no more: several ranks go on with what they know of the sites.
 
         Raises:
             CaseError: what cannot be coupled, in one line.
@@ -66,10 +68,12 @@ class Blood:
         self.boundary: ImmersedBoundary | SharedBoundary
         if solver.world.size > 1:
             check_coupling(solver, cells, delta, scheme)
+            former = before.boundary if before is not None else None
             self.boundary = SharedBoundary(
                 solver,
                 cells,
                 contact,
+                before=former if isinstance(former, SharedBoundary) else None,
                 **self.options,
             )
             self._sharing = self.boundary.sharing

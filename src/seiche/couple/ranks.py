@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact
 from seiche.couple.bricks import Bricks
@@ -60,6 +61,14 @@ class SharedBoundary:
     The arrays of the cells hold from then on those that this rank needs.
     """
 
+    bricks: Bricks
+    fluid: HaloExchange
+    flow: Array
+    field: Array
+    _territory: Territory
+    _owned: Array
+    _brick_lists: dict[str, Array]
+
     def __init__(
         self,
         solver: Solver,
@@ -70,25 +79,22 @@ class SharedBoundary:
         scheme: str,
         viscosity_contrast: float,
         mark_every: int,
+        before: SharedBoundary | None = None,
     ) -> None:
         """Share the cells, which are the same on all ranks, and add the stages (collective).
+
+        What belongs to the sites is taken over from a coupling of the same solver that comes to its end, `before`.
 
         Raises:
             CaseError: what cannot be coupled.
         """
         self.solver, self.cells, self.contact, self.delta, self.scheme = solver, cells, contact, delta, scheme
         self.backend, self.world, self._real = solver.backend, solver.world, solver.precision.compute
-        territory = Territory(solver.region, self.world)
-        self.bricks = Bricks(self.backend, solver.region, solver.layout, territory)
-        rows, zeros = self.bricks.rows, self.backend.zeros
-        self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
-        self._brick_lists = {name: zeros(rows, np.uint32) for name in ("first", "count", "tally")}
-        owned = np.zeros(rows * BRICK**3, np.uint8)
-        owned[self.bricks.slots] = 1
-        self._owned = self.backend.upload(np.packbits(owned, bitorder="little").view(np.uint64))
         transport: Any = solver.halo.transport
-        self.fluid = HaloExchange(self.backend, self.world, self._fluid_plan(), self._real, transport)
-        self.fluid.prepare(self.flow, "gather")
+        if before is not None and before.solver is solver and before.delta == delta:
+            self._take_over(before)
+        else:
+            self._know_sites(transport)
         margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)
         margins = (margin, margin + _RESERVE, margin + _RESERVE + _SLACK)
         every = self.backend.download(cells.place)[:, : cells.vertex_count]
@@ -96,9 +102,30 @@ class SharedBoundary:
         if viscosity_contrast != 1.0:
             self.inside = Inside(self.backend, self.bricks, self._surfaces(), mark_every)
         self._ratio = viscosity_contrast
-        self.sharing = Sharing(self.world, cells, self.bricks, territory, margins, transport, solver.forget_graphs)
+        self.sharing = Sharing(
+            self.world, cells, self.bricks, self._territory, margins, transport, solver.forget_graphs
+        )
         self._side = self.backend.stream(urgent=True)
         self.place_all(every, None)
+
+    def _take_over(self, before: SharedBoundary) -> None:
+        self._territory, self.bricks, self.fluid = before._territory, before.bricks, before.fluid
+        self.flow, self.field, self._owned = before.flow, before.field, before._owned
+        self._brick_lists = before._brick_lists
+
+    def _know_sites(self, transport: Any) -> None:
+        """Find out what is around the own sites, and set up what belongs to them."""
+        solver = self.solver
+        self._territory = Territory(solver.region, self.world)
+        self.bricks = Bricks(self.backend, solver.region, solver.layout, self._territory)
+        rows, zeros = self.bricks.rows, self.backend.zeros
+        self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
+        self._brick_lists = {name: zeros(rows, np.uint32) for name in ("first", "count", "tally")}
+        owned = np.zeros(rows * BRICK**3, np.uint8)
+        owned[self.bricks.slots] = 1
+        self._owned = self.backend.upload(np.packbits(owned, bitorder="little").view(np.uint64))
+        self.fluid = HaloExchange(self.backend, self.world, self._fluid_plan(), self._real, transport)
+        self.fluid.prepare(self.flow, "gather")
 
     def _fluid_plan(self) -> HaloPlan:
         """Return who sends the velocities of which sites: three of four numbers by slots."""

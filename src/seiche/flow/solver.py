@@ -324,9 +324,13 @@ class Solver:
         """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
         self._physics.immerse(immersion)
         self._steps.immersed, self._prepare = list(immersion.stages), immersion.prepare
-        self._exchanges[:] = (*self._own_exchanges, *immersion.exchanges)
+        kept = (*self._own_exchanges, *immersion.exchanges)
+        gone = [exchange for exchange in self._exchanges if exchange not in kept]
+        self._exchanges[:] = kept
         self._time_exchanges()
         self._rebuild_stages()
+        for exchange in gone:
+            exchange.close()
 
     def _time_exchanges(self) -> None:
         """Let the timers see what goes on in the streams of the messages."""
