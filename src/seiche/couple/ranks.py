@@ -295,14 +295,16 @@ class SharedBoundary:
         self._list()
         self._spread()
 
-    def prepare(self) -> int:
-        """Return for how many steps every rank has the cells that it needs, after sharing them anew where need be.
+    def prepare(self, steps: int) -> int:
+        """Return for how many of `steps` every rank has the cells that it needs, after sharing them anew if need be.
 
         Raises:
             UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
         """
         step = self.solver.time_step
-        if not self._from <= step < self._until:
+        # A graph needs all its steps: it is looked again rather than waited for the end of what the last look allows.
+        again = self._window == GRAPH_STEPS <= steps and self._until - step < GRAPH_STEPS
+        if again or not self._from <= step < self._until:
             lacks, soon, speed = self.sharing.look()
             if lacks:
                 raise UnstableError(

@@ -34,7 +34,7 @@ class Immersion:
     `force` is the name of its force in the registry, one that keeps the velocity of the sites; `members` are those of
     its kernel arguments without the model's body force, which goes on; `slots`, one of them, finds the slot of an item.
     `stages` follow those of every step: velocity to what is immersed, new forces to the sites. `exchanges` are their
-    messages. `prepare`, called by all ranks together before steps, returns for how many of them (one or more) things
+    messages. `prepare`, called by all ranks together before so many steps, returns for how many (one or more) things
     may go on as they are.
     """
 
@@ -43,4 +43,4 @@ class Immersion:
     stages: Sequence[Stage]
     contrast: Contrast | None = None
     exchanges: Sequence[HaloExchange] = ()
-    prepare: Callable[[], int] | None = None
+    prepare: Callable[[int], int] | None = None

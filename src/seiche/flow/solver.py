@@ -91,7 +91,7 @@ class Solver:
         self._staging = Staging(self._observation)
         self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)
         self.timers = StageTimers(self.backend.clock())
-        self._prepare: Callable[[], int] | None = None
+        self._prepare: Callable[[int], int] | None = None
         self._phases = self._steps.phases()
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
@@ -122,7 +122,7 @@ class Solver:
     def step(self) -> None:
         """Advance the populations by one time step, hiding the halo behind the interior."""
         if self._prepare is not None:
-            self._prepare()
+            self._prepare(1)
         self._walls.restore()
         self.iolets.prepare(self.time_step, 1)
         self.timers.step(self.stages)
@@ -143,7 +143,7 @@ class Solver:
         with self.timers.running():
             end = self.time_step + steps
             while self.time_step < end:
-                ready = self._prepare() if self._prepare is not None else steps
+                ready = self._prepare(end - self.time_step) if self._prepare is not None else steps
                 if self._can_replay(min(end - self.time_step, ready)):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
