@@ -95,7 +95,7 @@ def test_cells_in_a_periodic_box_are_those_of_one_rank():
         ("tiles-4", "hat", "euler"),
         ("list-ab", "cosine", "adams-bashforth"),
     ):
-        shared, _ = compare(21, BOX, PLACES, layout=layout, delta=delta, scheme=scheme)
+        shared, _ = compare(11, BOX, PLACES, layout=layout, delta=delta, scheme=scheme)
         shared.solver.close()
 
 
@@ -185,7 +185,7 @@ def written(folder: str) -> None:
     """Write the state of a run on three ranks half way, by rank 0."""
     world = World.from_mpi()
     flow = blood(BOX, PLACES, world=world, scheme="adams-bashforth")
-    flow.run(30)
+    flow.run(12)
     populations = np.zeros((len(BOX), 19))
     populations[flow.solver.owned] = flow.solver.state()["populations"]
     populations, state = world.allreduce_sum(populations), flow.state()
@@ -197,18 +197,18 @@ def restarted(folder: str) -> None:
     """Go on from that state, and compare with a run that was never interrupted."""
     world, saved = World.from_mpi(), np.load(Path(folder) / "state.npz")
     flow = blood(BOX, PLACES, world=world, scheme="adams-bashforth")
-    flow.solver.load_state({"populations": saved["populations"][flow.solver.owned]}, 30)
+    flow.solver.load_state({"populations": saved["populations"][flow.solver.owned]}, 12)
     flow.load_state({"place": saved["place"], "velocity": saved["velocity"]})
-    flow.run(25)
+    flow.run(9)
     alone = blood(BOX, PLACES, scheme="adams-bashforth")
-    alone.run(55)
+    alone.run(21)
     assert_same(flow, alone)
 
 
 def test_a_restart_on_another_number_of_ranks_goes_on_with_the_same_bits(tmp_path: Path) -> None:
-    run_ranks(3, written, tmp_path)
+    run_ranks(3, written, tmp_path, timeout=120.0)
     for ranks in (1, 2, 4):
-        run_ranks(ranks, restarted, tmp_path)
+        run_ranks(ranks, restarted, tmp_path, timeout=120.0)
 
 
 @pytest.mark.ranks(2)
