@@ -95,7 +95,7 @@ def test_cells_in_a_periodic_box_are_those_of_one_rank():
         ("tiles-4", "hat", "euler"),
         ("list-ab", "cosine", "adams-bashforth"),
     ):
-        shared, _ = compare(21, BOX, PLACES, layout=layout, delta=delta, scheme=scheme)
+        shared, _ = compare(11, BOX, PLACES, layout=layout, delta=delta, scheme=scheme)
         shared.solver.close()
 
 
@@ -185,7 +185,7 @@ def written(folder: str) -> None:
     """Write the state of a run on three ranks half way, by rank 0."""
     world = World.from_mpi()
     flow = blood(BOX, PLACES, world=world, scheme="adams-bashforth")
-    flow.run(30)
+    flow.run(12)
     populations = np.zeros((len(BOX), 19))
     populations[flow.solver.owned] = flow.solver.state()["populations"]
     populations, state = world.allreduce_sum(populations), flow.state()
@@ -197,18 +197,50 @@ def restarted(folder: str) -> None:
     """Go on from that state, and compare with a run that was never interrupted."""
     world, saved = World.from_mpi(), np.load(Path(folder) / "state.npz")
     flow = blood(BOX, PLACES, world=world, scheme="adams-bashforth")
-    flow.solver.load_state({"populations": saved["populations"][flow.solver.owned]}, 30)
+    flow.solver.load_state({"populations": saved["populations"][flow.solver.owned]}, 12)
     flow.load_state({"place": saved["place"], "velocity": saved["velocity"]})
-    flow.run(25)
+    flow.run(9)
     alone = blood(BOX, PLACES, scheme="adams-bashforth")
-    alone.run(55)
+    alone.run(21)
     assert_same(flow, alone)
 
 
 def test_a_restart_on_another_number_of_ranks_goes_on_with_the_same_bits(tmp_path: Path) -> None:
-    run_ranks(3, written, tmp_path)
+    run_ranks(3, written, tmp_path, timeout=120.0)
     for ranks in (1, 2, 4):
-        run_ranks(ranks, restarted, tmp_path)
+        run_ranks(ranks, restarted, tmp_path, timeout=120.0)
+
+
+@pytest.mark.ranks(2)
+def test_other_cells_take_the_place_of_those_that_were():
+    """One of the cells has left; the flow and the others go on as on one rank."""
+    found = []
+    for world in (World.from_mpi(), None):
+        first = blood(BOX, PLACES, world=world)
+        first.run(6)
+        kept = [first.vertices(0)[1:], first.vertices(1)]
+        cells = Cells(first.solver.backend, first.cells.types, [each.mean(axis=1) for each in kept])
+        for kind, each in enumerate(kept):
+            cells.set_vertices(each, kind)
+        second = Blood(first.solver, cells, before=first)
+        second.run(6)
+        found.append(second)
+    assert_same(*found)
+    assert len(found[0].measures()) == 4
+
+
+@pytest.mark.ranks(2)
+def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
+    flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
+    boundary = flow.boundary
+    assert isinstance(boundary, SharedBoundary)
+    for wait in (1, 2, 4, 8, 16):
+        assert boundary.prepare(100) == wait
+        flow.solver.time_step += wait
+    assert boundary.prepare(100) == 32
+    flow.solver.time_step += 5
+    assert boundary.prepare(1) == 27
+    assert boundary.prepare(100) == 32
 
 
 @pytest.mark.ranks(2)
