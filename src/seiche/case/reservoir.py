@@ -42,6 +42,8 @@ _UNKNOWN = 0.1
 _LENGTH = 6.0
 #: The hematocrit of the tube over that of the vessel, which has some room without cells at its ends.
 _RICHER = 1.15
+#: How far behind an inlet there may be room for cells that have not come round the tube, in radii of the largest.
+_DEPTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 #: How far a vertex may be beyond the wall, in sites: as far as the wall lets it come.
 _BEYOND_WALL = 0.5
 #: Closer than this, in edges of the meshes, cells count as in the way.
@@ -156,7 +158,10 @@ class Openings:
             tube.advance(float(flows[self._numbers[name]]) * self._interval / tube.prism.area)
             waiting = tube.arrivals(self._enter)
             # Those that have come round the tube first; then any for which there is room.
-            for arrival in (*waiting, *tube.others(self._enter)):
+            places = (self._enter + depth * self._cells.largest() for depth in _DEPTHS)
+            for arrival in (*waiting, *(each for shift in places for each in tube.others(shift))):
+                if lacking.max() < 0.5 and not arrival.waits:
+                    break
                 kind = arrival.kind
                 if lacking[kind] >= 0.5 and self._has_room(arrival, others):
                     found.enter.append(arrival)
