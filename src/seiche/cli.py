@@ -139,6 +139,22 @@ def check(
 
 
 @app.command()
+def render(
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells.", metavar="RUN")],
+    film: Annotated[bool, typer.Option("--film", help="An animated GIF of all states, not a picture of the last.")] = (
+        False
+    ),
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; beside the cells.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Take every so many states for a film.")] = 1,
+    series: Annotated[str | None, typer.Option(metavar="NAME", help="Which cells, such as cells.vtkhdf.")] = None,
+) -> None:
+    """Draw the cells of a run, coloured by velocity."""
+    from seiche.case.render import render as draw
+
+    print(draw(folder, moving=film, output=output, every=every, series=series))
+
+
+@app.command()
 def convert(
     source: Annotated[Path, typer.Argument(help="A case (.toml, .xml), .gmy, .gmy+ or .stl file.", metavar="IN")],
     target: Annotated[Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file.", metavar="OUT")],

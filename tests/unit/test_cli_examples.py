@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seiche.case.geometry import build
+from seiche.case.load import read_case
 from seiche.case.picture import picture_step
 from seiche.case.simulation import load, prepare
+from seiche.cells.overlap import overlapping_pairs
 from seiche.cli import main
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -86,3 +89,24 @@ def test_the_cylinder_of_hemelb_runs(tmp_path: Path) -> None:
     exact = np.pi * 1e-5**4 * 13.332 / (8 * 4e-3 * 4.8e-5)
     assert flow["inlet0"] == pytest.approx(exact, rel=0.1)
     assert flow["outlet0"] == pytest.approx(-flow["inlet0"], rel=1e-2)
+
+
+def test_the_tube_of_blood_is_packed_as_it_says(tmp_path: Path) -> None:
+    simulation = load(EXAMPLES / "blood-tube" / "case.toml", output=tmp_path)
+    setup = simulation.setup
+    assert setup.cells is not None and setup.cells.packing is not None
+    assert setup.cells.packing.hematocrit == pytest.approx(0.3, abs=0.005)
+    lengths = np.array([setup.vessel.sites.shape[0], 0.0, 0.0])
+    assert not len(overlapping_pairs(setup.cells.surfaces, setup.cells.packing, lengths))
+    assert setup.cells.limits[0].ratio > 5
+    simulation.run(steps=2)
+    assert simulation.blood is not None
+    assert simulation.blood.blood.hematocrit() == pytest.approx(0.3, abs=0.005)
+
+
+def test_the_bifurcation_of_blood_is_a_case() -> None:
+    case = read_case(EXAMPLES / "blood-bifurcation" / "case.toml", ["geometry.spacing=2 um"])
+    vessel = build(case, EXAMPLES, "case.toml")
+    assert [plane.role for plane in vessel.sites.iolets] == ["inlet", "outlet", "outlet"]
+    assert [table.name for table in case.cells] == ["red", "platelet"]
+    assert len(vessel.sites) * 2.0**3 / 0.33**3 == pytest.approx(3.2e6, rel=0.15)

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.cells import CellsSetup
+from seiche.case.coupled import Population, couple, packed, populations_of
 from seiche.case.reservoir import Openings, inlets_of, interval_of
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup
@@ -20,28 +18,9 @@ from seiche.cells.space import wall_points
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
-    from seiche.couple.blood import Blood
     from seiche.flow import Solver
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass
-class Population:
-    """Cells of one type on the host: `vertices` and `velocity` (n, v, 3) in lattice units, `names` (n,) for life."""
-
-    vertices: Floats
-    velocity: Floats
-    names: npt.NDArray[np.int64]
-
-    def changed(self, keep: npt.NDArray[np.bool_], more: Sequence[Floats], first_name: int) -> Population:
-        """Return the cells to keep and new ones with vertices `more` (v, 3) each, at rest."""
-        added = np.asarray(more, np.float64).reshape(-1, *self.vertices.shape[1:])
-        return Population(
-            np.concatenate([self.vertices[keep], added]),
-            np.concatenate([self.velocity[keep], np.zeros_like(added)]),
-            np.concatenate([self.names[keep], first_name + np.arange(len(added))]),
-        )
 
 
 @dataclass
@@ -73,86 +52,32 @@ class BloodRun:
         self.watch = Watch()
         self.next_name = 0
         if state is None:
-            populations = self._packed(self.cells)
+            populations = packed(self.cells)
             for population in populations:
                 population.names += self.next_name
                 self.next_name += len(population.names)
         else:
             populations = self._restored(state)
         self.names = [population.names for population in populations]
-        self.blood = self._make(populations, fresh=state is None)
+        self._wall = wall_points(setup.vessel.sites)[0]
+        self.blood = couple(setup, solver, populations, self._wall, fresh=state is None)
         self.openings: Openings | None = None
         self._looks: Schedule | None = None
         if setup.case.reservoir is not None:
-            self.openings = Openings(setup, self.cells)
+            self.openings = Openings(setup, self.cells, solver.world)
+            if state is None:
+                self.openings.develop()
+            else:
+                self.openings.load_state(state["numbers"][self._used :], state["note"]["openings"])
             for plane in setup.vessel.sites.iolets:
                 self.watch.left.setdefault(plane.name, 0)
             for plane in inlets_of(setup):
                 self.watch.entered.setdefault(plane.name, 0)
             self._looks = Schedule(interval_of(setup))
 
-    def _packed(self, cells: CellsSetup) -> list[Population]:
-        if cells.packing is None:
-            raise CaseError(f"{self.setup.source}: packing: no cells were put anywhere")
-        found = []
-        for kind, surface in enumerate(cells.surfaces):
-            centers, rotations = cells.packing.of_kind(kind)
-            points = surface.vertices - surface.vertices.mean(axis=0)
-            vertices = np.einsum("nij,vj->nvi", rotations, points) + centers[:, None]
-            found.append(Population(vertices, np.zeros_like(vertices), np.arange(len(vertices))))
-        return found
-
-    def _make(self, populations: Sequence[Population], *, fresh: bool) -> Blood:
-        """Make the cells on the device, and couple them with the flow."""
-        from seiche.cells.cells import Cells
-        from seiche.cells.contact import Contact
-        from seiche.couple.blood import Blood
-
-        solver, given, sites = self.solver, self.cells, self.setup.vessel.sites
-        table = self.setup.case.coupling
-        centers = [population.vertices.mean(axis=1) for population in populations]
-        cells = Cells(solver.backend, given.types, centers, precision=solver.precision.compute)
-        for kind, population in enumerate(populations):
-            cells.set_vertices(population.vertices, kind)
-        points = self._wall
-        try:
-            contact = Contact(
-                cells,
-                given.between,
-                wall=given.wall if len(points) else None,
-                wall_points=points if len(points) else None,
-                lengths=np.where(sites.periodic, sites.shape, 0),
-            )
-            blood = Blood(
-                solver,
-                cells,
-                contact=contact,
-                delta=table.delta,
-                scheme=table.scheme,
-                viscosity_contrast=given.contrast,
-                mark_every=table.mark_every,
-            )
-        except CaseError as error:
-            raise CaseError(f"{self.setup.source}: {error}") from None
-        if not fresh:
-            rows = [population.velocity.reshape(-1, 3).T for population in populations]
-            place = solver.backend.download(cells.place)[:, : cells.vertex_count]
-            blood.boundary.place_all(place, np.concatenate(rows, axis=1).astype(blood.boundary.velocity.dtype))
-        return blood
-
-    @cached_property
-    def _wall(self) -> Floats:
-        return wall_points(self.setup.vessel.sites)[0]
-
     def populations(self) -> list[Population]:
         """Return all cells as they are now."""
-        cells, backend = self.blood.cells, self.solver.backend
-        velocity = np.asarray(backend.download(self.blood.boundary.velocity), np.float64)
-        found = []
-        for kind, (block, names) in enumerate(zip(cells.blocks, self.names, strict=True)):
-            rows = np.ascontiguousarray(velocity[:, block.slice].T).reshape(block.cells, block.vertices, 3)
-            found.append(Population(cells.vertices(kind), rows, names))
-        return found
+        return populations_of(self.blood, self.names)
 
     def next_after(self, step: int) -> int | None:
         """Return the first step after `step` at which the openings are looked at, None in a closed vessel."""
@@ -163,46 +88,53 @@ class BloodRun:
         if self.openings is None or self._looks is None or not self._looks.due(step):
             return
         populations = self.populations()
-        traffic = self.openings.traffic([population.vertices for population in populations])
+        traffic = self.openings.traffic([population.vertices for population in populations], self.solver.iolet_flow())
         if traffic.quiet:
             return
         for kind, population in enumerate(populations):
-            changed = population.changed(traffic.keep[kind], traffic.enter[kind], self.next_name)
-            self.next_name += len(traffic.enter[kind])
-            populations[kind] = changed
+            new = [arrival for arrival in traffic.enter if arrival.kind == kind]
+            places, velocities = [arrival.vertices for arrival in new], [arrival.velocity for arrival in new]
+            populations[kind] = population.changed(traffic.keep[kind], places, velocities, self.next_name)
+            self.next_name += len(new)
         for counts, seen in ((self.watch.entered, traffic.entered), (self.watch.left, traffic.left)):
             for name, number in seen.items():
                 counts[name] = counts.get(name, 0) + number
         self.names = [population.names for population in populations]
-        self.blood = self._make(populations, fresh=False)
+        self.blood = couple(self.setup, self.solver, populations, self._wall, fresh=False)
 
     def check(self) -> None:
         """Note hematocrit, volumes and areas; UnstableError if a cell is torn, inside out or outside the fluid."""
         self.blood.check()
-        cells = self.blood.cells
-        measures = np.asarray(self.solver.backend.download(cells.measures), np.float64)
-        for block in cells.blocks:
-            mine = measures[block.first_cell : block.first_cell + block.cells]
+        self.note()
+
+    def note(self) -> None:
+        """Note hematocrit, volumes and areas (collective)."""
+        measures, first = self.blood.measures(), 0
+        for block, names in zip(self.blood.cells.blocks, self.names, strict=True):
+            mine = measures[first : first + len(names)]
+            first += len(names)
             if len(mine):
                 drift = np.abs(mine / [block.rest.area, block.rest.volume] - 1).max(axis=0)
                 self.watch.area_drift = max(self.watch.area_drift, float(drift[0]))
                 self.watch.volume_drift = max(self.watch.volume_drift, float(drift[1]))
         self.watch.times.append(self.solver.time_step * self.setup.units.step)
-        self.watch.hematocrits.append(self.blood.hematocrit())
+        self.watch.hematocrits.append(float(measures[:, 1].sum()) / len(self.setup.vessel.sites))
 
     def state(self) -> tuple[Floats, str]:
         """Return what a restart needs: all vertices and their velocities as one row of numbers, and a note (JSON)."""
         populations = self.populations()
         parts = [each.ravel() for p in populations for each in (p.vertices, p.velocity, p.names.astype(np.float64))]
-        note = {
+        note: dict[str, Any] = {
             "types": [kind.name for kind in self.cells.types],
             "cells": [len(population.names) for population in populations],
             "vertices": [population.vertices.shape[1] for population in populations],
             "next_name": self.next_name,
             "entered": self.watch.entered,
             "left": self.watch.left,
-            "turn": self.openings.turn if self.openings is not None else 0,
         }
+        if self.openings is not None:
+            more, note["openings"] = self.openings.state()
+            parts += more
         return np.concatenate(parts), json.dumps(note)
 
     def _restored(self, state: dict[str, Any]) -> list[Population]:
@@ -221,17 +153,18 @@ class BloodRun:
             shape = (count, vertices, 3)
             found.append(Population(place.reshape(shape).copy(), velocity.reshape(shape).copy(), names))
             at += 2 * size + count
+        self._used = at
         return found
 
     def summary(self) -> dict[str, Any]:
-        """Return hematocrit and health of the cells for the summary."""
+        """Return hematocrit and health of the cells for the summary, as they were noted."""
         watch, mean = self.watch, float(np.mean(self.watch.hematocrits)) if self.watch.hematocrits else None
         return {
             "types": {
-                kind.name: {"cells": block.cells, "vertices": block.vertices}
-                for kind, block in zip(self.cells.types, self.blood.cells.blocks, strict=True)
+                kind.name: {"cells": len(names), "vertices": len(kind.mesh.vertices)}
+                for kind, names in zip(self.cells.types, self.names, strict=True)
             },
-            "hematocrit": self.blood.hematocrit(),
+            "hematocrit": watch.hematocrits[-1] if watch.hematocrits else None,
             "hematocrit_wanted": self.cells.hematocrit,
             "hematocrit_mean": mean,
             "largest_volume_change": watch.volume_drift,
@@ -239,5 +172,6 @@ class BloodRun:
             "edges_sites": self.blood.edges(),
             "entered": watch.entered,
             "left": watch.left,
+            "turned_away": self.openings.turned_away if self.openings is not None else 0,
             "history": {"time_s": watch.times, "hematocrit": watch.hematocrits},
         }

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood import BloodRun, Population
+from seiche.case.blood import BloodRun
+from seiche.case.coupled import Population
 from seiche.case.schedule import Schedule
 from seiche.case.series import Scheduled
 from seiche.case.setup import Setup
+from seiche.case.wall import wall_surface
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
+from seiche.domain.sites import LinkKind
 from seiche.errors import FormatError
 from seiche.io.background import Job
-from seiche.io.cell_files import SurfaceFiles, Surfaces, list_path, read_list, write_surfaces
+from seiche.io.cell_files import SurfaceFiles, Surfaces, list_path, read_list, wall_path, write_surfaces
 from seiche.io.formats.pos import write_pos
 
 Floats = npt.NDArray[np.float64]
@@ -35,9 +38,6 @@ class CellsFile(Scheduled):
     def __init__(self, path: Path, schedule: Schedule, run: BloodRun, setup: Setup, first_step: int) -> None:
         """Remember what is written when."""
         self.path, self._schedule, self._run, self._setup, self._first = path, schedule, run, setup, first_step
-        self._limits = [
-            limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None for kind in run.cells.types
-        ]
 
     @property
     def states(self) -> int:
@@ -53,6 +53,8 @@ class CellsFile(Scheduled):
                 before = [(path, time) for path, time in read_list(self.path) if time <= start]
             except FormatError:
                 before = []
+        if before is not None and self._run.solver.world.rank == 0 and (wall := wall_of(self._setup)) is not None:
+            write_surfaces(wall_path(self.path), wall)
         self.writer = SurfaceFiles(self.path, self._store, before)
 
     def take(self) -> Job:
@@ -65,46 +67,7 @@ class CellsFile(Scheduled):
         return self.writer.state(step, time, values)
 
     def _values(self, populations: list[Population], time: float) -> Any:
-        return populations if self.path.suffix.lower() == ".pos" else self.surfaces(populations, time)
-
-    def surfaces(self, populations: list[Population], time: float) -> Surfaces:
-        """Return the surfaces of all cells in metres, each in the box of the lattice where that repeats itself."""
-        sites, units = self._setup.vessel.sites, self._setup.units
-        lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
-        points, faces, velocities, names, kinds = [], [], [], [], []
-        first = 0
-        for number, (kind, population) in enumerate(zip(self._run.cells.types, populations, strict=True)):
-            places, velocity = (
-                self._on_surface(number, population.vertices),
-                self._on_surface(number, population.velocity),
-            )
-            middle = places.mean(axis=1, keepdims=True)
-            turns = np.floor(middle / np.where(lengths > 0, lengths, np.inf))
-            places = places - np.where(lengths > 0, turns * lengths, 0.0)
-            count, size = places.shape[:2]
-            points.append(places.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
-            velocities.append(velocity.reshape(-1, 3))
-            triangles = kind.mesh.faces.astype(np.int64)
-            faces.append((triangles + first + size * np.arange(count)[:, None, None]).reshape(-1, 3))
-            names.append(np.repeat(population.names, len(triangles)))
-            kinds.append(np.full(count * len(triangles), number, np.int32))
-            first += count * size
-        return Surfaces(
-            time,
-            np.concatenate(points),
-            np.concatenate(faces),
-            {"velocity": units.to_si("velocity", np.concatenate(velocities))},
-            {"cell": np.concatenate(names), "type": np.concatenate(kinds)},
-        )
-
-    def _on_surface(self, kind: int, rows: Floats) -> Floats:
-        """Return values at the vertices of the surface, (n, v, 3), from those at the points that move."""
-        matrix = self._limits[kind]
-        if matrix is None or not len(rows):
-            return rows
-        count, size = rows.shape[:2]
-        flat = matrix @ rows.transpose(1, 0, 2).reshape(size, -1)
-        return np.asarray(flat.reshape(size, count, 3).transpose(1, 0, 2))
+        return populations if self.path.suffix.lower() == ".pos" else surfaces_of(self._run, populations, time)
 
     def _store(self, path: Path, values: Any) -> None:
         if isinstance(values, Surfaces):
@@ -115,6 +78,60 @@ class CellsFile(Scheduled):
             centers, turns = places_of(population.vertices, kind.control_points())
             named = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
             write_pos(named, centers * sites.spacing + np.asarray(sites.origin), turns)
+
+
+def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Surfaces:
+    """Return the surfaces of all cells in metres, each in the box of the lattice where that repeats itself."""
+    sites, units = run.setup.vessel.sites, run.setup.units
+    lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
+    points, faces, velocities, names, kinds = [], [], [], [], []
+    first = 0
+    for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
+        matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
+        places, velocity = (_on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
+        middle = places.mean(axis=1, keepdims=True)
+        turns = np.floor(middle / np.where(lengths > 0, lengths, np.inf))
+        places = places - np.where(lengths > 0, turns * lengths, 0.0)
+        count, size = places.shape[:2]
+        points.append(places.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
+        velocities.append(velocity.reshape(-1, 3))
+        triangles = kind.mesh.faces.astype(np.int64)
+        faces.append((triangles + first + size * np.arange(count)[:, None, None]).reshape(-1, 3))
+        names.append(np.repeat(population.names, len(triangles)))
+        kinds.append(np.full(count * len(triangles), number, np.int32))
+        first += count * size
+    return Surfaces(
+        time,
+        np.concatenate(points),
+        np.concatenate(faces),
+        {"velocity": units.to_si("velocity", np.concatenate(velocities))},
+        {"cell": np.concatenate(names), "type": np.concatenate(kinds)},
+    )
+
+
+def _on_surface(matrix: Any, rows: Floats) -> Floats:
+    """Return values at the vertices of the surface, (n, v, 3), from those at the points that move."""
+    if matrix is None or not len(rows):
+        return rows
+    count, size = rows.shape[:2]
+    flat = matrix @ rows.transpose(1, 0, 2).reshape(size, -1)
+    return np.asarray(flat.reshape(size, count, 3).transpose(1, 0, 2))
+
+
+def wall_of(setup: Setup) -> Surfaces | None:
+    """Return the wall of the vessel in metres, without lids where the lattice repeats itself; None without walls."""
+    sites = setup.vessel.sites
+    if not (sites.link_kind == LinkKind.WALL).any():
+        return None
+    surface = setup.vessel.surface if setup.vessel.surface is not None else wall_surface(sites)
+    vertices, faces = np.asarray(surface.vertices, np.float64), np.asarray(surface.faces)
+    keep = np.ones(len(faces), bool)
+    for axis in np.flatnonzero(sites.periodic):
+        place = (vertices[faces][:, :, axis].mean(axis=1) - sites.origin[axis]) / sites.spacing
+        normals = np.abs(surface.vector_areas())
+        lid = normals[:, axis] > 0.3 * np.linalg.norm(normals, axis=1)
+        keep &= ~lid | ((place > 2.0) & (place < sites.shape[axis] - 3.0))
+    return Surfaces(0.0, vertices, faces[keep])
 
 
 def places_of(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:

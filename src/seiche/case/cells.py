@@ -86,8 +86,6 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
     except OSError as error:
         raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
     hematocrit = case.packing.hematocrit if case.packing is not None else None
-    if case.reservoir is not None and case.reservoir.hematocrit is not None:
-        hematocrit = case.reservoir.hematocrit
     return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits)
 
 

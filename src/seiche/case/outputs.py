@@ -80,7 +80,8 @@ class Outputs:
         self._wall: Wall | None = None
         self._moment: Moment | None = None
         self._captured = False
-        self._picture_step = picture_step(setup, setup.steps) if setup.case.output.picture else None
+        drawn = setup.case.output.picture and blood is None
+        self._picture_step = picture_step(setup, setup.steps) if drawn else None
         if world.rank == 0:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -286,12 +287,27 @@ class Outputs:
         self.drain()
         self.close()
         name, sites = self.setup.case.output.picture, self.setup.vessel.sites
+        if self.blood is not None:
+            self.blood.note()
         if name is None:
+            return
+        if self.blood is not None:
+            self._draw_blood(self.folder / name)
             return
         if not self._captured:
             self._moment = capture(self)
         if self._moment is not None:
             draw(self.folder / name, sites, self._moment, self.record)
+
+    def _draw_blood(self, path: Path) -> None:
+        """Draw the cells as they are now, from rank 0 (collective)."""
+        from seiche.case.cell_series import surfaces_of, wall_of
+        from seiche.report.cells_figure import cells_figure
+
+        assert self.blood is not None
+        populations, time = self.blood.populations(), self.solver.time_step * self.setup.units.step
+        if self.world.rank == 0:
+            cells_figure(path, surfaces_of(self.blood, populations, time), wall_of(self.setup))
 
     def close(self) -> None:
         """Close every file; states that are not complete are given up (not collective)."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open vessels: cells leave at the openings, others enter from a packed reservoir before each inlet.
+"""Open vessels: cells leave at the openings, others enter from a periodic tube before each inlet.
 
-The number of cells of each type in the vessel is held: when one has left, the next of its type enters behind an inlet
-as soon as there is room for it. The order, the places across the inlet and the directions are those of a random packing
-that repeats itself along the inflow. Every cell that came or went is counted.
+The number of cells of each type in the vessel is held: one that comes out of the tube enters if the vessel lacks one of
+its type and there is room. The tubes hold more blood than the vessel, so that there are always some. Every cell that
+came, went or was turned away is counted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ import numpy.typing as npt
 
 from seiche.case.cells import CellsSetup
 from seiche.case.setup import Setup
+from seiche.case.upstream import Arrival, Upstream
 from seiche.cells.mesh import mean_edge
-from seiche.cells.packing import Packing, pack
+from seiche.cells.packing import HIGHEST_HEMATOCRIT
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace
+from seiche.cells.vessels import signed_distance
 from seiche.domain.sites import IoletPlane
+from seiche.domain.surface import Surface
+from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry.ibm import SUPPORT
 
@@ -29,21 +33,29 @@ Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
 
 #: Sites that cells may move between two looks, and the steps between two looks.
-_TRAVEL, _LOOKS = 3.0, (8, 1024)
+_TRAVEL, _LOOKS = 2.0, (8, 1024)
 #: Sites between an opening and the last of the sites that a vertex near it needs.
 _MARGIN = 1.5
 #: Mach number of the peak velocity when nothing says it.
 _UNKNOWN = 0.1
-#: The reservoir is longer than this number of the radii of its largest cell.
+#: The tube is at least this number of the radii of its largest cell long.
 _LENGTH = 6.0
+#: The hematocrit of the tube over that of the vessel, which has some room without cells at its ends.
+_RICHER = 1.15
+#: How far behind an inlet there may be room for cells that have not come round the tube, in radii of the largest.
+_DEPTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+#: How far a vertex may be beyond the wall, in sites: as far as the wall lets it come.
+_BEYOND_WALL = 0.5
+#: Closer than this, in edges of the meshes, cells count as in the way.
+_CLOSE = 0.05
 
 
 @dataclass
 class Traffic:
-    """Which cells of each type stay, the vertices of those that enter, and how many passed each opening."""
+    """Which cells of each type stay, those that enter, and how many passed each opening."""
 
     keep: list[Keep]
-    enter: list[list[Floats]]
+    enter: list[Arrival] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
 
@@ -68,62 +80,70 @@ def interval_of(setup: Setup) -> float:
 
 
 def refuse_reservoir(setup: Setup) -> None:
-    """Raise a CaseError for a reservoir without an opening, or without a hematocrit to hold."""
+    """Raise a CaseError for a reservoir without an inlet, or a vessel without a hematocrit to hold."""
     if setup.case.reservoir is None:
         return
     if not inlets_of(setup):
         raise CaseError(f"{setup.source}: reservoir: the vessel has no inlet through which cells could enter")
-    if setup.case.packing is None and setup.case.reservoir.hematocrit is None:
-        raise CaseError(f"{setup.source}: reservoir.hematocrit: is missing, and there is no [packing] to take it from")
+    if setup.case.packing is None:
+        raise CaseError(f"{setup.source}: reservoir: there is no [packing] with the hematocrit to hold")
 
 
 class Openings:
-    """The openings of a vessel, and the reservoirs before its inlets."""
+    """The openings of a vessel, and the tubes before its inlets."""
 
-    def __init__(self, setup: Setup, cells: CellsSetup) -> None:
-        """Pack the reservoirs.
+    def __init__(self, setup: Setup, cells: CellsSetup, world: World) -> None:
+        """Pack the tubes.
 
         Raises:
             CaseError: a hematocrit or an inlet for which that is not possible.
         """
-        refuse_reservoir(setup)
-        self._cells = cells
         sites, table = setup.vessel.sites, setup.case.reservoir
-        assert table is not None
-        wanted = cells.hematocrit or 0.0
+        assert table is not None and cells.hematocrit is not None
+        self._cells = cells
         shares = np.array([each.share for each in setup.case.cells])
-        volumes = cells.volumes()
-        self._shares = shares / shares.sum()
+        shares = shares / shares.sum()
         #: Cells of each type that the vessel should hold.
-        self.wanted = self._shares * wanted * len(sites) / float(self._shares @ volumes)
-        self.turn = 0
-        self._walls = FluidSpace(sites, closed=False)
+        self.wanted = shares * cells.hematocrit * len(sites) / float(shares @ cells.volumes())
+        self.turned_away = 0
+        rich = table.hematocrit or min(_RICHER * cells.hematocrit, HIGHEST_HEMATOCRIT)
         length = _LENGTH * cells.largest()
         if table.length is not None:
             length = setup.units.to_lattice("length", table.length)
-        self._planes = {plane.name: Prism(sites, plane, length, self._walls) for plane in sites.iolets}
+        self._walls = FluidSpace(sites, closed=False)
+        self._planes = {plane.name: Prism(sites, plane, math.ceil(length), self._walls) for plane in sites.iolets}
         self._radii = {plane.name: (plane.radius or np.inf) / sites.spacing for plane in sites.iolets}
-        self._packed: dict[str, Packing] = {}
+        self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
+        self._tubes: dict[str, Upstream] = {}
         for plane in inlets_of(setup):
-            options: dict[str, Any] = {"shares": shares.tolist(), "gap": cells.gap, "seed": table.seed}
             try:
-                self._packed[plane.name] = pack(self._planes[plane.name], cells.surfaces, wanted, **options)
+                tube = Upstream(setup, cells, self._planes[plane.name], rich, table.seed, world)
             except CaseError as error:
                 raise CaseError(f'{setup.source}: reservoir before iolet["{plane.name}"]: {error}') from None
+            self._tubes[plane.name] = tube
         half = 0.5 * SUPPORT[setup.case.coupling.delta]
         speed = setup.invariants.velocity_scale
         lattice = setup.units.to_lattice("velocity", speed) if speed else _UNKNOWN
+        self._interval = interval_of(setup)
         #: Heights behind an opening at which cells enter, and at which they count as gone.
         self._enter = half + _MARGIN + 1.0
-        self._gone = half + _MARGIN + interval_of(setup) * lattice
-        self._near = 2.5 * cells.largest() + self._enter
-        self._edge = min(mean_edge(surface) for surface in cells.surfaces)
+        self._gone = half + _MARGIN + self._interval * lattice
+        self._patience = self._enter + cells.largest()
+        self._close = _CLOSE * min(mean_edge(surface) for surface in cells.surfaces)
 
-    def traffic(self, vertices: list[Floats]) -> Traffic:
-        """Return who leaves and enters, for the vertices (n, v, 3) of the cells of each type."""
-        found = Traffic([np.ones(len(each), bool) for each in vertices], [[] for _ in vertices])
+    def develop(self) -> None:
+        """Let the flow in the tubes develop."""
+        for tube in self._tubes.values():
+            tube.develop()
+
+    def traffic(self, vertices: list[Floats], flows: Floats) -> Traffic:
+        """Return who leaves and enters.
+
+        `vertices` (n, v, 3) are those of the cells of each type, `flows` (iolets,) what enters in a step through each.
+        """
+        found = Traffic([np.ones(len(each), bool) for each in vertices])
         for name, prism in self._planes.items():
-            limit = 0.5 * (self._enter - 1.0) if name in self._packed else self._gone
+            limit = 0.5 * (self._enter - 1.0) if name in self._tubes else self._gone
             for kind, places in enumerate(vertices):
                 height, aside = prism.heights(places)
                 near = (height < limit) & (aside < 1.3 * self._radii[name] + 2.0)
@@ -131,56 +151,53 @@ class Openings:
                 if gone.any():
                     found.keep[kind] &= ~gone
                     found.left[name] = found.left.get(name, 0) + int(gone.sum())
-        self._let_in(found, [places[keep] for places, keep in zip(vertices, found.keep, strict=True)])
+        present = [places[keep] for places, keep in zip(vertices, found.keep, strict=True)]
+        lacking = self.wanted - [len(places) for places in present]
+        others = np.concatenate([places.reshape(-1, 3) for places in present])
+        for name, tube in self._tubes.items():
+            tube.advance(float(flows[self._numbers[name]]) * self._interval / tube.prism.area)
+            waiting = tube.arrivals(self._enter)
+            # Those that have come round the tube first; then any for which there is room.
+            places = (self._enter + depth * self._cells.largest() for depth in _DEPTHS)
+            for arrival in (*waiting, *(each for shift in places for each in tube.others(shift))):
+                if lacking.max() < 0.5 and not arrival.waits:
+                    break
+                kind = arrival.kind
+                if lacking[kind] >= 0.5 and self._has_room(arrival, others):
+                    found.enter.append(arrival)
+                    found.entered[name] = found.entered.get(name, 0) + 1
+                    lacking[kind] -= 1
+                    others = np.concatenate([others, arrival.vertices])
+                    tube.done(arrival)
+                elif arrival.beyond > self._patience:
+                    tube.done(arrival)
+                    self.turned_away += 1
         return found
 
-    def _let_in(self, found: Traffic, present: list[Floats]) -> None:
-        """Add cells that enter until the vessel has all that it should have, or there is no room."""
-        lacking = self.wanted - [len(places) for places in present]
-        inlets = list(self._packed)
-        near = {
-            name: np.concatenate([self._behind(self._planes[name], places) for places in present]) for name in inlets
-        }
-        while lacking.max() >= 0.5:
-            entered = False
-            for name in inlets:
-                kind = int(lacking.argmax())
-                if lacking[kind] < 0.5:
-                    break
-                placed = self._candidate(name, kind, near[name])
-                if placed is None:
-                    continue
-                near[name] = np.concatenate([near[name], placed])
-                found.enter[kind].append(placed)
-                found.entered[name] = found.entered.get(name, 0) + 1
-                lacking[kind] -= 1
-                entered = True
-            if not entered:
-                return
+    def _has_room(self, arrival: Arrival, others: Floats) -> bool:
+        """Tell whether a cell is inside the vessel and meets no other: no vertex of those is in it or close to it."""
+        mine = arrival.vertices
+        if not (self._walls.distance(mine) < _BEYOND_WALL).all():
+            return False
+        low, high = mine.min(axis=0) - self._close, mine.max(axis=0) + self._close
+        near = others[((others >= low) & (others <= high)).all(axis=1)]
+        if not len(near):
+            return True
+        faces = self._cells.surfaces[arrival.kind].faces
+        return bool((signed_distance(Surface(mine, faces), near) > self._close).all())
 
-    def _behind(self, prism: Prism, places: Floats) -> Floats:
-        flat = places.reshape(-1, 3)
-        height, _ = prism.heights(flat)
-        return flat[(height > -self._near) & (height < self._near)]
+    def state(self) -> tuple[list[Floats], dict[str, Any]]:
+        """Return the numbers that a restart needs, and a note."""
+        parts: list[Floats] = []
+        notes = {}
+        for name, tube in self._tubes.items():
+            numbers, notes[name] = tube.state()
+            parts += numbers
+        return parts, {"turned_away": self.turned_away, "tubes": notes}
 
-    def _candidate(self, name: str, kind: int, others: Floats) -> Floats | None:
-        """Return the vertices of the next cell of a type that fits behind an inlet, None if none does."""
-        from scipy.spatial import cKDTree
-
-        prism, packed, surface = self._planes[name], self._packed[name], self._cells.surfaces[kind]
-        rows = np.flatnonzero(packed.kinds == kind)
-        rows = rows[np.argsort(-packed.centers[rows, 0], kind="stable")]
-        points = surface.vertices - surface.vertices.mean(axis=0)
-        tree = cKDTree(others) if len(others) else None
-        for number in range(len(rows)):
-            row = rows[(self.turn + number) % len(rows)]
-            local = points @ packed.rotations[row].T + packed.centers[row]
-            local[:, 0] += self._enter - local[:, 0].min()
-            placed = prism.world(local)
-            if not (self._walls.distance(placed) < 0).all():
-                continue
-            if tree is not None and np.isfinite(tree.query(placed, distance_upper_bound=self._edge)[0]).any():
-                continue
-            self.turn += number + 1
-            return placed
-        return None
+    def load_state(self, numbers: Floats, note: dict[str, Any]) -> None:
+        """Set what `state()` returned."""
+        self.turned_away = int(note["turned_away"])
+        at = 0
+        for name, tube in self._tubes.items():
+            at += tube.load_state(numbers[at:], note["tubes"][name])

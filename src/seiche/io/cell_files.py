@@ -102,6 +102,11 @@ def list_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.series")
 
 
+def wall_path(path: Path) -> Path:
+    """Return the name of the file with the wall of the vessel of the states of `path`."""
+    return path.with_name(f"{path.stem}.wall{path.suffix}")
+
+
 def read_list(path: Path) -> list[tuple[Path, float]]:
     """Return (file, time) of the states of `path`, in the order of the list.
 

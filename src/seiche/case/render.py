@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche render`: pictures and films of the cells that a run has written."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from seiche.errors import CaseError
+from seiche.io.cell_files import Surfaces, read_list, read_surfaces, wall_path
+
+
+def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 1, series: str | None = None) -> Path:
+    """Draw the last state of the cells in the folder `run`, or a film of every `every`-th, and return the file.
+
+    Raises:
+        CaseError: no cells there, or a name with an ending that is none of a picture or a film.
+        FormatError: a broken file.
+    """
+    from seiche.report.cells_figure import cells_figure, film
+
+    source = _series(run, series)
+    states = read_list(source)
+    if not states:
+        raise CaseError(f"{source}: no state of the cells is there")
+    wall: Surfaces | None = read_surfaces(wall_path(source)) if wall_path(source).exists() else None
+    target = output or source.with_suffix(".gif" if moving else ".png")
+    endings = (".gif",) if moving else (".png", ".pdf", ".svg", ".jpg")
+    if target.suffix.lower() not in endings:
+        what = "a film" if moving else "a picture"
+        raise CaseError(f"--output {target}: {what} ends with {' or '.join(endings)}")
+    if moving:
+        film(target, [partial(read_surfaces, path) for path, _ in states[::every]], wall)
+    else:
+        cells_figure(target, read_surfaces(states[-1][0]), wall)
+    return target
+
+
+def _series(run: Path, name: str | None) -> Path:
+    """Return the name of the series to draw."""
+    if not run.is_dir():
+        raise CaseError(f"{run}: is not the folder of a run")
+    found = sorted(path.with_suffix("") for path in run.glob("*.vtkhdf.series"))
+    if name is not None:
+        found = [path for path in found if path.name == name]
+    if not found:
+        wanted = f"series {name}" if name is not None else "cells"
+        raise CaseError(f"{run}: holds no {wanted}; a case writes them with [[output.cells]], file = cells.vtkhdf")
+    return found[0]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A blood case on several ranks: the same bits and the same files as on one."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from case_files import blood_tables, toml_of
+from seiche.case.simulation import load
+from seiche.domain.world import World
+from seiche.io.cell_files import read_list, read_surfaces
+
+
+@pytest.mark.ranks(2)
+def test_a_blood_case_has_the_same_bits_on_two_ranks() -> None:
+    world = World.from_mpi()
+    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
+    tables = blood_tables()
+    tables["geometry"]["shape"] = {"kind": "tube", "radius": "6 um", "length": "12 um", "periodic": True}
+    tables["packing"]["hematocrit"] = 0.15
+    tables["time"]["steps"] = 6
+    tables["run"] = {"threads": 1}
+    tables["body_force"] = {"force": ["1e6 N/m^3", "0 N/m^3", "0 N/m^3"]}
+    tables["output"] = {"cells": {"file": "cells.vtkhdf", "every": 3}, "checkpoint": {"every": 3}, "picture": "a.png"}
+    if world.rank == 0:
+        (folder / "case.toml").write_text(toml_of(tables))
+    world.barrier()
+    both = load(folder / "case.toml", output=folder / "both", world=world)
+    both.run()
+    alone = load(folder / "case.toml", output=folder / f"alone{world.rank}", world=World.serial())
+    alone.run()
+    assert both.blood is not None and alone.blood is not None
+    assert np.array_equal(both.blood.state()[0], alone.blood.state()[0])
+    if world.rank == 0:
+        first, second = (read_list(folder / name / "cells.vtkhdf") for name in ("both", "alone0"))
+        assert [path.name for path, _ in first] == [path.name for path, _ in second]
+        one, two = (read_surfaces(states[-1][0]) for states in (first, second))
+        assert np.array_equal(one.vertices, two.vertices)
+        assert (folder / "both" / "a.png").exists()
+        found = json.loads((folder / "both" / "summary.json").read_text())["details"]["cells"]
+        assert found["hematocrit"] == pytest.approx(0.15, rel=0.2)

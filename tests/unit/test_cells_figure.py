@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures and films of cells: what is seen, how many frames, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from seiche.case.render import render
+from seiche.cells import icosphere
+from seiche.cli import main
+from seiche.domain.world import World
+from seiche.errors import CaseError, FormatError
+from seiche.io.background import write_now
+from seiche.io.cell_files import SurfaceFiles, Surfaces, list_path, read_list, read_surfaces, wall_path, write_surfaces
+from seiche.report.cells_figure import camera_for, cells_figure, fastest, film
+
+BALL = icosphere(162)
+
+
+def state(time: float, shift: float = 0.0, speed: float = 2e-3) -> Surfaces:
+    """Return a ball of 4 um that moves along x."""
+    vertices = 2e-6 * BALL.vertices + np.array([shift, 0.0, 0.0])
+    velocity = np.tile([speed, 0.0, 0.0], (len(vertices), 1))
+    return Surfaces(time, vertices, BALL.faces, {"velocity": velocity}, {"cell": np.zeros(len(BALL.faces), np.int64)})
+
+
+def wall() -> Surfaces:
+    return Surfaces(0.0, BALL.vertices * [20e-6, 6e-6, 5e-6], BALL.faces)
+
+
+def test_states_come_back_from_their_files(tmp_path: Path) -> None:
+    files = SurfaceFiles(tmp_path / "cells.vtkhdf", write_surfaces, [])
+    for step in (5, 10):
+        write_now(files.state(step, 1e-6 * step, lambda step=step: state(1e-6 * step)), World.serial())
+    assert files.steps == 2
+    listed = read_list(tmp_path / "cells.vtkhdf")
+    assert listed == [(tmp_path / f"cells.{step:09d}.vtkhdf", 1e-6 * step) for step in (5, 10)]
+    again = read_surfaces(listed[1][0])
+    assert again.time == pytest.approx(1e-5)
+    assert np.abs(again.vertices - state(0.0).vertices).max() < 1e-12
+    assert np.array_equal(again.faces, BALL.faces)
+    assert again.on_vertices["velocity"].shape == (162, 3)
+
+
+def test_the_long_side_lies_and_everything_is_seen() -> None:
+    camera = camera_for(wall().vertices)
+    assert camera.high[0] - camera.low[0] > 2 * (camera.high[1] - camera.low[1])
+    assert camera.high[0] - camera.low[0] > 38
+    assert fastest([state(0.0), state(0.0, speed=3e-3)]) == pytest.approx(3e-3)
+    assert fastest([]) == 1.0
+
+
+def test_cells_show_their_speed_before_a_pale_wall(tmp_path: Path) -> None:
+    for name, speed in (("slow", 1e-6), ("fast", 2e-3)):
+        two = state(0.0)
+        velocity = np.concatenate([two.on_vertices["velocity"], 0 * two.on_vertices["velocity"] + [speed, 0, 0]])
+        aside = np.array([10e-6, 0.0, 0.0])
+        vertices = np.concatenate([two.vertices - aside, two.vertices + aside])
+        faces = np.concatenate([BALL.faces, BALL.faces + 162])
+        cells_figure(tmp_path / f"{name}.png", Surfaces(1e-3, vertices, faces, {"velocity": velocity}), wall())
+    pictures = [np.asarray(Image.open(tmp_path / f"{name}.png").convert("RGB"), float) for name in ("slow", "fast")]
+    rows, columns = pictures[0].shape[:2]
+    right = [picture[rows // 2 - 20 : rows // 2 + 20, columns // 2 : int(0.75 * columns)] for picture in pictures]
+    # Viridis: a slow cell is violet, a fast one yellow.
+    greenest = [float((part[..., 1] - part[..., 2]).max()) for part in right]
+    assert greenest[0] < 20 < 120 < greenest[1]
+
+
+def test_a_film_has_a_frame_for_every_state(tmp_path: Path) -> None:
+    frames: list[int] = []
+    film(tmp_path / "film.gif", [lambda k=k: state(1e-6 * k, 1e-6 * k) for k in range(4)], wall(), frames.append)
+    with Image.open(tmp_path / "film.gif") as picture:
+        assert picture.n_frames == 4
+        assert picture.size[0] == 900
+    assert frames == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="a film needs at least one state"):
+        film(tmp_path / "none.gif", [], None)
+
+
+def a_run(folder: Path) -> Path:
+    files = SurfaceFiles(folder / "cells.vtkhdf", write_surfaces, [])
+    for step in range(3):
+        write_now(files.state(step, 1e-6 * step, lambda step=step: state(0.0, 1e-6 * step)), World.serial())
+    write_surfaces(wall_path(folder / "cells.vtkhdf"), wall())
+    return folder
+
+
+def test_render_draws_what_a_run_has_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = a_run(tmp_path)
+    assert main(["render", str(run)]) == 0
+    assert main(["render", str(run), "--film", "--every", "2", "--output", str(tmp_path / "two.gif")]) == 0
+    assert capsys.readouterr().out.split() == [str(run / "cells.png"), str(tmp_path / "two.gif")]
+    with Image.open(tmp_path / "two.gif") as picture:
+        assert picture.n_frames == 2
+
+
+def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match="nowhere: is not the folder of a run"):
+        render(tmp_path / "nowhere", moving=False)
+    with pytest.raises(CaseError, match="holds no cells; a case writes them with"):
+        render(tmp_path, moving=False)
+    run = a_run(tmp_path)
+    with pytest.raises(CaseError, match=r"holds no series other\.vtkhdf"):
+        render(run, moving=False, series="other.vtkhdf")
+    with pytest.raises(CaseError, match=r"--output a\.png: a film ends with \.gif"):
+        render(run, moving=True, output=Path("a.png"))
+    with pytest.raises(CaseError, match=r"--output a\.gif: a picture ends with \.png or"):
+        render(run, moving=False, output=Path("a.gif"))
+    list_path(run / "cells.vtkhdf").write_text("{")
+    with pytest.raises(FormatError, match="not a list of states"):
+        render(run, moving=False)
+    entry = {"file-series-version": "1.0", "files": [{"name": "../cells.vtkhdf", "time": 0.0}]}
+    list_path(run / "cells.vtkhdf").write_text(json.dumps(entry))
+    with pytest.raises(FormatError, match="leads out of the folder"):
+        render(run, moving=False)
+    list_path(run / "cells.vtkhdf").write_text(json.dumps({"files": []}))
+    with pytest.raises(CaseError, match="no state of the cells is there"):
+        render(run, moving=False)
+    (run / "cells.000000000.vtkhdf").write_bytes(b"no HDF5")
+    with pytest.raises((FormatError, OSError)):
+        read_surfaces(run / "cells.000000000.vtkhdf")

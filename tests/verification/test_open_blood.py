@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blood in an open vessel: cells leave, others enter, the number is held, and none is lost without being counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from case_files import toml_of
+from seiche.case.simulation import Simulation, load
+from seiche.cells.prism import Prism
+from seiche.domain import shapes
+
+
+def open_tables(steps: int) -> dict[str, Any]:
+    """Return a tube of 10 um with stiff balls of 2.8 um that flow through it."""
+    return {
+        "solver": "blood",
+        "geometry": {"spacing": "0.5 um", "shape": {"kind": "tube", "radius": "5 um", "length": "20 um"}},
+        "fluid": {"viscosity": "1.2 mPa s", "density": "1025 kg/m^3"},
+        "lattice": {"tau": 3.0, "velocity_scale": "100 mm/s"},
+        "time": {"steps": steps},
+        "iolet": [
+            {"name": "inlet", "kind": "velocity", "velocity": "50 mm/s", "ramp": 50},
+            {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"},
+        ],
+        "cells": [
+            {
+                "name": "ball",
+                "shape": {"kind": "sphere", "diameter": "2.8 um", "vertices": 42},
+                "model": "triangles",
+                "law": "neo-hookean",
+                "shear_modulus": "500 uN/m",
+                "bending": "2e-18 J",
+                "volume": "10 kPa",
+            }
+        ],
+        "packing": {"hematocrit": 0.1, "seed": 1},
+        "reservoir": {"length": "8 um"},
+        "run": {"monitor_every": 50, "threads": 1},
+        "output": {"checkpoint": {"every": 60}},
+    }
+
+
+def opened(folder: Path, steps: int, **options: Any) -> Simulation:
+    folder.mkdir(exist_ok=True)
+    (folder / "case.toml").write_text(toml_of(open_tables(steps)))
+    return load(folder / "case.toml", output=folder / "out", **options)
+
+
+def test_cells_that_leave_are_replaced_and_all_are_counted(tmp_path: Path) -> None:
+    simulation = opened(tmp_path, 400)
+    blood = simulation.blood
+    assert blood is not None and blood.openings is not None
+    wanted, at_first = float(blood.openings.wanted[0]), len(blood.names[0])
+    assert wanted == pytest.approx(at_first, abs=0.5)
+    numbers = []
+    for _ in range(4):
+        simulation.run(100)
+        numbers.append(len(blood.names[0]))
+    watch, names = blood.watch, blood.names[0]
+    assert watch.left["outlet"] >= 2
+    assert watch.entered["inlet"] >= 2
+    assert at_first + sum(watch.entered.values()) - sum(watch.left.values()) == len(names) == numbers[-1]
+    assert len(np.unique(names)) == len(names)
+    assert names.max() == at_first + watch.entered["inlet"] - 1
+    # In a tube so narrow, 3.6 cells wide, one or two of sixteen wait for room.
+    assert 0.8 < np.mean(numbers[1:]) / wanted < 1.05
+    summary = blood.summary()
+    assert summary["entered"] == {"inlet": watch.entered["inlet"]}
+    assert summary["left"]["outlet"] == watch.left["outlet"]
+    assert summary["largest_volume_change"] < 0.05
+
+
+def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    whole = opened(tmp_path / "whole", 120)
+    whole.run()
+    first = opened(tmp_path / "parts", 120)
+    first.run(steps=60)
+    first.outputs.drain()
+    second = opened(tmp_path / "parts", 120, restart=tmp_path / "parts" / "out" / "checkpoint.seiche")
+    second.run()
+    assert whole.blood is not None and second.blood is not None
+    (one, note), (two, other) = whole.blood.state(), second.blood.state()
+    assert note == other
+    assert np.array_equal(one, two)
+    assert np.array_equal(*(each.solver.state()["populations"] for each in (whole, second)))
+
+
+def test_the_tube_before_an_inlet_has_its_cross_section() -> None:
+    sites = shapes.tube(8.0, 40.0, 1.0, axis=(0.0, 0.6, 0.8))
+    prism = Prism(sites, sites.iolets[0], 24)
+    assert prism.area == pytest.approx(np.pi * 64, rel=0.05)
+    before = prism.sites()
+    assert before.periodic == (True, False, False)
+    assert before.shape[0] == 24
+    assert len(before) / 24 == pytest.approx(np.pi * 64, rel=0.05)
+    assert before.coords[:, 0].max() == 23
+    # The first axis of the tube is the direction of the inflow.
+    there = prism.world(np.array([[5.0, 0.0, 0.0]]))[0] * sites.spacing + np.asarray(sites.origin)
+    assert there == pytest.approx([0.0, 3.0, 4.0], abs=1e-9)
+    assert prism.heights(prism.world(np.array([[5.0, 3.0, 4.0]])))[0][0] == pytest.approx(5.0)
