@@ -58,7 +58,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: solver(material=ROCK, sources=one_source(moment=[[1, 2], [3, 4]])), "has to be a symmetric 2 x 2 matrix"),
     (lambda: solver().samples(), "samples were asked for, but there are no receivers"),
     (lambda: solver().set_state(np.zeros((4, 3, 8))), "initial state of shape (4, 3, 8), the solver has (4, 3, 9)"),
-    (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "holds 2 of 4 elements"),
+    (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "hold 2 of 4 elements"),
     (lambda: Ricker(0.0, 1.0), "Ricker pulse of 0, its frequency has to be positive"),
     (lambda: Gaussian(-1.0, 1.0), "Gaussian pulse of -1, sigma has to be positive"),
     (lambda: Brune(np.inf), "Brune pulse of inf, its duration has to be positive"),

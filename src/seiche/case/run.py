@@ -16,7 +16,7 @@ import numpy as np
 
 from seiche.case.outputs import Outputs
 from seiche.errors import UnstableError
-from seiche.flow.replay import GRAPH_STEPS
+from seiche.halo.replay import GRAPH_STEPS
 
 if TYPE_CHECKING:
     from seiche.domain.world import World

@@ -35,10 +35,10 @@ from seiche.couple.sharing import Sharing
 from seiche.couple.territory import Territory, halo_sites
 from seiche.errors import UnstableError
 from seiche.flow.immersion import Contrast, Immersion
-from seiche.flow.replay import GRAPH_STEPS
 from seiche.flow.solver import Solver
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
+from seiche.halo.replay import GRAPH_STEPS
 from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry

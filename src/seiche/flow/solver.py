@@ -24,13 +24,13 @@ from seiche.flow.moment_layout import COEFFICIENTS
 from seiche.flow.observation import Observation
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
-from seiche.flow.replay import GRAPH_STEPS, Replay
 from seiche.flow.snapshot import Snapshot, Snapshots, Staging
 from seiche.flow.steps import Steps, annotated
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, Watch, Watcher
 from seiche.halo.exchange import HaloExchange
+from seiche.halo.replay import GRAPH_STEPS, Replay
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 

@@ -36,8 +36,8 @@ from seiche.flow.model import (
     Rheology,
     Trt,
 )
-from seiche.flow.replay import GRAPH_STEPS
 from seiche.flow.solver import Solver
+from seiche.halo.replay import GRAPH_STEPS
 from seiche.observe.bandwidth import copy_bandwidth
 
 #: (compute, storage) pairs measured by default on each kind of device.

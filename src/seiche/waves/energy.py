@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.world import World
 from seiche.waves.operator import Operator
 
 Floats = npt.NDArray[np.float64]
 
 
-def inner_product(first: Floats, second: Floats, operator: Operator) -> float:
-    """Return the product of two states (elements, fields, nodes) that makes twice the energy of equal ones."""
+def products(first: Floats, second: Floats, operator: Operator) -> Floats:
+    """Return the share of every element in `inner_product`, (elements,)."""
     material, dim = operator.material, operator.mesh.dim
     shape = (-1, operator.weights.shape[1]) if material.by_node else (-1, 1)
     rho, stiff, mu = (x.reshape(shape) for x in (material.density, material.longitudinal, material.mu))
     if operator.of.medium == "acoustic":
         density = rho * (first[:, 1:] * second[:, 1:]).sum(1) + first[:, 0] * second[:, 0] / stiff
-        return float(np.sum(operator.weights * density))
+        return np.asarray((operator.weights * density).sum(1))
     normal, shear = slice(dim, 2 * dim), slice(2 * dim, None)
     traces = first[:, normal].sum(1) * second[:, normal].sum(1)
     squares = (first[:, normal] * second[:, normal]).sum(1) + 2 * (first[:, shear] * second[:, shear]).sum(1)
@@ -26,9 +29,35 @@ def inner_product(first: Floats, second: Floats, operator: Operator) -> float:
     safe = np.where(solid, mu, 1.0)
     strain = np.where(solid, (squares - lam / (dim * lam + 2 * safe) * traces) / (2 * safe), traces / dim**2 / stiff)
     density = rho * (first[:, :dim] * second[:, :dim]).sum(1) + strain
-    return float(np.sum(operator.weights * density))
+    return np.asarray((operator.weights * density).sum(1))
 
 
-def energy(state: Floats, operator: Operator) -> float:
-    """Return the energy of a state by quadrature."""
-    return 0.5 * inner_product(state, state, operator)
+def inner_product(first: Floats, second: Floats, operator: Operator) -> float:
+    """Return the product of two states (elements, fields, nodes) that makes twice the energy of equal ones."""
+    return float(np.sum(products(first, second, operator)))
+
+
+def energy(state: Floats, operator: Operator, world: World | None = None) -> float:
+    """Return the energy of a state by quadrature, of all ranks: the same to the last bit on any number (collective)."""
+    return 0.5 * exact_sum(products(state, state, operator), world or World.serial())
+
+
+def exact_sum(values: Floats, world: World) -> float:
+    """Return the sum of finite numbers of all ranks as if it had been rounded once (collective)."""
+    if not np.isfinite(values).all() or not len(values):
+        mine: dict[int, int] | None = None if len(values) else {}
+    else:
+        mantissas, exponents = np.frexp(values)
+        whole = np.rint(mantissas * 2.0**53).astype(np.int64)
+        mine = {}
+        for exponent in np.unique(exponents):
+            some = whole[exponents == exponent]
+            high = some >> 27
+            mine[int(exponent) - 53] = (int(high.sum()) << 27) + int((some - (high << 27)).sum())
+    gathered = world.allgather(mine)
+    total = Fraction(0)
+    for part in gathered:
+        if part is None:
+            return float("nan")
+        total += sum((Fraction(count) * Fraction(2) ** exponent for exponent, count in part.items()), Fraction(0))
+    return float(total)

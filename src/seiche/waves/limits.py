@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from seiche.domain.world import World
 from seiche.kernels.registry.dg import Flux
 from seiche.waves.basis import Basis
 from seiche.waves.material import Material
@@ -21,8 +22,8 @@ _RULE = {"upwind": 0.48, "central": 0.76}
 _SOLID = (1.7, 2.05, 1.4)
 
 
-def largest_step(mesh: Mesh, material: Material, nodes: int, flux: Flux) -> float:
-    """Return the time step at which the fastest mode of the smallest element would begin to grow.
+def largest_step(mesh: Mesh, material: Material, nodes: int, flux: Flux, world: World | None = None) -> float:
+    """Return the time step at which the fastest mode of the smallest element of all ranks would begin to grow.
 
     A box that is no cube counts as a cube of side 3/(1/h_x + 1/h_y + 1/h_z).
     """
@@ -30,8 +31,9 @@ def largest_step(mesh: Mesh, material: Material, nodes: int, flux: Flux) -> floa
     number = _LARGEST[flux].get(nodes, _RULE[flux] * gap)
     side = 3.0 / np.sum(1.0 / mesh.sizes[: mesh.count], axis=1)
     speed = material.cp.reshape(mesh.count, -1).max(1)
-    if flux == "upwind" and nodes >= 4 and np.all(material.cs > 0):
-        ratio = material.cp / material.cs
-        if _SOLID[0] <= ratio.min() and ratio.max() <= _SOLID[1]:
-            number *= _SOLID[2]
-    return float(np.min(number * side / speed))
+    world = world or World.serial()
+    ratio = material.cp / np.where(material.cs > 0, material.cs, np.inf)  # of a fluid 0
+    lowest, highest = -world.allreduce_max(np.array([-ratio.min(), ratio.max()])) * [1, -1]
+    if flux == "upwind" and nodes >= 4 and _SOLID[0] <= lowest and highest <= _SOLID[1]:
+        number *= _SOLID[2]
+    return float(-world.allreduce_max(np.array([-np.min(number * side / speed)]))[0])

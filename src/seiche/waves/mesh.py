@@ -36,7 +36,10 @@ class Mesh:
     Attributes:
         brick: the trees of the forest.
         origin, tree_size: lower corner of the brick and sides of a tree, (dim,), in the caller's unit of length.
-        count: elements of this rank; the first of them has the number `first` of `total` along the curve.
+        count: elements of this rank; those of all ranks are `total`.
+        number: place of every own element along the curve of all, (count,): the ranks' intervals follow each other,
+            and in each come first the elements that do not touch other ranks', each part along the curve.
+        interior: how many do not touch other ranks' elements.
         corner, level: integer corners (count + ghosts, dim) and levels of own elements, then of ghosts.
         ghost_owner: rank of each ghost, (ghosts,).
         neighbours: index of the neighbour, -1 where there is none, (count, 2 dim, 2^(dim - 1)) int32.
@@ -60,13 +63,19 @@ class Mesh:
         Raises:
             CaseError: a tree without extent, or leaves that are not balanced.
         """
-        self.brick, self.first, self.total = own.brick, first, total
+        self.brick, self.total = own.brick, total
         self.tree_size = sequence_of(tree_size, self.dim, "mesh: sides of a tree")
         self.origin = sequence_of(origin, self.dim, "mesh: origin")
         if not np.all(self.tree_size > 0):
             raise CaseError(f"mesh: sides of a tree {self.tree_size.tolist()} have to be positive")
         self.count = len(own)
+        self.neighbours: npt.NDArray[np.int32]
+        self.kinds: npt.NDArray[np.int8]
+        self.child: npt.NDArray[np.int8]
+        self.corner: Integers
+        self.level: Integers
         self._build(own, locate, cut_keys, rank)
+        self._inner_first(first)
 
     @staticmethod
     def of_forest(
@@ -107,16 +116,25 @@ class Mesh:
         sizes: SizeField,
         *,
         world: World | None = None,
+        weights: Callable[[Forest], Integers] | None = None,
         tree_size: Sequence[float] | float = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> Mesh:
         """Return this rank's elements of a size field, made by this rank alone (collective).
 
-        Each rank counts the leaves of its share of coarse boxes; one gathering of these counts tells everybody where
+        Each rank weighs the leaves of its share of coarse boxes; one gathering of these weights tells everybody where
         its interval begins and ends; then each makes the leaves of its interval.
 
+        Args:
+            brick: the trees.
+            sizes: how large elements may be.
+            world: the ranks.
+            weights: gives costs of leaves, positive integers (n,); every rank gets an equal share. Ones if left out.
+            tree_size: sides of a tree.
+            origin: lower corner of the brick.
+
         Raises:
-            CaseError: more ranks than elements.
+            CaseError: more ranks than elements, or weights that are not positive integers or leave a rank with none.
         """
         world = world or World.serial()
         generator = Generator(brick, sizes)
@@ -127,18 +145,24 @@ class Mesh:
         shares = len(boxes[:-1]) * np.arange(world.size + 1) // world.size
         mine = generator.leaves(int(boxes[shares[world.rank]]), int(boxes[shares[world.rank + 1]]))
         inside = np.searchsorted(mine.key, boxes[shares[world.rank] : shares[world.rank + 1] + 1])
-        counts = np.concatenate(world.allgather(np.diff(inside)))
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        total = int(starts[-1])
+        burden = np.concatenate([[0], np.cumsum(_costs(mine, weights))])
+        gathered = world.allgather((np.diff(inside), np.diff(burden[inside])))
+        starts, burdens = (np.append(0, np.cumsum(np.concatenate(part))) for part in zip(*gathered, strict=True))
+        total, whole = int(starts[-1]), int(burdens[-1])
         if total < world.size:
             raise CaseError(f"{world.size} ranks are more than the {total} elements of the mesh")
-        first, last = total * world.rank // world.size, total * (world.rank + 1) // world.size
-        begin = int(np.searchsorted(starts, first, side="right")) - 1
-        end = int(np.searchsorted(starts, last))
+        begin = int(np.searchsorted(world.size * burdens, whole * world.rank, side="right")) - 1
+        end = int(np.searchsorted(world.size * burdens, whole * (world.rank + 1)))
         near = generator.leaves(int(boxes[begin]), int(boxes[end]))
-        own = near.interval(first - int(starts[begin]), last - int(starts[begin]))
+        # A leaf belongs to the rank in whose share of the whole weight its own weight ends (theory/waves, eq. 19).
+        owner = (world.size * (burdens[begin] + np.cumsum(_costs(near, weights))) - 1) // whole
+        first, last = np.searchsorted(owner, [world.rank, world.rank + 1])
+        if (least := min(world.allgather(int(last - first)))) < 1:
+            raise CaseError(f"partition: the weights leave one of {world.size} ranks with {least} elements")
+        own = near.interval(int(first), int(last))
         cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
-        return Mesh(own, generator.holders, cut_keys, world.rank, first, total, tree_size, origin)
+        before = int(starts[begin] + first)
+        return Mesh(own, generator.holders, cut_keys, world.rank, before, total, tree_size, origin)
 
     @property
     def dim(self) -> int:
@@ -194,7 +218,9 @@ class Mesh:
         cells = np.array(list(itertools.product(*choices)), np.int64)
         wrapped, outside = self.brick.wrap(cells)
         cells, wrapped = cells[~outside], wrapped[~outside]
-        found = np.searchsorted(self._keys, morton_keys(wrapped), side="right") - 1
+        keys, order = self._curve
+        holder = np.searchsorted(keys, morton_keys(wrapped), side="right") - 1
+        found = np.where(holder >= 0, order[holder], -1)
         side = np.int64(1) << (self.brick.depth - self.level[found])
         inside = (found >= 0) & ((wrapped >= self.corner[found]) & (wrapped < self.corner[found] + side[:, None])).all(
             1
@@ -205,8 +231,38 @@ class Mesh:
         return element, np.clip(place[first], -1.0, 1.0)
 
     @cached_property
-    def _keys(self) -> Keys:
-        return morton_keys(self.corner[: self.count])
+    def keys(self) -> Keys:
+        """Return the keys of own elements and ghosts, (count + ghosts,)."""
+        return morton_keys(self.corner)
+
+    @cached_property
+    def _curve(self) -> tuple[Keys, npt.NDArray[np.int64]]:
+        """Return the keys of own elements, ascending, and whose they are."""
+        order = np.argsort(self.number)
+        return self.keys[order], order
+
+    def mirrors(self, peer: int) -> npt.NDArray[np.int64]:
+        """Return the own elements that are ghosts of the rank `peer`, in its order."""
+        beside = np.zeros(self.count, np.bool_)
+        ghost = self.kinds == GHOST
+        owner = np.full(self.kinds.shape, -1, np.int64)
+        owner[ghost] = self.ghost_owner[self.neighbours[ghost] - self.count]
+        beside[(owner == peer).any((1, 2))] = True
+        found = np.nonzero(beside)[0]
+        return np.asarray(found[np.argsort(self.keys[found])])
+
+    def _inner_first(self, first: int) -> None:
+        """Put the elements that do not touch other ranks' before those that do."""
+        outer = (self.kinds == GHOST).any((1, 2))
+        order = np.argsort(outer, kind="stable")
+        self.interior, self.number = self.count - int(outer.sum()), first + order
+        place = np.arange(self.count + self.ghosts)
+        place[order] = np.arange(self.count)
+        own = np.concatenate([order, np.arange(self.count, self.count + self.ghosts)])
+        self.corner, self.level = self.corner[own], self.level[own]
+        self.kinds, self.child = self.kinds[order], self.child[order]
+        neighbours = self.neighbours[order]
+        self.neighbours = np.where(neighbours >= 0, place[neighbours], -1).astype(np.int32)
 
     def _build(self, own: Forest, locate: _Locate, cut_keys: Keys, rank: int) -> None:
         count, faces, children = self.count, self.faces, 1 << (self.dim - 1)
@@ -249,7 +305,7 @@ class Mesh:
         there = levels >= 0
         mine = there & (keys >= low) & (keys < high)
         remote, first = np.unique(keys[there & ~mine], return_index=True)
-        self.neighbours: npt.NDArray[np.int32] = np.full(keys.shape, -1, np.int32)
+        self.neighbours = np.full(keys.shape, -1, np.int32)
         self.neighbours[mine] = np.searchsorted(own.key, keys[mine])
         self.neighbours[there & ~mine] = self.count + np.searchsorted(remote, keys[there & ~mine])
         self.kinds = np.where(mine, LOCAL, np.where(there, GHOST, NONE)).astype(np.int8)
@@ -272,6 +328,20 @@ class Mesh:
         for bit, other in enumerate(a for a in range(self.dim) if a != face // 2):
             place |= ((own.corner[:, other] // own.side) & 1) << bit
         return place
+
+
+def _costs(leaves: Forest, weights: Callable[[Forest], Integers] | None) -> Integers:
+    """Return the weights of leaves.
+
+    Raises:
+        CaseError: they are no positive integers, one a leaf.
+    """
+    if weights is None:
+        return np.ones(len(leaves), np.int64)
+    costs = np.asarray(weights(leaves))
+    if costs.shape != (len(leaves),) or costs.dtype.kind not in "iu" or np.any(costs < 1):
+        raise CaseError("partition: weights of elements have to be positive integers, one for each")
+    return costs.astype(np.int64)
 
 
 def corners_of(keys: Keys, dim: int) -> Integers:

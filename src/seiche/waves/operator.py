@@ -2,7 +2,8 @@
 """The right-hand side on a device: tables, coefficients and moduli for the kernels (theory/waves, sections 3 and 4).
 
 A trace slot belongs to a face: slot `element * faces + face` for the own trace, then those that large sides of hanging
-faces write for small ones, then one that stays zero, which boundary faces read.
+faces write for small ones, then those that other ranks' elements write, then one that stays zero, which boundary faces
+read.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.halo import HaloPlan
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.dg import COEFFICIENTS, Discretisation, Flux, Medium
 from seiche.waves.basis import Basis
 from seiche.waves.boundary import Boundary, boundary_coefficients, inner_coefficients
 from seiche.waves.material import Material
-from seiche.waves.mesh import NONE, Mesh
+from seiche.waves.mesh import GHOST, NONE, Mesh
+from seiche.waves.ranks import Pieces, with_ghosts
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,6 +33,14 @@ def face_nodes(n: int, dim: int, face: int) -> npt.NDArray[np.int64]:
     """Return the nodes of an element that lie on a face, in the order of its traces."""
     nodes = np.arange(n**dim).reshape((n,) * dim)
     return np.asarray(np.take(nodes, -(face % 2), axis=dim - 1 - face // 2).ravel())
+
+
+def _interpolated(values: Floats, matrix: Floats) -> Floats:
+    """Return matrix times the last axis of values, summed in one order whatever the number of values."""
+    result = values[..., :1] * matrix[:, 0]
+    for m in range(1, matrix.shape[1]):
+        result += values[..., m, None] * matrix[:, m]
+    return np.asarray(result)
 
 
 class Operator:
@@ -45,19 +57,21 @@ class Operator:
         flux: Flux,
         boundaries: tuple[Boundary, ...],
         real: Real,
+        world: World,
     ) -> None:
-        """Build and upload them.
+        """Build and upload them (collective).
 
         Raises:
             CaseError: a material for another mesh or number of nodes, or a mesh that is not whole.
         """
         self.backend, self.mesh, self.material, self.basis = backend, mesh, material, Basis(nodes)
         self.boundaries = boundaries
-        self._check(nodes)
-        hanging = bool((mesh.child >= 0).any())
+        self._check(nodes, world)
+        hanging = any(world.allgather(bool((mesh.child >= 0).any())))
         self.of = Discretisation(medium, mesh.dim, nodes, flux, real, material.by_node, hanging)
         self._face_nodes = [face_nodes(nodes, mesh.dim, face) for face in range(mesh.faces)]
-        self._impedances = material.impedances(medium)
+        self._impedances = np.stack([with_ghosts(world, mesh, z) for z in material.impedances(medium)])
+        self._pieces = Pieces.of(mesh)
         self._slots()
         derivative = self.basis.derivative
         self._arrays = {
@@ -73,19 +87,24 @@ class Operator:
         if self.sides:
             self._mortar_arrays = self._mortars()
 
-    def _check(self, nodes: int) -> None:
+    def _check(self, nodes: int, world: World) -> None:
         wanted: tuple[int, ...] = (self.mesh.count,)
         if self.material.by_node:
             wanted = (self.mesh.count, int(nodes**self.mesh.dim))
+        problem = None
         if self.material.density.shape != wanted:
-            raise CaseError(
+            problem = (
                 f"material: arrays of shape {self.material.density.shape}, the mesh of {self.mesh.count} elements with"
                 f" {nodes} nodes a direction needs {wanted}"
             )
-        if self.mesh.count != self.mesh.total:
-            raise CaseError(
-                f"waves: the mesh holds {self.mesh.count} of {self.mesh.total} elements; the solver needs all of them"
-            )
+        held = sum(world.allgather(self.mesh.count))
+        if held != self.mesh.total:
+            problem = f"waves: the {world.size} ranks hold {held} of {self.mesh.total} elements of the mesh, not all"
+        for text in world.allgather(problem):
+            if text is not None:
+                raise CaseError(text)
+        if len(set(world.allgather(self.material.by_node))) > 1:
+            raise CaseError("material: given by node on some ranks and by element on others")
 
     def _real(self, values: Floats) -> Array:
         return self.backend.upload(np.ascontiguousarray(values.astype(self.of.real)))
@@ -101,17 +120,34 @@ class Operator:
         self._sides = np.stack([elements, face], 1).astype(np.int32)
         own = mesh.count * faces
         self._large_slots = own + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
-        self._small_slots = (mesh.neighbours[elements, face] * faces + opposite[face][:, None]).astype(np.int32)
-        self.slot_count = own + self.sides * children + 1
-        slots = mesh.neighbours[:, :, 0] * faces + opposite
-        slots[mesh.kinds[:, :, 0] == NONE] = self.slot_count - 1
         number = np.full(large.shape, -1, np.int64)
         number[large] = np.arange(self.sides)
-        small = mesh.child >= 0
-        beyond = number[mesh.neighbours[:, :, 0], opposite]
-        slots[small] = self._large_slots[beyond[small], mesh.child[small]]
+        pieces = self._pieces
+        ghosts = own + self.sides * children + np.arange(len(pieces))
+        self.slot_count = own + self.sides * children + len(pieces) + 1
+        self._ghost_slots = ghosts
+        far = np.full(mesh.kinds.shape, -1, np.int64)
+        far[pieces.element, pieces.face, pieces.child] = ghosts
+        small_slots = np.where(far >= 0, far, mesh.neighbours.astype(np.int64) * faces + opposite[:, None])
+        self._small_slots = small_slots[elements, face].astype(np.int32)
+        #: Large sides of elements that do not touch other ranks', which come first.
+        self.inner_sides = int(np.searchsorted(elements, mesh.interior))
+        slots = small_slots[:, :, 0]
+        slots[mesh.kinds[:, :, 0] == NONE] = self.slot_count - 1
+        small = (mesh.child >= 0) & (mesh.kinds[:, :, 0] != GHOST)
+        at = np.nonzero(small)
+        beyond = number[mesh.neighbours[:, :, 0][at], opposite[at[1]]]
+        slots[at] = self._large_slots[beyond, mesh.child[at]]
         slots[large] = -1 - number[large]
         self.in_slots: npt.NDArray[np.int32] = np.ascontiguousarray(slots, np.int32)
+        of_large = number[pieces.element, pieces.face]
+        self._sent_slots = pieces.element * faces + pieces.face
+        self._sent_slots[pieces.large] = self._large_slots[of_large[pieces.large], pieces.child[pieces.large]]
+
+    @property
+    def plan(self) -> HaloPlan:
+        """Return who sends which words of traces to whom."""
+        return self._pieces.plan(self._sent_slots, self._ghost_slots, self.of.slot)
 
     def _half(self, child: int) -> Floats:
         """Return the interpolation of a large face's values to the nodes of a child, (face nodes, face nodes)."""
@@ -133,12 +169,12 @@ class Operator:
         everyone = np.arange(mesh.count)
         for face in range(mesh.faces):
             own = self._beyond(everyone, face)
-            inside = mesh.kinds[:, face, 0] != NONE
+            inside = np.asarray(mesh.kinds[:, face, 0] != NONE)
             other = self._beyond(mesh.neighbours[inside, face, 0], face ^ 1)
             if self.material.by_node:
                 child = mesh.child[inside, face]
                 for place in np.unique(child[child >= 0]):
-                    other[:, child == place] = other[:, child == place] @ self._half(int(place)).T
+                    other[:, child == place] = _interpolated(other[:, child == place], self._half(int(place)))
             result[inside, face] = inner_coefficients(flux, own[:, inside], other)
             result[~inside, face] = boundary_coefficients(flux, self.boundaries[face], own[:, ~inside])
         return result
@@ -155,7 +191,7 @@ class Operator:
             own = self._beyond(elements, face)
             for child in range(children):
                 other = self._beyond(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
-                mine = own @ self._half(child).T if self.material.by_node else own
+                mine = _interpolated(own, self._half(child)) if self.material.by_node else own
                 faces[here, child] = inner_coefficients(self.of.flux, mine, other)
         return {
             "sides": self.backend.upload(self._sides),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import dg
 from seiche.waves.basis import LSRK_B, LSRK_C
@@ -25,21 +26,24 @@ WINDOW = 256
 class Sources:
     """What point sources add in every stage; all of an element are handled by one team, in order."""
 
-    def __init__(self, operator: Operator, sources: Sequence[PointSource], clock: Array, window: int) -> None:
-        """Share the sources out to elements and upload what does not change.
+    def __init__(
+        self, operator: Operator, sources: Sequence[PointSource], clock: Array, window: int, world: World
+    ) -> None:
+        """Share the sources out to elements and upload what does not change (collective).
 
         Raises:
             CaseError: a source outside the mesh or not of this medium.
         """
         self._backend, self._operator, self._sources = operator.backend, operator, tuple(sources)
         of, mesh, basis = operator.of, operator.mesh, operator.basis
-        points = share_out(mesh, basis, [source.position for source in sources], "source")
+        points = share_out(mesh, basis, [source.position for source in sources], "source", world)
         self._point = points.point
         volume = np.prod(mesh.sizes[points.element] / 2, axis=1)
-        strengths = np.array([sources[p].strengths(of.medium, mesh.dim) for p in points.point])
+        strengths = np.array([source.strengths(of.medium, mesh.dim) for source in sources])[points.point]
         strengths *= (points.share / volume)[:, None]
         elements, first = np.unique(points.element, return_index=True)
-        self._items = len(elements)
+        #: Elements of this rank that have sources.
+        self.items = len(elements)
         self._amplitudes = self._backend.zeros(window * 5 * len(points.element), of.real)
         self._shape = (window, 5, len(points.element))
         self._members: dict[str, Any] = {
@@ -59,10 +63,12 @@ class Sources:
         arguments = self._backend.pack(
             kernel, **self._members, u=u, k=k, next_trace=trace, stage=stage, b=LSRK_B[stage], dt=dt
         )
-        return kernel.bind(arguments, 0, self._items), kernel.bytes_per_item * self._items
+        return kernel.bind(arguments, 0, self.items), kernel.bytes_per_item * self.items
 
     def send(self, step: int, dt: float) -> None:
         """Upload the amplitudes of the window that begins with `step`."""
+        if not self.items:
+            return
         window = self._shape[0]
         times = (step + np.arange(window)[:, None] + np.array(LSRK_C)) * dt
         values = np.stack([source.time(times) for source in self._sources], -1)[..., self._point]
@@ -73,9 +79,15 @@ class Receivers:
     """Samples of the unknowns at points, every so many steps."""
 
     def __init__(
-        self, operator: Operator, positions: Sequence[Sequence[float]], every: int, clock: Array, window: int
+        self,
+        operator: Operator,
+        positions: Sequence[Sequence[float]],
+        every: int,
+        clock: Array,
+        window: int,
+        world: World,
     ) -> None:
-        """Share the points out to elements and reserve memory for a window of samples.
+        """Share the points out to elements and reserve memory for a window of samples (collective).
 
         Raises:
             CaseError: a receiver outside the mesh, or samples every less than one step.
@@ -83,8 +95,11 @@ class Receivers:
         if every < 1:
             raise CaseError(f"receivers: samples every {every} steps, has to be at least 1")
         self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), every
-        self._points = share_out(operator.mesh, operator.basis, positions, "receiver")
+        self._world = world
+        self._points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
         of, parts = operator.of, len(self._points.element)
+        #: Parts of receivers on this rank.
+        self.items = parts
         self._shape = (window // every, parts, of.fields)
         self._samples = self._backend.zeros(self._shape, of.real)
         self._rows: list[npt.NDArray[Any]] = []
@@ -115,9 +130,14 @@ class Receivers:
             self._rows.append(self._backend.download(self._samples)[rows])
 
     def samples(self) -> npt.NDArray[np.float64]:
-        """Return all samples, (rows, receivers, fields)."""
-        parts = np.concatenate([np.zeros((0, *self._shape[1:])), *self._rows])
-        result = np.zeros((len(parts), self.count, self._shape[2]))
-        for part, (point, share) in enumerate(zip(self._points.point, self._points.share, strict=True)):
-            result[:, point] += share * parts[:, part]
+        """Return all samples, (rows, receivers, fields), on every rank (collective)."""
+        rows = np.concatenate([np.zeros((0, *self._shape[1:])), *self._rows])
+        points = self._points
+        mine = (self._operator.mesh.number[points.element], points.point, points.share, rows)
+        gathered = [*zip(*self._world.allgather(mine), strict=True)]
+        number, point, share = (np.concatenate(part) for part in gathered[:3])
+        parts = np.concatenate(gathered[3], axis=1)
+        result = np.zeros((len(rows), self.count, self._shape[2]))
+        for part in np.lexsort((point, number)):  # in the order of the curve: the same sum on any number of ranks
+            result[:, point[part]] += share[part] * parts[:, part]
         return result

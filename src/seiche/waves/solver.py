@@ -8,7 +8,9 @@ One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each c
     sources              the same for point sources, in the elements that have some
     mortar traces        large sides' traces at their small neighbours' nodes
 
-and after the last one `record` samples the receivers and the clock advances.
+On several ranks the first two are done for elements that touch no other rank's while these' traces travel, and for the
+others after that. No result depends on the number of ranks. After the last stage `record` samples the receivers and the
+clock advances.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Backend, open_backend
-from seiche.backend.base import Graph
+from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
+from seiche.halo import HaloExchange
+from seiche.halo.replay import GRAPH_STEPS, Replay
+from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, Real, dg
 from seiche.kernels.registry.dg import Flux, Medium
 from seiche.observe.stage import Stage
@@ -40,8 +45,6 @@ Floats = npt.NDArray[np.float64]
 
 #: Share of the largest stable step that is taken when none is given.
 SAFETY = 0.9
-#: Steps that one CUDA graph replays, an even number: the traces change places in every step.
-GRAPH_STEPS = 16
 _POSITIONS: tuple[dg.Position, ...] = ("first", "inner", "inner", "inner", "last")
 #: Names of the unknowns, in order.
 FIELDS = {
@@ -71,12 +74,14 @@ class Solver:
         sources: Sequence[PointSource] = (),
         receivers: Sequence[Sequence[float]] = (),
         sample_every: int = 1,
+        world: World | None = None,
+        transport: TransportName = "auto",
     ) -> None:
-        """Build the right-hand side on the device.
+        """Build the right-hand side on the device (collective).
 
         Args:
-            mesh: the elements, all of them.
-            material: density and speeds of elements or nodes; elements with cs = 0 are fluid.
+            mesh: the elements of this rank.
+            material: density and speeds of these elements or their nodes; elements with cs = 0 are fluid.
             nodes: of the collocation, a direction (2 to 10); the order of accuracy is the same number.
             flux: upwind (exact Riemann) or central (averages, no loss).
             boundaries: of the sides x-, x+, y-, ...; one word for all. Periodic sides are the mesh's business.
@@ -85,9 +90,11 @@ class Solver:
             device: cpu, cuda or cuda:K.
             threads: of the CPU.
             time_step: by default SAFETY times the largest stable one.
-            sources: point sources.
-            receivers: positions at which the unknowns are sampled, (r, dim).
+            sources: point sources, the same on every rank.
+            receivers: positions at which the unknowns are sampled, (r, dim), the same on every rank.
             sample_every: steps between two samples.
+            world: the ranks; this process alone when left out.
+            transport: how messages travel.
 
         Raises:
             CaseError: something that cannot be computed, or an unstable time step.
@@ -97,15 +104,25 @@ class Solver:
             raise CaseError(f"nodes = {nodes} a direction: {NODES.start} to {NODES.stop - 1} are possible")
         sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
         check_boundaries(sides, mesh.dim)
+        self.world = world or World.serial()
         self.mesh, self.material = mesh, material
-        self.medium: Medium = medium or ("elastic" if material.has_solid else "acoustic")
-        if self.medium == "acoustic" and material.has_solid:
+        solid = any(self.world.allgather(material.has_solid))
+        self.medium: Medium = medium or ("elastic" if solid else "acoustic")
+        if self.medium == "acoustic" and solid:
             raise CaseError("material: cs > 0 in some elements needs the elastic medium")
-        self.backend: Backend = open_backend(device, threads)
+        self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
         self.operator = Operator(
-            self.backend, mesh, material, nodes, medium=self.medium, flux=flux, boundaries=sides, real=precision
+            self.backend,
+            mesh,
+            material,
+            nodes,
+            medium=self.medium,
+            flux=flux,
+            boundaries=sides,
+            real=precision,
+            world=self.world,
         )
-        self.largest_step = largest_step(mesh, material, nodes, flux)
+        self.largest_step = largest_step(mesh, material, nodes, flux, self.world)
         self.dt = self._time_step(time_step)
         self.steps = 0
         self.of = self.operator.of
@@ -113,15 +130,19 @@ class Solver:
         self._traces = (self.operator.traces(), self.operator.traces())
         self._clock = self.backend.zeros(1, np.uint64)
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
-        probes = (self._clock, self._window)
+        probes = (self._clock, self._window, self.world)
+        self.halo: HaloExchange | None = None
+        if self.world.size > 1:
+            self.halo = HaloExchange(self.backend, self.world, self.operator.plan, precision, transport)
+            for trace in self._traces:
+                self.halo.prepare(trace)
+        self._replay = Replay(self.backend, [self.halo] if self.halo else [])
         self.sources = Sources(self.operator, sources, *probes) if sources else None
         self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
         self.timers = StageTimers(self.backend.clock())
         self._phases = (self._step(0), self._step(1))
-        self._graph: Graph | None = None
         self._rate = self._stage(0, 0, dt=1.0, b=0.0), self._stage(0, 1, dt=1.0, b=0.0)
-        write = self._launch(dg.write_traces, mesh.count, on=self.operator.members, u=self.u, trace=self._traces[0])
-        self._begin = [Stage("traces", *write), *self._mortar_traces(0)]
+        self._begin = (self._first_traces(0), self._first_traces(1))
 
     def _time_step(self, wanted: float | None) -> float:
         if wanted is None:
@@ -151,11 +172,15 @@ class Solver:
         return self._phases[self.steps % 2]
 
     def state(self) -> npt.NDArray[Any]:
-        """Return the unknowns, (elements, fields, nodes); nodes count along x first."""
+        """Return the unknowns of this rank's elements, (elements, fields, nodes); nodes count along x first.
+
+        With `steps` it is all that `set_state` needs to go on, on any number of ranks: row i is element
+        `mesh.number[i]` of all.
+        """
         return self.backend.download(self.u)
 
-    def set_state(self, state: npt.NDArray[Any]) -> None:
-        """Start from a state at time zero.
+    def set_state(self, state: npt.NDArray[Any], steps: int = 0) -> None:
+        """Start from a state of this rank's elements after some steps; the receivers' samples begin anew.
 
         Raises:
             CaseError: another shape than the solver's.
@@ -166,24 +191,26 @@ class Solver:
                 f"initial state of shape {np.shape(state)}, the solver has {shape} (elements, fields, nodes)"
             )
         self.backend.assign(self.u, np.asarray(state).astype(self.of.real))
-        self.steps = 0
+        self.steps = steps
         if self.receivers is not None:
             self.receivers.clear()
-        for stage in self._begin:
+        for stage in self._begin[steps % 2]:
             stage.action()
 
     def energy(self) -> float:
-        """Return the discrete energy (theory/waves, eq. 5)."""
-        return energy(self.state().astype(np.float64), self.operator)
+        """Return the discrete energy of all ranks (theory/waves, eq. 5; collective)."""
+        return energy(self.state().astype(np.float64), self.operator, self.world)
 
     def rate(self) -> npt.NDArray[np.float64]:
-        """Return L(u) of the present state, without sources, (elements, fields, nodes)."""
+        """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective)."""
         for stage in self._rate[self.steps % 2]:
             stage.action()
         return np.asarray(self.backend.download(self._k), np.float64)
 
     def samples(self) -> npt.NDArray[np.float64]:
-        """Return what the receivers recorded, (rows, receivers, fields); row r at the time (r + 1) sample_every dt.
+        """Return what the receivers recorded, (rows, receivers, fields), on every rank (collective).
+
+        Row r of a run from time zero belongs to the time (r + 1) sample_every dt.
 
         Raises:
             CaseError: there are no receivers.
@@ -193,10 +220,11 @@ class Solver:
         return self.receivers.samples()
 
     def run(self, steps: int) -> None:
-        """Advance by `steps` steps.
+        """Advance by `steps` steps (collective).
 
         Raises:
-            UnstableError: the state is not finite afterwards.
+            UnstableError: the state is not finite afterwards, on some rank.
+            TransportError: a message of another rank did not come.
         """
         with self.timers.running():
             end = self.steps + steps
@@ -204,7 +232,9 @@ class Solver:
                 first = self.steps % self._window
                 self._run_window(min(self._window - first, end - self.steps))
             self.backend.synchronize()
-        if not np.isfinite(self.backend.sum(self.u)):
+        if self.halo is not None:
+            self.halo.check()
+        if not np.isfinite(self.world.allreduce_max(np.array([abs(self.backend.sum(self.u))])))[0]:
             raise UnstableError(f"waves: the state is not finite after step {self.steps}, time step {self.dt:g}")
 
     def _run_window(self, steps: int) -> None:
@@ -216,10 +246,7 @@ class Solver:
         end = self.steps + steps
         while self.steps < end:
             if self._can_replay(end - self.steps):
-                if self._graph is None:
-                    self._graph = self.backend.capture(self._graph_steps)
-                self._graph.launch()
-                self.timers.count(GRAPH_STEPS)
+                self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases))
                 self.steps += GRAPH_STEPS
             else:
                 self.timers.step(self.stages)
@@ -228,32 +255,42 @@ class Solver:
             self.receivers.fetch(first, first + steps)
 
     def _can_replay(self, remaining: int) -> bool:
-        on_device = self.backend.asynchronous and not self.timers.due and self.steps > 0
-        return on_device and remaining >= GRAPH_STEPS and self.steps % 2 == 0
+        on_device = self.backend.asynchronous and (self.halo is None or self.halo.capturable)
+        ready = not self.timers.due and self.steps % 2 == 0 and self.steps > 0
+        return on_device and ready and remaining >= GRAPH_STEPS
 
-    def _graph_steps(self) -> None:
-        for step in range(GRAPH_STEPS):
-            for stage in self._phases[step % 2]:
-                stage.action()
+    def close(self) -> None:
+        """Give back what other ranks hold for this solver (collective)."""
+        self._replay.clear()  # first: a communicator waits for the graphs that use it
+        if self.halo is not None:
+            self.halo.close()
 
-    def _launch(self, family: Callable[..., KernelSpec], items: int, **members: Any) -> tuple[Callable[[], None], int]:
+    def _launch(
+        self, family: Callable[..., KernelSpec], begin: int, end: int, **members: Any
+    ) -> tuple[Callable[[], None], int]:
         """Return the launch of a kernel of this discretisation, and the bytes it moves."""
         kernel = self.backend.load(family(self.of))
-        return kernel.bind(self.backend.pack(kernel, **members), 0, items), kernel.bytes_per_item * items
+        return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
+
+    def _first_traces(self, trace: int) -> list[Stage]:
+        """Return what writes the traces of a state that was set."""
+        members = {"on": self.operator.members, "u": self.u, "trace": self._traces[trace]}
+        write = self._launch(dg.write_traces, 0, self.mesh.count, **members)
+        return [Stage("traces", *write), *self._mortar_traces(trace)]
 
     def _mortar_traces(self, trace: int) -> list[Stage]:
         operator = self.operator
         if not operator.sides:
             return []
         members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
-        return [Stage("mortar traces", *self._launch(dg.mortar_traces, operator.sides, **members))]
+        return [Stage("mortar traces", *self._launch(dg.mortar_traces, 0, operator.sides, **members))]
 
-    def _mortar_corrections(self, trace: int) -> list[Stage]:
+    def _mortar_corrections(self, trace: int, begin: int, end: int) -> list[Stage]:
         operator = self.operator
-        if not operator.sides:
+        if begin == end:
             return []
         members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
-        launch = self._launch(dg.mortar_corrections, operator.sides, **members, corrections=operator.corrections)
+        launch = self._launch(dg.mortar_corrections, begin, end, **members, corrections=operator.corrections)
         return [Stage("mortar corrections", *launch)]
 
     def _stage(self, number: int, trace: int, *, dt: float, b: float) -> list[Stage]:
@@ -272,9 +309,25 @@ class Solver:
             b=b,
             dt=dt,
         )
-        items = -(-self.mesh.count // team.elements)
-        sweep = Stage("elements", kernel.bind(arguments, 0, items), kernel.bytes_per_item * items)
-        return [*self._mortar_corrections(trace), sweep]
+        items, sides = -(-self.mesh.count // team.elements), self.operator.sides
+
+        def sweep(name: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
+            if begin == end:
+                return []
+            return [Stage(name, kernel.bind(arguments, begin, end), kernel.bytes_per_item * (end - begin), after)]
+
+        halo, given = self.halo, self._traces[trace]
+        if halo is None:
+            return [*self._mortar_corrections(trace, 0, sides), *sweep("elements", 0, items)]
+        inner, inner_sides = self.mesh.interior // team.elements, self.operator.inner_sides
+        return [
+            Stage("send halo", lambda: halo.start(given), halo.bytes),
+            *self._mortar_corrections(trace, 0, inner_sides),
+            *sweep("elements interior", 0, inner),
+            Stage("receive halo", lambda: halo.finish(given), halo.bytes, ("send halo",)),
+            *self._mortar_corrections(trace, inner_sides, sides),
+            *sweep("elements edge", inner, items, ("receive halo",)),
+        ]
 
     def _step(self, trace: int) -> list[Stage]:
         """Return the stages of a step whose first one reads the traces `trace`; the next step reads the others."""
@@ -282,11 +335,11 @@ class Solver:
         for number in range(len(_POSITIONS)):
             stages += self._stage(number, trace, dt=self.dt, b=LSRK_B[number])
             trace = 1 - trace
-            if self.sources is not None:
+            if self.sources is not None and self.sources.items:
                 launch = self.sources.stage(number, self.dt, self.u, self._k, self._traces[trace])
                 stages.append(Stage("sources", *launch))
             stages += self._mortar_traces(trace)
-        if self.receivers is not None:
+        if self.receivers is not None and self.receivers.items:
             stages.append(Stage("record", *self.receivers.launch(self.u)))
         if self.sources is not None or self.receivers is not None:
             kernel = self.backend.load(dg.advance_clock())

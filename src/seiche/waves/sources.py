@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry.dg import Medium
 from seiche.waves.basis import Basis
@@ -126,7 +127,7 @@ class PointSource:
 
 @dataclass(frozen=True)
 class Points:
-    """Points shared out to the elements that touch them, those of one element side by side.
+    """Points shared out to this rank's elements that touch them, those of one element side by side.
 
     Attributes:
         element: of each part, (parts,), ascending.
@@ -141,17 +142,27 @@ class Points:
     values: Floats
 
 
-def share_out(mesh: Mesh, basis: Basis, positions: Sequence[Sequence[float]], what: str) -> Points:
-    """Return the parts of points: a point on a face, edge or corner is shared by the elements around it.
+def share_out(
+    mesh: Mesh, basis: Basis, positions: Sequence[Sequence[float]], what: str, world: World | None = None
+) -> Points:
+    """Return this rank's parts of points: one on a face, edge or corner is shared by the elements around it.
+
+    Collective; every rank gives the same positions.
 
     Raises:
         CaseError: a point outside the mesh.
     """
+    world = world or World.serial()
+    found = [mesh.touching(position, what) for position in positions]
+    around = world.allreduce_sum(np.array([len(elements) for elements, _ in found], np.int64))
     parts = []
-    for number, position in enumerate(positions):
-        elements, places = mesh.touching(position, what)
+    for number, (elements, places) in enumerate(found):
         for element, place in zip(elements, places, strict=True):
-            parts.append((int(element), number, 1.0 / len(elements), basis.values(place)))
+            parts.append((int(element), number, 1.0 / float(around[number]), basis.values(place)))
     parts.sort(key=lambda part: part[:2])
-    element, point, share, values = zip(*parts, strict=True)
-    return Points(np.array(element, np.int32), np.array(point, np.int64), np.array(share), np.array(values))
+    return Points(
+        np.array([part[0] for part in parts], np.int32),
+        np.array([part[1] for part in parts], np.int64),
+        np.array([part[2] for part in parts], np.float64),
+        np.array([part[3] for part in parts], np.float64).reshape(-1, mesh.dim, basis.n),
+    )

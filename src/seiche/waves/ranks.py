@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ranks tell each other: which trace slots and elements, in an order that both sides find without a message.
+
+A piece is a part of a face beyond which lies another rank's element: a conforming face, the small side of a hanging
+one, or one child of a large side. It sends the slot that the other side reads and reads one slot. Both ranks sort the
+pieces by who sends: key of the element, face, child of a large side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import open_backend
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.halo import HaloExchange, HaloPlan
+from seiche.waves.mesh import GHOST, Mesh
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces of faces between this rank and others, in the order in which they read.
+
+    Attributes:
+        element, face, child: the own side, (pieces,); child is 0 but on large sides.
+        ghost: the element beyond, counted from the first ghost.
+        place: its place on a large side, where that is the own one or the other's, else -1.
+        large: whether the own side is a large one.
+        peer: its rank.
+        sends: the pieces in the order in which they send.
+    """
+
+    element: Indices
+    face: Indices
+    child: Indices
+    ghost: Indices
+    place: Indices
+    large: npt.NDArray[np.bool_]
+    peer: Indices
+    sends: Indices
+
+    @staticmethod
+    def of(mesh: Mesh) -> Pieces:
+        """Return the pieces of a mesh."""
+        element, face, child = np.nonzero(mesh.kinds == GHOST)
+        ghost = mesh.neighbours[element, face, child].astype(np.int64) - mesh.count
+        peer = mesh.ghost_owner[ghost].astype(np.int64)
+        large = np.asarray(mesh.level[mesh.count + ghost] > mesh.level[element], np.bool_)
+        place = np.where(large, child, mesh.child[element, face])
+        reads = np.lexsort((np.where(large, -1, place), face ^ 1, mesh.keys[mesh.count + ghost], peer))
+        element, face, child, ghost = element[reads], face[reads], child[reads], ghost[reads]
+        place, large, peer = place[reads], large[reads], peer[reads]
+        sends = np.lexsort((np.where(large, place, -1), face, mesh.keys[element], peer))
+        return Pieces(element, face, child, ghost, place, large, peer, sends)
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len(self.element)
+
+    def plan(self, sent: Indices, received: Indices, words: int) -> HaloPlan:
+        """Return the plan in which piece i sends slot sent[i] and reads into slot received[i], `words` words each."""
+        peers = np.unique(self.peer)
+        owned = [_words(sent[self.sends][self.peer[self.sends] == peer], words) for peer in peers]
+        copies = [_words(received[self.peer == peer], words) for peer in peers]
+        return HaloPlan(tuple(int(peer) for peer in peers), tuple(owned), tuple(copies))
+
+
+def _words(slots: Indices, words: int) -> npt.NDArray[np.uint32]:
+    """Return the words of slots.
+
+    Raises:
+        CaseError: more than 2^32.
+    """
+    numbers = (slots[:, None] * words + np.arange(words)).ravel()
+    if len(numbers) and numbers.max() > np.iinfo(np.uint32).max:
+        raise CaseError(f"waves: {int(numbers.max()) + 1} words on one rank, at most {1 << 32} can be exchanged")
+    return numbers.astype(np.uint32)
+
+
+def element_plan(mesh: Mesh, words: npt.NDArray[np.int64], size: int) -> HaloPlan:
+    """Return the plan that carries some `words` of elements that have `size` words each, own ones before ghosts."""
+
+    def slots(elements: Indices) -> npt.NDArray[np.uint32]:
+        return (elements[:, None] * size + words).ravel().astype(np.uint32)
+
+    peers = np.unique(mesh.ghost_owner)
+    ghosts = [mesh.count + np.nonzero(mesh.ghost_owner == peer)[0] for peer in peers]
+    owned = [slots(mesh.mirrors(int(peer))) for peer in peers]
+    return HaloPlan(tuple(int(peer) for peer in peers), tuple(owned), tuple(slots(part) for part in ghosts))
+
+
+def with_ghosts(world: World, mesh: Mesh, rows: Floats) -> Floats:
+    """Return rows of own elements (count, ...) and, after them, of ghosts (collective)."""
+    if world.size == 1:
+        return rows
+    flat = rows.reshape(mesh.count, -1)
+    size = flat.shape[1]
+    host = open_backend("cpu", 1)
+    array = host.upload(np.concatenate([flat, np.zeros((mesh.ghosts, size))]).ravel())
+    exchange = HaloExchange(host, world, element_plan(mesh, np.arange(size), size), "float64", "host")
+    exchange.start(array)
+    exchange.finish(array)
+    exchange.close()
+    return np.asarray(host.download(array), np.float64).reshape(-1, *rows.shape[1:])

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waves are the same, to the last bit, on any number of ranks and across a restart on other ranks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from launch import run_ranks
+from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, mesh_of, sizes, solver_of, start
+
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.waves import Material, Mesh, Solver
+from seiche.waves.energy import exact_sum
+from seiche.waves.sizes import Generator
+
+STEPS = 5
+
+
+def alone(case: str, steps: int) -> Solver:
+    solver = solver_of(case, World.serial())
+    start(solver)
+    solver.run(steps)
+    return solver
+
+
+def assert_same(solver: Solver, reference: Solver) -> None:
+    """Compare the elements of this rank with those of a run that one process did alone."""
+    assert solver.dt == reference.dt
+    assert reference.mesh.interior == reference.mesh.count == solver.mesh.total
+    np.testing.assert_array_equal(solver.state(), reference.state()[solver.mesh.number])
+    assert solver.energy() == reference.energy()
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_ranks_equal_one_rank() -> None:
+    world = World.from_mpi()
+    assert world.size == int(os.environ["SEICHE_TEST_RANKS"])
+    for case in CASES:
+        reference, solver = alone(case, STEPS), solver_of(case, world)
+        start(solver)
+        solver.run(STEPS)
+        assert_same(solver, reference)
+        np.testing.assert_array_equal(solver.rate(), reference.rate()[solver.mesh.number])
+        np.testing.assert_array_equal(solver.samples(), reference.samples())
+        assert len(solver.samples()) == STEPS // 2 and np.abs(solver.samples()).min() > 0
+        solver.close()
+
+
+@pytest.mark.ranks(3)
+def test_no_rank_holds_the_mesh_and_the_shares_have_equal_weight() -> None:
+    world = World.from_mpi()
+    for dim in (2, 3):
+        mesh, whole = mesh_of(dim, world), Generator(brick(dim), sizes(dim)).leaves()
+        mirrors = [mesh.number[mesh.mirrors(peer)] for peer in range(world.size)]
+        numbers, mirrored = zip(*world.allgather((mesh.number, mirrors)), strict=True)
+        assert np.array_equal(np.sort(np.concatenate(numbers)), np.arange(len(whole)))
+        assert np.array_equal(mesh.corner[: mesh.count], whole.corner[mesh.number])
+        weights = heavier_when_small(whole)
+        parts = [int(weights[part].sum()) for part in numbers]
+        assert max(parts) - min(parts) <= 2 * weights.max()
+        assert 0 <= mesh.interior < mesh.count < len(whole)
+        ghosts = whole.key.searchsorted(mesh.keys[mesh.count :])
+        for peer in range(world.size):
+            assert np.array_equal(ghosts[mesh.ghost_owner == peer], mirrored[peer][world.rank])
+
+
+def half_way(path: str, case: str) -> None:
+    """Leave the state of all elements after an odd number of steps."""
+    world = World.from_mpi()
+    solver = solver_of(case, world)
+    start(solver)
+    solver.run(STEPS // 2)
+    parts = world.allgather((solver.mesh.number, solver.state()))
+    if world.rank == 0:
+        order = np.argsort(np.concatenate([number for number, _ in parts]))
+        np.save(path, np.concatenate([rows for _, rows in parts])[order])
+    solver.close()
+
+
+def go_on(path: str, case: str) -> None:
+    """Go on from it and compare with a run that never stopped."""
+    world = World.from_mpi()
+    solver = solver_of(case, world)
+    solver.set_state(np.load(path)[solver.mesh.number], STEPS // 2)
+    solver.run(STEPS - STEPS // 2)
+    assert_same(solver, alone(case, STEPS))
+    print(f"rank {world.rank} of {world.size} agrees")
+    solver.close()
+
+
+@pytest.mark.parametrize(("writers", "readers"), [(1, 3), (3, 2)])
+def test_a_state_goes_on_as_if_never_stopped_on_other_ranks(tmp_path: Path, writers: int, readers: int) -> None:
+    path = tmp_path / "state.npy"
+    run_ranks(writers, half_way, path, "acoustic", timeout=120)
+    assert run_ranks(readers, go_on, path, "acoustic", timeout=120).count("agrees") == readers
+
+
+@pytest.mark.ranks(3)
+def test_what_cannot_be_shared_out_is_refused_on_every_rank() -> None:
+    world = World.from_mpi()
+    with pytest.raises(CaseError, match="3 ranks are more than the 2 elements of the mesh"):
+        Mesh.generate(brick(2), sizes(2).uniform(1.0, 2), world=world)
+    with pytest.raises(CaseError, match="the weights leave one of 3 ranks with 0 elements"):
+        Mesh.generate(brick(2), sizes(2), world=world, weights=lambda leaves: np.where(leaves.key == 0, 10**6, 1))
+    with pytest.raises(CaseError, match="weights of elements have to be positive integers"):
+        Mesh.generate(brick(2), sizes(2), world=world, weights=lambda leaves: 0.5 * leaves.level)
+    mesh = Mesh.generate(brick(2), sizes(2))
+    with pytest.raises(CaseError, match=f"the 3 ranks hold {3 * mesh.total} of {mesh.total} elements"):
+        Solver(mesh, Material.uniform(mesh.count, 1.0, 1.0), nodes=3, world=world)
+    mesh = mesh_of(2, world)
+    count = mesh.count - (world.rank == 1)
+    with pytest.raises(CaseError, match="material: arrays of shape"):
+        Solver(mesh, Material.uniform(count, 1.0, 1.0), nodes=3, world=world)
+
+
+@pytest.mark.ranks(2)
+def test_sums_over_ranks_are_rounded_once() -> None:
+    world = World.from_mpi()
+    values = np.array([1.0, 1e-17, 3e16, -1.5]) if world.rank else np.array([-3e16, 2.0**-60])
+    assert exact_sum(values, world) == -0.5 + 1e-17 + 2.0**-60
+    assert np.isnan(exact_sum(np.full(1, np.inf if world.rank else 0.0), world))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transport", ["host", "peer", "nccl"])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_on_gpus_equal_one_cpu(transport: str, ranks: int) -> None:
+    cupy = pytest.importorskip("cupy")
+    if transport == "nccl" and cupy.cuda.runtime.getDeviceCount() < ranks:
+        pytest.skip("NCCL needs a GPU a rank")
+    run_ranks(ranks, ranks_equal_the_cpu, transport, timeout=400)
+
+
+def ranks_equal_the_cpu(transport: str) -> None:
+    """Enough steps for graphs of 32, plain ones between them, and an odd number at the end."""
+    world = World.from_mpi()
+    for case in CASES_OF_GPUS:
+        solver = solver_of(case, world, device="cuda", transport=transport)
+        start(solver)
+        for steps in (70, 1, 68):
+            solver.run(steps)
+        reference = alone(case, 139)
+        assert_same(solver, reference)
+        np.testing.assert_array_equal(solver.samples(), reference.samples())
+        assert solver.halo is not None and solver.halo.transport_name == transport
+        solver.close()

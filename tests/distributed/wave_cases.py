@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small waves that exercise everything at once: hanging faces across ranks, solids and fluids, sources, receivers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seiche.domain.world import World
+from seiche.waves import Brick, Forest, Gaussian, Material, Mesh, PointSource, SizeField, Solver
+
+#: medium, dimensions, flux, precision, material by node.
+CASES = {
+    "elastic by node": ("elastic", 2, "upwind", "float64", True),
+    "elastic central": ("elastic", 2, "central", "float32", False),
+    "acoustic": ("acoustic", 3, "upwind", "float32", False),
+}
+#: More of them where kernels take less time to compile.
+CASES_OF_GPUS = {**CASES, "solid and fluid": ("elastic", 3, "upwind", "float64", False)}
+NODES = 3
+
+
+def sizes(dim: int) -> SizeField:
+    """Return sizes that refine a brick around a point and in a corner."""
+    points = np.array([[0.3] * dim, [0.9] * dim])
+    return SizeField(points, points, [0.13, 0.2])
+
+
+def brick(dim: int) -> Brick:
+    return Brick((2, 1, 1)[:dim], (True, False, True)[:dim])
+
+
+def mesh_of(dim: int, world: World) -> Mesh:
+    """Return this rank's share, which it makes alone, with more weight on small elements."""
+    return Mesh.generate(brick(dim), sizes(dim), world=world, weights=heavier_when_small)
+
+
+def heavier_when_small(leaves: Forest) -> Any:
+    return 1 + leaves.level**2
+
+
+def material_of(mesh: Mesh, medium: str, by_node: bool) -> Material:
+    """Return random media that depend on the place of an element along the curve alone."""
+    shape = (mesh.total, NODES**mesh.dim) if by_node else (mesh.total,)
+    random = np.random.default_rng(7)
+    density, cp = 1 + random.random(shape), 2 + random.random(shape)
+    cs = 1 + 0.5 * random.random(shape)
+    cs[:: 1 if medium == "acoustic" else 4] = 0
+    return Material(density[mesh.number], cp[mesh.number], cs[mesh.number])
+
+
+def solver_of(case: str, world: World, **options: Any) -> Solver:
+    """Return a solver at rest: a source on a corner of elements and one inside, receivers on a face and inside."""
+    medium, dim, flux, precision, by_node = CASES_OF_GPUS[case]
+    mesh = mesh_of(dim, world)
+    corner, inside = (1.0, 0.5, 0.5)[:dim], (0.27, 0.31, 0.4)[:dim]
+    pulse = Gaussian(0.05, 0.02)
+    if medium == "acoustic":
+        sources = [PointSource(corner, pulse, volume=2.0), PointSource(inside, pulse, force=(1.0, 0.5, 0.2)[:dim])]
+    else:
+        sources = [
+            PointSource(corner, pulse, moment=np.eye(dim).tolist()),
+            PointSource(inside, pulse, force=(1.0, 0.5, 0.2)[:dim]),
+        ]
+    return Solver(
+        mesh,
+        material_of(mesh, medium, by_node),
+        nodes=NODES,
+        flux=flux,
+        medium=medium,
+        precision=precision,
+        boundaries="absorbing",
+        sources=sources,
+        receivers=[corner, inside, (0.51, 0.77, 0.1)[:dim]],
+        sample_every=2,
+        world=world,
+        **{"threads": 1, **options},
+    )
+
+
+def start(solver: Solver) -> None:
+    """Set a random state that depends on the place of an element along the curve alone."""
+    shape = solver.state().shape
+    states = np.random.default_rng(11).standard_normal((solver.mesh.total, *shape[1:]))
+    solver.set_state(states[solver.mesh.number])
