@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.waves import Material, Mesh, Solver
 from seiche.waves.energy import exact_sum
+from seiche.waves.ghosts import GhostKind
 from seiche.waves.sizes import Generator
 
 STEPS = 5
@@ -68,6 +70,29 @@ def test_no_rank_holds_the_mesh_and_the_shares_have_equal_weight() -> None:
             assert np.array_equal(ghosts[mesh.ghost_owner == peer], mirrored[peer][world.rank])
 
 
+@pytest.mark.ranks(3)
+def test_whatever_the_ghosts_carry_gives_the_same_bits_but_half_precision() -> None:
+    world = World.from_mpi()
+    for case in ("elastic by node", "acoustic"):
+        sent = {}
+        for kind in get_args(GhostKind):
+            solver = solver_of(case, world, ghosts=kind)
+            start(solver)
+            solver.run(STEPS)
+            assert solver.ghosts is not None
+            sent[kind] = solver.ghosts.bytes
+            state = solver.state()
+            if kind == "traces":
+                expected = state
+            elif kind == "half":
+                error = world.allreduce_max(np.array([np.abs(state - expected).max(), np.abs(expected).max()]))
+                assert 1e-7 < error[0] / error[1] < 5e-4
+            else:
+                np.testing.assert_array_equal(state, expected)
+            solver.close()
+        assert sent["half"] < sent["traces"] < sent["faces"] < sent["variables"] < sent["elements"]
+
+
 def half_way(path: str, case: str) -> None:
     """Leave the state of all elements after an odd number of steps."""
     world = World.from_mpi()
@@ -111,6 +136,8 @@ def test_what_cannot_be_shared_out_is_refused_on_every_rank() -> None:
     mesh = Mesh.generate(brick(2), sizes(2))
     with pytest.raises(CaseError, match=f"the 3 ranks hold {3 * mesh.total} of {mesh.total} elements"):
         Solver(mesh, Material.uniform(mesh.count, 1.0, 1.0), nodes=3, world=world)
+    with pytest.raises(CaseError, match="ghosts = 'all': has to be one of traces, half, faces, variables, elements"):
+        solver_of("acoustic", world, ghosts="all")
     mesh = mesh_of(2, world)
     count = mesh.count - (world.rank == 1)
     with pytest.raises(CaseError, match="material: arrays of shape"):
@@ -146,5 +173,5 @@ def ranks_equal_the_cpu(transport: str) -> None:
         reference = alone(case, 139)
         assert_same(solver, reference)
         np.testing.assert_array_equal(solver.samples(), reference.samples())
-        assert solver.halo is not None and solver.halo.transport_name == transport
+        assert solver.ghosts is not None and solver.ghosts.exchanges[0].transport_name == transport
         solver.close()

@@ -2,8 +2,8 @@
 """The right-hand side on a device: tables, coefficients and moduli for the kernels (theory/waves, sections 3 and 4).
 
 A trace slot belongs to a face: slot `element * faces + face` for the own trace, then those that large sides of hanging
-faces write for small ones, then those that other ranks' elements write, then one that stays zero, which boundary faces
-read.
+faces write for small ones, then those that other ranks' elements write, then one that nobody reads, then one that stays
+zero, which boundary faces read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def face_nodes(n: int, dim: int, face: int) -> npt.NDArray[np.int64]:
     return np.asarray(np.take(nodes, -(face % 2), axis=dim - 1 - face // 2).ravel())
 
 
-def _interpolated(values: Floats, matrix: Floats) -> Floats:
+def interpolated(values: Floats, matrix: Floats) -> Floats:
     """Return matrix times the last axis of values, summed in one order whatever the number of values."""
     result = values[..., :1] * matrix[:, 0]
     for m in range(1, matrix.shape[1]):
@@ -69,18 +69,18 @@ class Operator:
         self._check(nodes, world)
         hanging = any(world.allgather(bool((mesh.child >= 0).any())))
         self.of = Discretisation(medium, mesh.dim, nodes, flux, real, material.by_node, hanging)
-        self._face_nodes = [face_nodes(nodes, mesh.dim, face) for face in range(mesh.faces)]
-        self._impedances = np.stack([with_ghosts(world, mesh, z) for z in material.impedances(medium)])
-        self._pieces = Pieces.of(mesh)
+        self.face_nodes = [face_nodes(nodes, mesh.dim, face) for face in range(mesh.faces)]
+        self.impedances = np.stack([with_ghosts(world, mesh, z) for z in material.impedances(medium)])
+        self.pieces = Pieces.of(mesh)
         self._slots()
         derivative = self.basis.derivative
         self._arrays = {
             "in_slots": backend.upload(self.in_slots),
             "out_slots": backend.upload(np.arange(mesh.count * mesh.faces, dtype=np.int32)),
-            "scales": self._real(2.0 / mesh.sizes[: mesh.count]),
-            "moduli": self._real(np.moveaxis(material.moduli(medium), 0, 1)),
-            "faces": self._real(self._coefficients()),
-            "rows": self._real(derivative.T),
+            "scales": self.real_array(2.0 / mesh.sizes[: mesh.count]),
+            "moduli": self.real_array(np.moveaxis(material.moduli(medium), 0, 1)),
+            "faces": self.real_array(self._coefficients()),
+            "rows": self.real_array(derivative.T),
             "corrections": backend.zeros(max(self.sides, 1) * 2 * self.of.waves * self.of.face_nodes, real),
         }
         self.members: dict[str, Any] = {**self._arrays, "count": mesh.count, "derivative": derivative.ravel()}
@@ -106,7 +106,8 @@ class Operator:
         if len(set(world.allgather(self.material.by_node))) > 1:
             raise CaseError("material: given by node on some ranks and by element on others")
 
-    def _real(self, values: Floats) -> Array:
+    def real_array(self, values: Floats) -> Array:
+        """Return numbers on the device in the precision of the state."""
         return self.backend.upload(np.ascontiguousarray(values.astype(self.of.real)))
 
     def _slots(self) -> None:
@@ -122,10 +123,10 @@ class Operator:
         self._large_slots = own + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
         number = np.full(large.shape, -1, np.int64)
         number[large] = np.arange(self.sides)
-        pieces = self._pieces
+        pieces = self.pieces
         ghosts = own + self.sides * children + np.arange(len(pieces))
-        self.slot_count = own + self.sides * children + len(pieces) + 1
-        self._ghost_slots = ghosts
+        self.slot_count = own + self.sides * children + len(pieces) + 2
+        self.ghost_slots = ghosts
         far = np.full(mesh.kinds.shape, -1, np.int64)
         far[pieces.element, pieces.face, pieces.child] = ghosts
         small_slots = np.where(far >= 0, far, mesh.neighbours.astype(np.int64) * faces + opposite[:, None])
@@ -141,40 +142,40 @@ class Operator:
         slots[large] = -1 - number[large]
         self.in_slots: npt.NDArray[np.int32] = np.ascontiguousarray(slots, np.int32)
         of_large = number[pieces.element, pieces.face]
-        self._sent_slots = pieces.element * faces + pieces.face
-        self._sent_slots[pieces.large] = self._large_slots[of_large[pieces.large], pieces.child[pieces.large]]
+        self.sent_slots = pieces.element * faces + pieces.face
+        self.sent_slots[pieces.large] = self._large_slots[of_large[pieces.large], pieces.child[pieces.large]]
 
     @property
     def plan(self) -> HaloPlan:
         """Return who sends which words of traces to whom."""
-        return self._pieces.plan(self._sent_slots, self._ghost_slots, self.of.slot)
+        return self.pieces.plan(self.sent_slots, self.ghost_slots, self.of.slot)
 
-    def _half(self, child: int) -> Floats:
+    def half(self, child: int) -> Floats:
         """Return the interpolation of a large face's values to the nodes of a child, (face nodes, face nodes)."""
         halves = self.basis.halves()
         first = halves[child & 1]
         return first if self.mesh.dim == 2 else np.asarray(np.kron(halves[child >> 1 & 1], first), np.float64)
 
-    def _beyond(self, elements: npt.NDArray[np.int64], face: int) -> Floats:
+    def beyond(self, elements: npt.NDArray[np.int64], face: int) -> Floats:
         """Return impedances on a face of elements, (kinds, n) or (kinds, n, face nodes)."""
-        z = self._impedances[:, elements]
-        return np.asarray(z[..., self._face_nodes[face]] if self.material.by_node else z)
+        z = self.impedances[:, elements]
+        return np.asarray(z[..., self.face_nodes[face]] if self.material.by_node else z)
 
     def _coefficients(self) -> Floats:
         """Return the flux's coefficients of all faces, (count, faces(, face nodes), record)."""
         mesh, flux = self.mesh, self.of.flux
-        record = COEFFICIENTS[flux] * len(self._impedances)
+        record = COEFFICIENTS[flux] * len(self.impedances)
         by_node = (self.of.face_nodes,) if self.material.by_node else ()
         result = np.empty((mesh.count, mesh.faces, *by_node, record))
         everyone = np.arange(mesh.count)
         for face in range(mesh.faces):
-            own = self._beyond(everyone, face)
+            own = self.beyond(everyone, face)
             inside = np.asarray(mesh.kinds[:, face, 0] != NONE)
-            other = self._beyond(mesh.neighbours[inside, face, 0], face ^ 1)
+            other = self.beyond(mesh.neighbours[inside, face, 0], face ^ 1)
             if self.material.by_node:
                 child = mesh.child[inside, face]
                 for place in np.unique(child[child >= 0]):
-                    other[:, child == place] = _interpolated(other[:, child == place], self._half(int(place)))
+                    other[:, child == place] = interpolated(other[:, child == place], self.half(int(place)))
             result[inside, face] = inner_coefficients(flux, own[:, inside], other)
             result[~inside, face] = boundary_coefficients(flux, self.boundaries[face], own[:, ~inside])
         return result
@@ -183,23 +184,30 @@ class Operator:
         """Return the arrays of the hanging faces."""
         children = self._large_slots.shape[1]
         by_node = (self.of.face_nodes,) if self.material.by_node else ()
-        record = COEFFICIENTS[self.of.flux] * len(self._impedances)
+        record = COEFFICIENTS[self.of.flux] * len(self.impedances)
         faces = np.empty((self.sides, children, *by_node, record))
         for face in range(self.mesh.faces):
             here = self._sides[:, 1] == face
             elements = self._sides[here, 0].astype(np.int64)
-            own = self._beyond(elements, face)
+            own = self.beyond(elements, face)
             for child in range(children):
-                other = self._beyond(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
-                mine = _interpolated(own, self._half(child)) if self.material.by_node else own
+                other = self.beyond(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
+                mine = interpolated(own, self.half(child)) if self.material.by_node else own
                 faces[here, child] = inner_coefficients(self.of.flux, mine, other)
         return {
             "sides": self.backend.upload(self._sides),
             "small_slots": self.backend.upload(self._small_slots),
             "large_slots": self.backend.upload(self._large_slots),
-            "faces": self._real(faces),
-            "halves": self._real(np.stack(self.basis.halves())),
-            "projections": self._real(np.stack(self.basis.projections())),
+            "faces": self.real_array(faces),
+            **self.mortar_matrices,
+        }
+
+    @cached_property
+    def mortar_matrices(self) -> dict[str, Array]:
+        """Return the matrices of the hanging faces' kernels."""
+        return {
+            "halves": self.real_array(np.stack(self.basis.halves())),
+            "projections": self.real_array(np.stack(self.basis.projections())),
         }
 
     @property
@@ -216,9 +224,9 @@ class Operator:
         """Return memory for the traces of all slots."""
         return self.backend.zeros(self.slot_count * self.of.slot, self.of.real)
 
-    def zeros(self) -> Array:
-        """Return memory for a state."""
-        return self.backend.zeros((self.mesh.count, self.of.fields, self.basis.n**self.mesh.dim), self.of.real)
+    def zeros(self, ghosts: int = 0) -> Array:
+        """Return memory for a state, with that of `ghosts` elements after it."""
+        return self.backend.zeros((self.mesh.count + ghosts, self.of.fields, self.basis.n**self.mesh.dim), self.of.real)
 
     @cached_property
     def weights(self) -> Floats:

@@ -24,7 +24,6 @@ import numpy.typing as npt
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
-from seiche.halo import HaloExchange
 from seiche.halo.replay import GRAPH_STEPS, Replay
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, Real, dg
@@ -34,6 +33,7 @@ from seiche.observe.timers import StageTimers
 from seiche.waves.basis import LSRK_A, LSRK_B, NODES
 from seiche.waves.boundary import Boundary, check_boundaries
 from seiche.waves.energy import energy
+from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
 from seiche.waves.limits import largest_step
 from seiche.waves.material import Material
 from seiche.waves.mesh import Mesh
@@ -76,6 +76,7 @@ class Solver:
         sample_every: int = 1,
         world: World | None = None,
         transport: TransportName = "auto",
+        ghosts: GhostKind = "traces",
     ) -> None:
         """Build the right-hand side on the device (collective).
 
@@ -95,6 +96,7 @@ class Solver:
             sample_every: steps between two samples.
             world: the ranks; this process alone when left out.
             transport: how messages travel.
+            ghosts: what travels; all but half (precision) give the same results.
 
         Raises:
             CaseError: something that cannot be computed, or an unstable time step.
@@ -104,6 +106,7 @@ class Solver:
             raise CaseError(f"nodes = {nodes} a direction: {NODES.start} to {NODES.stop - 1} are possible")
         sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
         check_boundaries(sides, mesh.dim)
+        check_ghosts(ghosts)
         self.world = world or World.serial()
         self.mesh, self.material = mesh, material
         solid = any(self.world.allgather(material.has_solid))
@@ -126,17 +129,17 @@ class Solver:
         self.dt = self._time_step(time_step)
         self.steps = 0
         self.of = self.operator.of
-        self.u, self._k = self.operator.zeros(), self.operator.zeros()
+        with_ghosts = mesh.ghosts if ghosts in ("faces", "variables", "elements") else 0
+        state = (self.operator.zeros(with_ghosts), self.operator.zeros(with_ghosts if ghosts == "elements" else 0))
+        self.u, self._k = (array[: mesh.count] for array in state)
         self._traces = (self.operator.traces(), self.operator.traces())
         self._clock = self.backend.zeros(1, np.uint64)
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         probes = (self._clock, self._window, self.world)
-        self.halo: HaloExchange | None = None
+        self.ghosts: Ghosts | None = None
         if self.world.size > 1:
-            self.halo = HaloExchange(self.backend, self.world, self.operator.plan, precision, transport)
-            for trace in self._traces:
-                self.halo.prepare(trace)
-        self._replay = Replay(self.backend, [self.halo] if self.halo else [])
+            self.ghosts = Ghosts(self.operator, self.world, ghosts, transport, state, self._traces)
+        self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
         self.sources = Sources(self.operator, sources, *probes) if sources else None
         self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
         self.timers = StageTimers(self.backend.clock())
@@ -232,8 +235,8 @@ class Solver:
                 first = self.steps % self._window
                 self._run_window(min(self._window - first, end - self.steps))
             self.backend.synchronize()
-        if self.halo is not None:
-            self.halo.check()
+        for exchange in self.ghosts.exchanges if self.ghosts else []:
+            exchange.check()
         if not np.isfinite(self.world.allreduce_max(np.array([abs(self.backend.sum(self.u))])))[0]:
             raise UnstableError(f"waves: the state is not finite after step {self.steps}, time step {self.dt:g}")
 
@@ -255,15 +258,17 @@ class Solver:
             self.receivers.fetch(first, first + steps)
 
     def _can_replay(self, remaining: int) -> bool:
-        on_device = self.backend.asynchronous and (self.halo is None or self.halo.capturable)
+        on_device = self.backend.asynchronous and all(
+            exchange.capturable for exchange in (self.ghosts.exchanges if self.ghosts else [])
+        )
         ready = not self.timers.due and self.steps % 2 == 0 and self.steps > 0
         return on_device and ready and remaining >= GRAPH_STEPS
 
     def close(self) -> None:
         """Give back what other ranks hold for this solver (collective)."""
         self._replay.clear()  # first: a communicator waits for the graphs that use it
-        if self.halo is not None:
-            self.halo.close()
+        if self.ghosts is not None:
+            self.ghosts.close()
 
     def _launch(
         self, family: Callable[..., KernelSpec], begin: int, end: int, **members: Any
@@ -316,15 +321,15 @@ class Solver:
                 return []
             return [Stage(name, kernel.bind(arguments, begin, end), kernel.bytes_per_item * (end - begin), after)]
 
-        halo, given = self.halo, self._traces[trace]
-        if halo is None:
+        ghosts, given = self.ghosts, self._traces[trace]
+        if ghosts is None:
             return [*self._mortar_corrections(trace, 0, sides), *sweep("elements", 0, items)]
         inner, inner_sides = self.mesh.interior // team.elements, self.operator.inner_sides
         return [
-            Stage("send halo", lambda: halo.start(given), halo.bytes),
+            Stage("send halo", lambda: ghosts.start(given), ghosts.bytes),
             *self._mortar_corrections(trace, 0, inner_sides),
             *sweep("elements interior", 0, inner),
-            Stage("receive halo", lambda: halo.finish(given), halo.bytes, ("send halo",)),
+            Stage("receive halo", lambda: ghosts.finish(given), ghosts.bytes, ("send halo",)),
             *self._mortar_corrections(trace, inner_sides, sides),
             *sweep("elements edge", inner, items, ("receive halo",)),
         ]

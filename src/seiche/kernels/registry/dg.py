@@ -209,6 +209,13 @@ def record(of: Discretisation) -> KernelSpec:
     return _per_element(of, f"Record<{of.type}>", "dg/points.hpp", members)
 
 
+def halve_traces(of: Discretisation, back: bool = False) -> KernelSpec:
+    """Slots of traces into messages of half precision, or `back`; an item a slot."""
+    names = ("messages", "slots", "trace") if back else ("trace", "slots", "messages")
+    functor = f"{'Restore' if back else 'Halve'}Traces<{CPP_TYPE[of.real]},{of.slot}>"
+    return _per_element(of, functor, "dg/ghosts.hpp", tuple((name, "ptr") for name in names))
+
+
 def advance_clock() -> KernelSpec:
     """The clock of sources and receivers."""
     return KernelSpec("AdvanceClock", "dg/points.hpp", (("clock", "ptr"),), threads=32)
@@ -222,6 +229,8 @@ def built_kernels() -> Iterator[KernelSpec]:
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of what is compiled on first use."""
     yield advance_clock()
+    for back in (False, True):
+        yield halve_traces(Discretisation("elastic", 3, 8, real="float32"), back)
     positions: tuple[Position, ...] = ("first", "inner", "last")
     reals: tuple[Real, ...] = ("float64", "float32")
     media: tuple[Medium, ...] = ("acoustic", "elastic")

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Traces as messages of half precision: every slot has a power of two of its own, the first of its `slot` + 1 words,
+/// so that the largest word keeps all bits that a half has (theory/waves, eq. 20). The state keeps its precision.
+#pragma once
+#include "../launch.hpp"
+#include "../math.hpp"
+
+namespace seiche {
+
+/// The largest word of a slot becomes 2^14 to 2^15 of a half.
+inline constexpr float half_headroom = 16384.0f;
+
+/// 2^(e - 127) of a float's exponent e.
+SEICHE_FN float power_of_two(u32 e) {
+  return bit_cast<float>(e << 23);
+}
+
+template <class Real, int slot>
+struct HalveTraces {
+  const Real* trace;
+  const u32* slots;  ///< of every piece
+  u16* messages;
+  static constexpr int bytes = slot * static_cast<int>(sizeof(Real)) + 2 * (slot + 1) + 4;
+  struct Scratch {
+    int nothing;
+  };
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const Real* from = trace + Index{slots[item]} * slot;
+    float largest = 0.0f;
+    for (int q = 0; q < slot; ++q) {
+      const float size = static_cast<float>(from[q] < Real(0) ? -from[q] : from[q]);
+      largest = size > largest ? size : largest;
+    }
+    const u32 found = bit_cast<u32>(largest) >> 23, e = found < 16 ? 16 : found;
+    const float unit = half_headroom * power_of_two(254 - e);
+    u16* to = messages + item * (slot + 1);
+    team.each(slot + 1, [&](int q) SEICHE_INLINED {
+      to[q] = q == 0 ? static_cast<u16>(e) : float_to_half(static_cast<float>(from[q == 0 ? 0 : q - 1]) * unit);
+    });
+  }
+};
+
+template <class Real, int slot>
+struct RestoreTraces {
+  const u16* messages;
+  const u32* slots;
+  Real* trace;
+  static constexpr int bytes = slot * static_cast<int>(sizeof(Real)) + 2 * (slot + 1) + 4;
+  struct Scratch {
+    int nothing;
+  };
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const u16* from = messages + item * (slot + 1);
+    const Real unit = static_cast<Real>(power_of_two(from[0])) / Real(half_headroom);
+    Real* to = trace + Index{slots[item]} * slot;
+    team.each(slot, [&](int q) SEICHE_INLINED { to[q] = static_cast<Real>(half_to_float(from[q + 1])) * unit; });
+  }
+};
+
+}  // namespace seiche
