@@ -257,6 +257,32 @@ def bench_blood(
     )
 
 
+@bench.command("waves")
+def bench_waves(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    ghost: Annotated[str, typer.Option(help='What ranks send each other, or "all" to compare.')] = "traces",
+    size: Annotated[int | None, typer.Option(min=1, help="Elements of a rank along each axis.")] = None,
+    nodes: Annotated[int, typer.Option(min=2, max=10, help="Of an element, a direction.")] = 8,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
+    transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
+    json: JsonFile = None,
+) -> None:
+    """Measure the wave solver's stage, and bytes, time and error of what ranks send each other."""
+    from seiche.report.bench_waves import main as measure
+
+    measure(
+        device=device,
+        ghosts=ghost,
+        size=size,
+        nodes=nodes,
+        seconds=seconds,
+        threads=threads,
+        transport=transport,
+        output=json,
+    )
+
+
 @bench.command("machine")
 def bench_machine(
     device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')] = "auto",

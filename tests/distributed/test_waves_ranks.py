@@ -14,6 +14,7 @@ from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, mesh_of,
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.report import bench_waves
 from seiche.waves import Material, Mesh, Solver
 from seiche.waves.energy import exact_sum
 from seiche.waves.ghosts import GhostKind
@@ -91,6 +92,20 @@ def test_whatever_the_ghosts_carry_gives_the_same_bits_but_half_precision() -> N
                 np.testing.assert_array_equal(state, expected)
             solver.close()
         assert sent["half"] < sent["traces"] < sent["faces"] < sent["variables"] < sent["elements"]
+
+
+@pytest.mark.ranks(2)
+def test_the_benchmark_compares_the_ghosts() -> None:
+    rows = bench_waves.main(ghosts="all", size=2, nodes=3, precisions=["float32"], seconds=0.0, threads=1)
+    assert [row.ghosts for row in rows] == 3 * list(get_args(GhostKind))
+    faces = 2 * 2 * 4  # of both ranks, on both sides of a periodic box
+    for row in rows:
+        assert (row.error == 0) == (row.ghosts != "half") and row.error < 1e-3
+        words = {"acoustic": 1, "elastic": 3}[row.medium] * (2 if row.flux == "central" else 1)
+        if row.ghosts == "traces":
+            assert row.message_bytes == faces * 9 * words * 4
+        if row.ghosts == "half":
+            assert row.message_bytes == faces * (9 * words + 1) * 2
 
 
 def half_way(path: str, case: str) -> None:

@@ -80,7 +80,20 @@ class Basis:
         """Return the interpolations from the nodes to those of the lower and the upper half interval, (n, n) each."""
         return self.values((self.nodes - 1.0) / 2), self.values((self.nodes + 1.0) / 2)
 
-    def projections(self) -> tuple[Matrix, Matrix]:
-        """Return the adjoints of `halves` under the quadrature: small nodes to large ones (theory/waves, eq. 13)."""
-        low, high = (half.T * self.weights / self.weights[:, None] / 2 for half in self.halves())
+    def filtered_halves(self) -> tuple[Matrix, Matrix]:
+        """Return `halves` with the highest mode scaled so that their adjoints are exact projections.
+
+        theory/waves, eq. 14: sum over k of R_k P_k becomes the identity for R_k of these and plain P_k.
+        """
+        low, high = self.halves()
+        highest = self._ends  # P_N at the nodes
+        fine = sum(float(np.sum(self.weights * (half @ highest) ** 2)) / 2 for half in (low, high))
+        norm = float(np.sum(self.weights * highest**2))
+        mode = np.outer(highest, highest * self.weights) / norm  # takes the highest mode out of nodal values
+        scale = np.eye(self.n) + (norm / fine - 1) * mode
+        return low @ scale, high @ scale
+
+    def adjoints(self, halves: tuple[Matrix, Matrix]) -> tuple[Matrix, Matrix]:
+        """Return the adjoints of two matrices under the quadrature, to large nodes (theory/waves, eq. 13)."""
+        low, high = (half.T * self.weights / self.weights[:, None] / 2 for half in halves)
         return low, high

@@ -205,9 +205,12 @@ class Operator:
     @cached_property
     def mortar_matrices(self) -> dict[str, Array]:
         """Return the matrices of the hanging faces' kernels."""
+        plain, filtered = self.basis.halves(), self.basis.filtered_halves()
+        velocity, traction = (filtered, plain) if self.of.medium == "acoustic" else (plain, filtered)
+        adjoints = [*self.basis.adjoints(traction), *self.basis.adjoints(velocity)]
         return {
-            "halves": self.real_array(np.stack(self.basis.halves())),
-            "projections": self.real_array(np.stack(self.basis.projections())),
+            "halves": self.real_array(np.stack([*velocity, *traction])),
+            "projections": self.real_array(np.stack(adjoints)),
         }
 
     @property

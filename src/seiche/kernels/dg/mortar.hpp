@@ -19,8 +19,8 @@ struct Mortars {
   const i32* small_slots;   ///< where the small sides' traces are, a child
   const i32* large_slots;   ///< where the large side's traces for them go
   const Real* faces;        ///< the flux's coefficients seen from the large side, a child (and node)
-  const Real* halves;       ///< interpolation to the lower and the upper half
-  const Real* projections;  ///< and their adjoints
+  const Real* halves;       ///< interpolation to the lower and the upper half, of velocities, then of tractions
+  const Real* projections;  ///< their adjoints, of tractions', then of velocities' (eq. 14)
 
   struct Scratch {
     alignas(64) Real own[numbers];
@@ -50,17 +50,24 @@ struct Mortars {
                        Real* to) const {
     const Real* lines = from;
     if constexpr (dim == 3) {
-      team.each(numbers, [&](int q) SEICHE_INLINED { middle[q] = dot(first + q % n * n, from + q / n * n, 1); });
+      team.each(numbers, [&](int q) SEICHE_INLINED {
+        middle[q] = dot(rows(first, q / Box::face) + q % n * n, from + q / n * n, 1);
+      });
       team.barrier();
       lines = middle;
     }
     team.each(numbers, [&](int q) SEICHE_INLINED {
       const int quantity = q / Box::face, node = q % Box::face;
-      const Real value = dim == 3 ? dot(second + node / n * n, lines + quantity * Box::face + node % n, n)
-                                  : dot(first + node * n, lines + quantity * Box::face, 1);
+      const Real value = dim == 3
+                             ? dot(rows(second, quantity) + node / n * n, lines + quantity * Box::face + node % n, n)
+                             : dot(rows(first, quantity) + node * n, lines + quantity * Box::face, 1);
       to[q] = add ? to[q] + value : value;
     });
     team.barrier();
+  }
+  /// Velocities have matrices of their own, tractions those after them.
+  SEICHE_FN static const Real* rows(const Real* matrix, int quantity) {
+    return quantity < waves ? matrix : matrix + 2 * n * n;
   }
   SEICHE_FN static Real dot(const Real* row, const Real* values, int stride) {
     Real sum = 0;
