@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `seiche`: run, check, convert, bench and validate.
+"""The command `seiche`: run, check, convert, report, bench and validate.
 
 Exit status: 0 done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 a validation did
 not pass; 2 an error, said in one line on the standard error of one rank.
@@ -150,6 +150,19 @@ def convert(
     from seiche.case.convert import convert as convert_file
 
     print(convert_file(source, target, spacing=spacing, unit=unit, force=force))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folder of a run; two with --compare.", metavar="RUN...")],
+    compare: Annotated[bool, typer.Option("--compare", help="Two runs side by side, the first as reference.")] = False,
+    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="The page to write.")] = None,
+) -> None:
+    """Write a page that says where the time of a run went, and why."""
+    from seiche.report.run_report import main as write
+
+    print(f"seiche: wrote {write(runs, compare=compare, machine=machine, output=output)}")
 
 
 @bench.command("flow")

@@ -11,6 +11,7 @@ import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from seiche.errors import FormatError
+from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
 from seiche.report.table import StageRow
 
@@ -145,6 +146,30 @@ def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
         found = content.get("schema") if isinstance(content, dict) else type(content).__name__
         raise FormatError(path, "key 'schema'", f"{found!r}, need {SCHEMA!r}")
     return content
+
+
+def find_summary(run: str | os.PathLike[str]) -> Path:
+    """Return the summary of a run: the file itself, `summary.json` in a folder, or the only summary there.
+
+    Raises:
+        CaseError: there is none, or several.
+    """
+    path = Path(run)
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise CaseError(f"{path}: expected the folder of a run, or its summary")
+    if (path / "summary.json").is_file():
+        return path / "summary.json"
+    found = []
+    for candidate in sorted(path.glob("*.json")):
+        with suppress(FormatError, OSError):
+            read_summary(candidate)
+            found.append(candidate)
+    if len(found) != 1:
+        names = ", ".join(candidate.name for candidate in found) or "none"
+        raise CaseError(f"{path}: expected one summary of a run, found {names}")
+    return found[0]
 
 
 def _plain(value: Any) -> Any:

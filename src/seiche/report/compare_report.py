@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche report --compare`: two runs side by side, the first as the reference of the second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seiche.observe.efficiency import Efficiency, scaling
+from seiche.report.html import bars, cards, escape, page, section, table
+from seiche.report.losses import losses
+
+_SETTINGS = ("case", "device", "ranks", "threads", "layout", "precision", "sites", "steps", "date")
+_FACTORS = ("load_balance", "serialisation", "transfer", "communication", "device", "orchestration", "parallel")
+
+
+def text(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """Return the page of two summaries, called `names`."""
+    first, second = runs
+    title = f"{names[0]} and {names[1]}"
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(verdict(first, second))}</p>", _speed(first, second)]
+    body += [_settings(runs, names), _stages(runs, names), _split(runs, names), _efficiencies(runs, names)]
+    return page(title, [part for part in body if part])
+
+
+def verdict(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Return in one sentence which run is faster, and whether both did the same work."""
+    ratio = second["mlups"] / first["mlups"] if first["mlups"] else 0.0
+    word = "faster" if ratio > 1 else "slower"
+    text = (
+        f"The second run updates {ratio:.2f} times as many sites a second as the first" if ratio else "No rate is known"
+    )
+    text += f" ({max(ratio, 1 / ratio):.2f} times {word})." if ratio else "."
+    if (first["sites"], first["case"]) != (second["sites"], second["case"]):
+        text += " They are not the same problem: read scaling with care."
+    return text
+
+
+def referred(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
+    """Return the trees of both runs with the first as reference, by the step where they did not do equally many."""
+    trees: list[Efficiency | None] = []
+    for run in runs:
+        found, steps = run.get("efficiency") or {}, max(1, run["steps"])
+        if "parallel" not in found:
+            trees.append(None)
+            continue
+        tree = Efficiency(found["elements"], found["elapsed_s"] / steps, found["load_balance"], found["communication"])
+        reference = trees[0] if trees else tree
+        trees.append(tree.against(reference) if reference is not None else tree)
+    return trees
+
+
+def _speed(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    rows = [("rate", "mlups", "MLUPS"), ("wall time", "seconds", "s")]
+    return cards((name, f"{first[key]:.4g} → {second[key]:.4g} {unit}") for name, key, unit in rows)
+
+
+def _settings(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    rows = [(key, *(str(run[key]) for run in runs), "" if runs[0][key] == runs[1][key] else "≠") for key in _SETTINGS]
+    return section("What ran", table(("", *names, ""), rows))
+
+
+def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    known = [
+        {row["name"]: row["mean"] or row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs
+    ]
+    rows = []
+    for name in dict.fromkeys(name for run in known for name in run):
+        a, b = (run.get(name) for run in known)
+        cells = [f"{value * 1e6:.3g}" if value is not None else "" for value in (a, b)]
+        rows.append((name, *cells, f"{b / a:.2f}" if a and b is not None else ""))
+    return section("Stages, µs a step", table(("stage", *names, "second / first"), rows))
+
+
+def _split(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    parts = [losses(run.get("efficiency") or {}, run.get("movement") or {}) for run in runs]
+    if not all(parts):
+        return ""
+    rows, widest = [], 0.0
+    for run, name, split in zip(runs, names, parts, strict=True):
+        step = [part.seconds / max(1, run["steps"]) for part in split]
+        widest = max(widest, sum(step))
+        rows.append((name, step, f"{sum(step) * 1e6:.3g} µs"))
+    return section("A step of a mean rank", bars(rows, [part.name for part in parts[0]], widest))
+
+
+def _efficiencies(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    trees = referred(runs)
+    if any(tree is None for tree in trees):
+        return section("Efficiencies", "<p>One of the runs has none: no step of it was timed.</p>")
+    found = [run["efficiency"] for run in runs]
+    rows = [
+        (name.replace("_", " "), *(f"{run[name]:.3f}" if name in run else "" for run in found)) for name in _FACTORS
+    ]
+    rows.append(("computation scaling", *(f"{tree.computation_scaling:.3f}" for tree in trees if tree)))
+    rows.append(("global", *(f"{tree.overall:.3f}" for tree in trees if tree)))
+    waits = [sum(sum(seconds) for seconds in (run.get("movement") or {}).get("beside", {}).values()) for run in runs]
+    if all(wait > 0 for wait in waits):
+        per_step = [wait / max(1, run["steps"]) for wait, run in zip(waits, runs, strict=True)]
+        rows.append(("output and looks scaling", "1.000", f"{scaling(per_step[0], per_step[1]):.3f}"))
+    return section("Efficiencies, the first run as reference", table(("factor", *names), rows))

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pieces of a page that needs nothing but itself: no script, no network, readable on a phone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from seiche.errors import CaseError
+from seiche.io.files import replacing
+from seiche.report.style import COLORS
+
+__all__ = ["COLORS", "bars", "cards", "escape", "page", "refuse_foreign", "section", "share", "table", "write_page"]
+
+#: The first lines of every page; a file that does not begin so is not replaced.
+_BEGIN = "<!doctype html>\n<!-- seiche report -->\n"
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); }
+p { margin: .4rem 0; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+td.words { white-space: normal; text-align: left; min-width: 14rem; }
+.cards { display: flex; flex-wrap: wrap; gap: .5rem; margin: .75rem 0; padding: 0; list-style: none; }
+.cards li { background: var(--soft); border-radius: .4rem; padding: .4rem .7rem; flex: 1 1 8rem; }
+.cards b { display: block; font-size: 1.15rem; overflow-wrap: anywhere; }
+.bar { display: flex; height: 1.2rem; border-radius: .2rem; overflow: hidden; background: var(--soft); }
+.bar span { display: block; min-width: 0; }
+.row { display: grid; grid-template-columns: minmax(5rem, 9rem) 1fr 4.5rem; gap: .5rem; }
+.row { align-items: center; margin: .15rem 0; }
+.row small { text-align: right; }
+.key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .85rem; margin: .4rem 0; padding: 0; }
+.key { list-style: none; }
+.key i { display: inline-block; width: .8rem; height: .8rem; border-radius: .15rem; margin-right: .35rem; }
+svg { width: 100%; max-width: 36rem; height: auto; display: block; }
+svg text { font: 11px system-ui, sans-serif; fill: currentColor; }
+svg .axis { stroke: currentColor; stroke-opacity: .35; fill: none; }
+svg .roof { stroke: #D55E00; stroke-width: 2; fill: none; }
+footer { margin-top: 2rem; font-size: .85rem; opacity: .75; }
+"""
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """Return the whole text of a page."""
+    head = (
+        f'{_BEGIN}<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n"
+    )
+    return head + "\n".join(body) + "\n</body>\n</html>\n"
+
+
+def section(title: str, *parts: str) -> str:
+    """Return a heading and what follows it."""
+    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(part for part in parts if part) + "\n</section>"
+
+
+def cards(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return numbers with what they are, side by side as far as there is room."""
+    items = "".join(f"<li>{escape(name)}<b>{escape(value)}</b></li>" for name, value in pairs)
+    return f'<ul class="cards">{items}</ul>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = ()) -> str:
+    """Return a table that scrolls by itself where it is too wide; the columns `words` hold sentences."""
+    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    lines = []
+    for row in rows:
+        cells = (
+            f'<td class="words">{escape(cell)}</td>' if k in words else f"<td>{escape(cell)}</td>"
+            for k, cell in enumerate(row)
+        )
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+
+
+def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str], whole: float) -> str:
+    """Return a key and one bar a row: label, a value for each of `names` as a part of `whole`, and a note."""
+    colors = [COLORS[k % len(COLORS)] if k < len(COLORS) else "#8888" for k in range(len(names))]
+    key = "".join(
+        f'<li><i style="background:{color}"></i>{escape(name)}</li>' for name, color in zip(names, colors, strict=True)
+    )
+    lines = []
+    for label, values, note in rows:
+        parts = "".join(
+            f'<span style="width:{100 * value / whole:.3f}%;background:{color}"'
+            f' title="{escape(name)}: {value:.3g}"></span>'
+            for name, value, color in zip(names, values, colors, strict=True)
+            if value > 0 and whole > 0
+        )
+        lines.append(
+            f'<div class="row"><span>{escape(label)}</span><div class="bar">{parts}</div>'
+            f"<small>{escape(note)}</small></div>"
+        )
+    return f'<ul class="key">{key}</ul>' + "".join(lines)
+
+
+def share(value: float) -> str:
+    """Return a part of the whole in percent."""
+    return f"{value:.1%}" if value < 0.1 else f"{value:.0%}"
+
+
+def refuse_foreign(path: str | os.PathLike[str]) -> None:
+    """Refuse to write a report where another file is.
+
+    Raises:
+        CaseError: there is one.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            begin = file.read(len(_BEGIN))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CaseError(f"cannot write {path}: {error.strerror}") from None
+    if begin != _BEGIN:
+        raise CaseError(f"{path} is there and is no report; name another file with --output")
+
+
+def write_page(path: str | os.PathLike[str], text: str) -> None:
+    """Write a page; what `path` held, a report, stays until it is complete.
+
+    Raises:
+        CaseError: another file is there.
+        OSError: it cannot be written.
+    """
+    refuse_foreign(path)
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
