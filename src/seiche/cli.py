@@ -80,6 +80,8 @@ def run(
     transport: Annotated[str | None, typer.Option(help="How messages travel; the case's own by default.")] = None,
     ranks_info: Annotated[bool, typer.Option("--ranks-info", help="Print the share of every rank.")] = False,
     trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a time line for ui.perfetto.dev.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Show the progress on a page on this machine only.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; any free one by default.")] = 0,
 ) -> None:
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
     from seiche.case.simulation import load
@@ -95,7 +97,7 @@ def run(
     if world.rank == 0 and case.suffix.lower() == ".xml":
         for note in simulation.setup.vessel.notes:
             print(f"seiche: note: {note}", file=sys.stderr)
-    outcome = simulation.run()
+    outcome = simulation.run(serve=port if serve else None)
     report = simulation.report()
     if world.rank != 0:
         return

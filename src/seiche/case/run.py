@@ -88,7 +88,7 @@ def advance(
             outputs.settle()
             mark = solver.mark()
             outputs.take_due()
-            progress.update(done)
+            progress.update(done, imbalance=_imbalance(solver, world), checkpoint=outputs.last_checkpoint)
             outputs.look()
             chunk, reason = _look(world, request, first, done, begin, started, wall_clock)
             reason = outputs.settled or reason
@@ -99,10 +99,18 @@ def advance(
                 outputs.save()
                 return reason
         solver.finish()
-        progress.update(solver.time_step)
+        progress.update(solver.time_step, checkpoint=outputs.last_checkpoint)
         outputs.settle()
     outputs.drain()
     return None
+
+
+def _imbalance(solver: Solver, world: World) -> float | None:
+    """Return what the busiest rank computes over the mean of all ranks, None if that is not known (collective)."""
+    if world.size == 1:
+        return None
+    useful = world.allgather(solver.timers.useful_so_far())
+    return max(useful) * len(useful) / sum(useful) if min(useful) > 0 else None
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from seiche.domain.sites import SiteSet
     from seiche.domain.world import World
     from seiche.flow import Solver
+    from seiche.observe.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -182,8 +185,10 @@ class Simulation:
         """Return the physical time reached, in seconds."""
         return self.solver.time_step * self.setup.units.step
 
-    def run(self, steps: int | None = None) -> Outcome:
+    def run(self, steps: int | None = None, *, serve: int | None = None) -> Outcome:
         """Advance by `steps`, or to the end of the case; at the end close the files and write picture and summary.
+
+        With `serve`, a port (0: any that is free), a page on this machine's loopback address tells how far it is.
 
         SIGTERM, SIGINT and the wall-clock limit finish the step, write a checkpoint and return.
         Raises UnstableError when a field is no longer finite; complete outputs and the last checkpoint stay.
@@ -196,7 +201,7 @@ class Simulation:
         begin = time.monotonic()
         bar = Progress(target, len(self.setup.vessel.sites), first=self.solver.time_step, visible=self.world.rank == 0)
         try:
-            with bar as progress:
+            with self._status(bar, serve), bar as progress:
                 stopped = advance(
                     self.solver,
                     self.outputs,
@@ -213,6 +218,31 @@ class Simulation:
         if stopped is not None or self.solver.time_step >= self.setup.steps:
             self.close(stopped)
         return Outcome(self.solver.time_step, self.seconds, stopped)
+
+    @contextmanager
+    def _status(self, progress: Progress, port: int | None) -> Iterator[None]:
+        """Serve the state of `progress` from rank 0 inside the block, if a port is given (collective)."""
+        if port is None:
+            yield
+            return
+        from seiche.observe.status import StatusServer
+
+        servers: list[StatusServer] = []
+
+        def start() -> None:
+            try:
+                servers.append(StatusServer(progress.state, self.setup.case.title or self.setup.source, port))
+            except (OSError, OverflowError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise CaseError(f"--port {port}: the status page cannot be served there: {reason}") from None
+            print(f"seiche: status at {servers[0].url}", file=sys.stderr)
+
+        on_rank_zero(self.world, start)
+        try:
+            yield
+        finally:
+            for server in servers:
+                server.close()
 
     def fields(self, *names: str) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.

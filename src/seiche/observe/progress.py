@@ -53,6 +53,8 @@ class Progress:
         self._last_line = 0.0
         self._begin = 0.0
         self._bar: Bar | None = None
+        self._imbalance: float | None = None
+        self._checkpoint: int | None = None
 
     @property
     def rate(self) -> float:
@@ -72,15 +74,19 @@ class Progress:
         """Return the seconds to go at the present rate, None while that is not known."""
         return (self.steps - self.step) / self.rate if self.rate > 0 else None
 
-    def update(self, step: int) -> None:
-        """Tell that `step` steps are done."""
+    def update(self, step: int, *, imbalance: float | None = None, checkpoint: int | None = None) -> None:
+        """Tell that `step` steps are done.
+
+        `imbalance` is what the busiest rank computes over the mean, `checkpoint` the step of the last one written.
+        """
         now = self._clock()
-        self.step = step
+        self.step, self._checkpoint = step, checkpoint
+        self._imbalance = imbalance if imbalance is not None else self._imbalance
         self._samples.append((now, step))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
             self._samples.popleft()
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=step - self._first, numbers=self._numbers())
+            self._bar.update(self._bar.task_ids[0], completed=step - self._first, numbers=self.numbers())
         elif self._visible and now - self._last_line >= self._every:
             self._last_line = now
             self._write_line()
@@ -97,7 +103,7 @@ class Progress:
             columns = (BarColumn(bar_width=None), TaskProgressColumn(), TextColumn("{task.fields[numbers]}"))
             console = Console(file=self._stream, highlight=False)
             self._bar = Bar(*columns, console=console, refresh_per_second=4, transient=False, expand=True)
-            self._bar.add_task("run", total=max(1, self.steps - self._first), numbers=self._numbers())
+            self._bar.add_task("run", total=max(1, self.steps - self._first), numbers=self.numbers())
             self._bar.start()
         return self
 
@@ -108,21 +114,39 @@ class Progress:
         whole = [(self._begin, self._first), (self._clock(), self.step)]
         self._samples = deque(whole)
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self.step - self._first, numbers=self._numbers())
+            self._bar.update(self._bar.task_ids[0], completed=self.step - self._first, numbers=self.numbers())
             self._bar.stop()
             self._bar = None
         elif self._visible:
             self._write_line()
 
-    def _numbers(self) -> str:
+    def state(self) -> dict[str, str | float | None]:
+        """Return what a status page shows."""
+        left = self.seconds_left
+        more = None if self._imbalance is None else f"{self._imbalance - 1:.0%} above the mean".replace("%", " %")
+        return {
+            "share": (self.step - self._first) / max(1, self.steps - self._first),
+            "step": f"{self.step} of {self.steps}",
+            "rate": f"{self.mlups:.1f} MLUPS, {self.rate:.3g} steps a second",
+            "time to go": None if left is None else _duration(left),
+            "busiest rank": more,
+            "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
+        }
+
+    def numbers(self) -> str:
+        """Return the numbers of the bar."""
         left = self.seconds_left
         ahead = "" if left is None or self.step >= self.steps else f"  {_duration(left)} to go"
+        if self._imbalance is not None:
+            ahead += f"  {100 * (self._imbalance - 1):.0f} % imbalance"
+        if self._checkpoint is not None:
+            ahead += f"  checkpoint {self._checkpoint}"
         return f"step {self.step}/{self.steps}  {self.mlups:.1f} MLUPS{ahead}"
 
     def _write_line(self) -> None:
         share = (self.step - self._first) / max(1, self.steps - self._first)
         bar = ("#" * round(share * _LINE_WIDTH)).ljust(_LINE_WIDTH, ".")
-        self._stream.write(f"[{bar}] {share:4.0%}  {self._numbers()}\n")
+        self._stream.write(f"[{bar}] {share:4.0%}  {self.numbers()}\n")
         self._stream.flush()
 
 

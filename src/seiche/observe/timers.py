@@ -116,6 +116,7 @@ class StageTimers:
         self.samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self.replays: deque[Replayed] = deque(maxlen=SAMPLES_KEPT)
         self._pending: list[_Timed | tuple[int, int, Any, Any]] = []
+        self._past = 0
         self._now: _Timed | None = None
         #: Samples, sum, least and greatest seconds of every stage.
         self._times: dict[str, tuple[int, float, float, float]] = {}
@@ -246,6 +247,12 @@ class StageTimers:
         share = self._useful / self._active if self._active > 0 else 0.0
         return Activity(active * share, active, single * self._host / self._sampled)
 
+    def useful_so_far(self) -> float:
+        """Return the mean useful seconds of a timed step, of those before the last call: it waits for no device."""
+        self._resolve(min(self._past, len(self._pending)))
+        self._past = len(self._pending)
+        return self._useful / self._sampled if self._sampled else 0.0
+
     def _add(self, timed: _Timed | tuple[int, int, Any, Any]) -> None:
         self._pending.append(timed)
         if len(self._pending) >= _PENDING_LIMIT:
@@ -263,6 +270,7 @@ class StageTimers:
                 self._replay_steps += steps
                 self.replays.append(Replayed(step, steps, self._at(begin), seconds))
         del self._pending[:count]
+        self._past = max(0, self._past - count)
 
     def _take(self, timed: _Timed) -> None:
         first = timed.marks[0]

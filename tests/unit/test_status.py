@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The status page tells how far a run is, to this machine only, and takes nothing in."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from case_files import toml_of, tube_tables
+from seiche.cli import main
+from seiche.observe.progress import Progress
+from seiche.observe.stage import Stage
+from seiche.observe.status import StatusServer
+from seiche.observe.timers import StageTimers
+
+
+def ask(server: StatusServer, path: str, method: str = "GET", host: str | None = None) -> tuple[int, str]:
+    port = int(server.url.rstrip("/").rpartition(":")[2])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request(method, path, headers={"Host": host} if host else {})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_the_page_shows_the_state_of_now_and_takes_nothing() -> None:
+    state = {"share": 0.25, "step": "25/100", "note": "<b>"}
+    server = StatusServer(lambda: state, "a & b")
+    try:
+        status, text = ask(server, "/")
+        assert status == 200
+        assert "25/100" in text and 'value="0.25"' in text and "&lt;b&gt;" in text and "a &amp; b" in text
+        assert "viewport" in text and "<script" not in text
+        state["step"] = "26/100"
+        assert json.loads(ask(server, "/status.json")[1])["step"] == "26/100"
+        assert ask(server, "/etc/passwd")[0] == 404
+        assert ask(server, "/", "POST")[0] == ask(server, "/", "DELETE")[0] == 501
+        assert ask(server, "/", host="evil.example")[0] == 403
+        assert ask(server, "/", host="localhost:1")[0] == 200
+    finally:
+        server.close()
+    with pytest.raises(OSError):
+        ask(server, "/")
+
+
+def test_progress_tells_imbalance_and_checkpoint() -> None:
+    now = [0.0]
+    progress = Progress(100, 1_000_000, visible=False, clock=lambda: now[0])
+    with progress:
+        now[0] = 2.0
+        progress.update(50, imbalance=1.25, checkpoint=40)
+        state = progress.state()
+        line = progress.numbers()
+    assert (state["step"], state["share"], state["time to go"]) == ("50 of 100", 0.5, "0:02")
+    assert state["busiest rank"] == "25 % above the mean"
+    assert state["last checkpoint"] == "step 40"
+    assert "25 % imbalance" in line and "checkpoint 40" in line
+
+
+def test_a_run_serves_its_status_where_it_is_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "case.toml").write_text(toml_of(tube_tables()))
+    assert main(["run", str(tmp_path / "case.toml"), "--serve"]) == 0
+    assert "seiche: status at http://127.0.0.1:" in capsys.readouterr().err
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["run", str(tmp_path / "case.toml"), "--serve", "--port", str(port)]) == 2
+        assert f"seiche: error: --port {port}: " in capsys.readouterr().err
+
+
+def test_looks_at_the_balance_read_no_mark_of_the_newest_steps() -> None:
+    timers = StageTimers(every=1, skip=0)
+    stages = [Stage("work", lambda: sum(range(1000)))]
+    timers.step(stages)
+    assert timers.useful_so_far() == 0.0
+    timers.step(stages)
+    assert timers.useful_so_far() > 0.0
