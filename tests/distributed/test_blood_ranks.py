@@ -244,38 +244,6 @@ def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
 
 
 @pytest.mark.ranks(2)
-def test_other_cells_take_the_place_of_those_that_were():
-    """One of the cells has left; the flow and the others go on as on one rank."""
-    found = []
-    for world in (World.from_mpi(), None):
-        first = blood(BOX, PLACES, world=world)
-        first.run(6)
-        kept = [first.vertices(0)[1:], first.vertices(1)]
-        cells = Cells(first.solver.backend, first.cells.types, [each.mean(axis=1) for each in kept])
-        for kind, each in enumerate(kept):
-            cells.set_vertices(each, kind)
-        second = Blood(first.solver, cells, before=first)
-        second.run(6)
-        found.append(second)
-    assert_same(*found)
-    assert len(found[0].measures()) == 4
-
-
-@pytest.mark.ranks(2)
-def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
-    flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
-    boundary = flow.boundary
-    assert isinstance(boundary, SharedBoundary)
-    for wait in (1, 2, 4, 8, 16):
-        assert boundary.prepare(100) == wait
-        flow.solver.time_step += wait
-    assert boundary.prepare(100) == 32
-    flow.solver.time_step += 5
-    assert boundary.prepare(1) == 27
-    assert boundary.prepare(100) == 32
-
-
-@pytest.mark.ranks(2)
 def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
     world, middle = World.from_mpi(), (TUBE.shape[1] - 1) / 2
     model = FlowModel(Newtonian(0.1))

@@ -158,8 +158,8 @@ class Openings:
             tube.advance(float(flows[self._numbers[name]]) * self._interval / tube.prism.area)
             waiting = tube.arrivals(self._enter)
             # Those that have come round the tube first; then any for which there is room.
-            places = (self._enter + depth * self._cells.largest() for depth in _DEPTHS)
-            for arrival in (*waiting, *(each for shift in places for each in tube.others(shift))):
+            shifts = (self._enter + depth * self._cells.largest() for depth in _DEPTHS)
+            for arrival in (*waiting, *(each for shift in shifts for each in tube.others(shift))):
                 if lacking.max() < 0.5 and not arrival.waits:
                     break
                 kind = arrival.kind

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands that measure and compare: `seiche bench ...` and `seiche validate ...`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+
+bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
+validate = typer.Typer(
+    help="Compare with exact solutions: pass or fail for each.", no_args_is_help=True, rich_markup_mode=None
+)
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")]
+
+
+class Shape(StrEnum):
+    """Geometries that the benchmark knows."""
+
+    TUBE = "tube"
+    BOX = "box"
+
+
+class Layout(StrEnum):
+    """Storage layouts of the flow solver."""
+
+    LIST_AB = "list-ab"
+    LIST_AA = "list-aa"
+    TILES_4 = "tiles-4"
+    TILES_8 = "tiles-8"
+    MOMENTS = "moments"
+
+
+class Precision(StrEnum):
+    """Precisions of flow and cells."""
+
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
+@cache
+def world_of_command() -> World:
+    """Return the ranks of this run; made once, because making it asks every rank."""
+    from seiche.domain.world import World
+
+    return World.from_mpi()
+
+
+@bench.command("flow")
+def bench_flow(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    shape: Annotated[list[Shape] | None, typer.Option(help="What to fill; a tube by default.")] = None,
+    layout: Annotated[list[Layout] | None, typer.Option(help="Storage layouts; all by default.")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Edge of the box, million sites of the tube.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
+    transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
+    partition: Annotated[str, typer.Option(help="How sites are shared among ranks.")] = "metis",
+    weak: Annotated[bool, typer.Option("--weak", help="Every rank gets the size, not all together.")] = False,
+    json: JsonFile = None,
+) -> None:
+    """Measure site updates a second of storage layouts and precisions, against the copy bandwidth."""
+    from seiche.report.bench_flow import main as measure
+
+    measure(
+        device=device,
+        names=shape or [Shape.TUBE],
+        layouts=layout or list(Layout),
+        size=size,
+        seconds=seconds,
+        threads=threads,
+        transport=transport,
+        partition=partition,
+        weak=weak,
+        output=json,
+    )
+
+
+@bench.command("blood")
+def bench_blood(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    hematocrit: Annotated[list[float] | None, typer.Option(min=0.01, max=0.45, help="0.1 to 0.45 by default.")] = None,
+    support: Annotated[list[int] | None, typer.Option(min=2, max=4, help="2, 3 or 4; all by default.")] = None,
+    precision: Annotated[Precision, typer.Option(help="Of flow and cells.")] = Precision.FLOAT32,
+    size: Annotated[int | None, typer.Option(min=32, help="Sites along the edge of the box.")] = None,
+    spacing: Annotated[float, typer.Option(min=0.1, max=1.0, help="Spacing of the sites in um.")] = 0.25,
+    vertices: Annotated[int, typer.Option(help="Vertices of a cell: 162, 642 or 2562.")] = 642,
+    points: Annotated[int, typer.Option(help="Points of integration of an element: 1 or 3.")] = 3,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of each measurement.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")] = None,
+    json: JsonFile = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the shares of the stages here.")] = None,
+) -> None:
+    """Measure red cells in a periodic box, stage by stage, against the flow alone."""
+    from seiche.report.bench_blood import DELTAS, HEMATOCRITS
+    from seiche.report.bench_blood import main as measure
+
+    measure(
+        device=device,
+        hematocrits=hematocrit or HEMATOCRITS,
+        deltas=[DELTAS[number] for number in support or sorted(DELTAS)],
+        precision=precision.value,
+        size=size,
+        spacing=spacing,
+        vertices=vertices,
+        points=points,
+        steps=steps,
+        threads=threads,
+        output=json,
+        figure=figure,
+    )
+
+
+@bench.command("waves")
+def bench_waves(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    ghost: Annotated[str, typer.Option(help='What ranks send each other, or "all" to compare.')] = "traces",
+    size: Annotated[int | None, typer.Option(min=1, help="Elements of a rank along each axis.")] = None,
+    nodes: Annotated[int, typer.Option(min=2, max=10, help="Of an element, a direction.")] = 8,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
+    transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
+    json: JsonFile = None,
+) -> None:
+    """Measure the wave solver's stage, and bytes, time and error of what ranks send each other."""
+    from seiche.report.bench_waves import main as measure
+
+    measure(
+        device=device,
+        ghosts=ghost,
+        size=size,
+        nodes=nodes,
+        seconds=seconds,
+        threads=threads,
+        transport=transport,
+        output=json,
+    )
+
+
+@bench.command("machine")
+def bench_machine(
+    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')] = "auto",
+    seconds: Annotated[float, typer.Option(min=1.0, help="About how long to measure.")] = 60.0,
+    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to try writing files.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the machine; the host's by default.")] = None,
+    json: Annotated[Path, typer.Option("--json", metavar="FILE", help="The machine file to write.")] = Path(
+        "machine.json"
+    ),
+) -> None:
+    """Measure what moving data costs on these ranks and write a machine file."""
+    from seiche.report.bench_machine import main as measure
+
+    measure(device=device, seconds=seconds, folder=folder, name=name, output=json, world=world_of_command())
+
+
+@bench.command("choice")
+def bench_choice(
+    machine: Annotated[Path, typer.Argument(metavar="FILE", help="Machine file to choose by.")],
+    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda".')] = "auto",
+    json: JsonFile = None,
+) -> None:
+    """Time halo exchanges by every transport, and what the choice by a machine file costs."""
+    from seiche.report.bench_choice import main as measure
+
+    measure(machine=machine, device=device, output=json, world=world_of_command())
+
+
+@bench.command("collectives")
+def bench_collectives(
+    device: Annotated[str, typer.Option(help='Of the arrays: "auto", "cpu", "cuda".')] = "auto",
+    processes: Annotated[int, typer.Option(min=1, help="Ranks that share the messages of one array.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.0, help="About how long to measure.")] = 60.0,
+    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file to predict from.")] = None,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Time Alltoall and Alltoallv by every way in which their data can travel."""
+    from seiche.report.bench_collectives import main as measure
+
+    measure(
+        device=device,
+        processes=processes,
+        seconds=seconds,
+        machine=machine,
+        output=json,
+        plots=plots,
+        world=world_of_command(),
+    )
+
+
+@validate.command("flow")
+def validate_flow(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: minutes instead of an hour.")] = False,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Run the flow solver against exact solutions; exit status 1 if one does not pass."""
+    from seiche.report.validate_flow import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+
+
+@validate.command("cells")
+def validate_cells(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller meshes.")] = False,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Run the membranes of cells against exact and measured values; exit status 1 if one does not pass."""
+    from seiche.report.validate_cells import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+
+
+@validate.command("machine")
+def validate_machine(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer tries, shorter measurements.")] = False,
+    json: JsonFile = None,
+) -> None:
+    """Check the models of data movement against known parameters and tables; exit status 1 if one does not pass."""
+    from seiche.report.validate_machine import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json) or 0)
