@@ -299,7 +299,7 @@ def test_the_kernel_of_the_how_to_compiles_and_fits_its_registration(tmp_path: P
 
 def test_commands_of_make_and_options_of_seiche_exist() -> None:
     targets = set(re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    options = (ROOT / "src" / "seiche" / "cli.py").read_text()
+    options = "".join((ROOT / "src" / "seiche" / name).read_text() for name in ("cli.py", "cli_measure.py"))
     for page in PAGES:
         text = page.read_text()
         assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)) <= targets, page

@@ -140,12 +140,15 @@ def test_a_run_leaves_the_trace_that_it_is_asked_for(tmp_path: Path, capsys: pyt
 
 
 def test_another_file_is_not_replaced_by_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path, tube_tables())
-    before = path.read_text()
-    assert main(["run", str(path), "--trace", str(path)]) == 2
-    assert path.read_text() == before
-    error = capsys.readouterr().err
-    assert error == f"seiche: error: output.trace: {path} is there and is no trace; give the trace another name\n"
+    path, other = write(tmp_path, tube_tables()), tmp_path / "notes.txt"
+    other.write_text("kept")
+    for foreign in (path, other):
+        before = foreign.read_text()
+        assert main(["run", str(path), "--trace", str(foreign)]) == 2
+        assert foreign.read_text() == before
+    mine, theirs = capsys.readouterr().err.splitlines()
+    assert mine.endswith(f"output.trace: would overwrite {path}, which the case reads; give it another name or folder")
+    assert theirs == f"seiche: error: output.trace: {other} is there and is no trace; give the trace another name"
     assert main(["run", str(path), "--trace", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"seiche: error: output.trace: cannot write {tmp_path}: Is a directory\n"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Sums over the sites of a rank, in an order that only the number of sites decides: mass, greatest speed, the first
-/// site that is not finite, and how much the velocity changed. Each rule adds the rows of a block of sites; `Fold` then adds the
-/// blocks. The device hands over a few words.
+/// site that is not finite, and how much the velocity changed. Each rule adds the rows of a block of sites; `Fold` then
+/// adds the blocks. The device hands over a few words.
 #pragma once
 #include "../launch.hpp"
 
