@@ -192,8 +192,10 @@ _IOLET_SITES: Members = (
 def _iolet_kernel(name: str, members: Members, real: Real, velocity_set: str, force: str = "uniform") -> KernelSpec:
     """Return the kernel of an iolet's rule; its sites are few, so that smaller blocks cost nothing where more spill."""
     many, threads = _register_ceiling(real, velocity_set), 128 if velocity_set == "D3Q27" else 256
-    header = _header("flow/moment_iolet.hpp" if "MomentTiles" in name else "flow/iolet.hpp", force)
-    return KernelSpec(name, header, members, threads=threads, max_registers=many)
+    moments = "MomentTiles" in name
+    header = _header("flow/moment_iolet.hpp" if moments else "flow/iolet.hpp", force)
+    spills = moments and real == "float64"  # 32 bytes on sm_100, whose compiler uses no more than 48 registers
+    return KernelSpec(name, header, members, threads=threads, max_registers=many, may_spill=spills)
 
 
 def nash_pressure(
