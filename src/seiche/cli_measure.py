@@ -93,6 +93,9 @@ def bench_blood(
     vertices: Annotated[int, typer.Option(help="Vertices of a cell: 162, 642 or 2562.")] = 642,
     points: Annotated[int, typer.Option(help="Points of integration of an element: 1 or 3.")] = 3,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each measurement.")] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="Of the flow; moments (with the regularised collision) on a GPU, else tiles-8.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")] = None,
     json: JsonFile = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the shares of the stages here.")] = None,
@@ -111,6 +114,7 @@ def bench_blood(
         vertices=vertices,
         points=points,
         steps=steps,
+        layout=layout,
         threads=threads,
         output=json,
         figure=figure,

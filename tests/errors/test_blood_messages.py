@@ -86,11 +86,6 @@ def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expect
     assert expected in message(tmp_path, changed(tables, path, value))
 
 
-def test_moment_storage_is_refused(tmp_path: Path) -> None:
-    tables = changed(blood_tables(), "lattice", {"tau": 1.0, "collision": "regularised", "layout": "moments"})
-    assert message(tmp_path, tables).startswith('lattice.layout: "moments" goes not with cells; choose tiles-8')
-
-
 def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
     shape = {"kind": "box", "size": ["12 um", "12 um", "3 um"]}
     expected = (

@@ -30,8 +30,6 @@ def refuse_impossible_cells(setup: Setup) -> None:
 
 def _reasons(setup: Setup) -> Iterator[str]:
     case, sites, delta = setup.case, setup.vessel.sites, setup.case.coupling.delta
-    if case.lattice.layout == "moments":
-        yield 'lattice.layout: "moments" goes not with cells; choose tiles-8, tiles-4, list-aa or list-ab'
     for axis, name in enumerate("xyz"):
         if sites.periodic[axis] and sites.shape[axis] < BRICK:
             yield (
