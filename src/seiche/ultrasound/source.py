@@ -143,12 +143,14 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
     Sharp edges would ring: an initial pressure is smoothed by default (theory/ultrasound, eq. 18).
     """
     array = np.asarray(field, np.float64)
-    ratio = sum(
-        (np.fft.fftfreq(n) * 2).reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2
+    radius = max(n // 2 for n in array.shape)
+    squares = sum(
+        (np.fft.fftfreq(n) * n / (n // 2)).reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2
         for i, n in enumerate(array.shape)
     )
-    radius = np.minimum(np.sqrt(np.asarray(ratio)), 1.0)
-    window = 0.42 + 0.5 * np.cos(np.pi * radius) + 0.08 * np.cos(2 * np.pi * radius)
+    angles = np.pi * np.arange(radius + 1) / radius
+    table = 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2 * angles)
+    window = np.interp(np.sqrt(np.asarray(squares)) * radius, np.arange(radius + 1), table)
     smooth = np.fft.ifftn(np.fft.fftn(array) * window).real
     highest, now = np.abs(array).max(), np.abs(smooth).max()
     return np.asarray(smooth * (highest / now if now > 0 else 1.0))
