@@ -109,7 +109,7 @@ def simulate(
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
-    limit = longest_time_step(problem)
+    limit = longest_time_step(problem, scheme)
     if problem.time_step > limit:
         raise CaseError(
             f"grid.time_step: {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
