@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from seiche import __version__
 from seiche.case.run import listening
 from seiche.case.ultrasound_setup import UltrasoundSetup, prepare
 from seiche.errors import SeicheError
+from seiche.io.files import replacing
 from seiche.observe.progress import Progress
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
 from seiche.ultrasound.photoacoustic import time_reversal
@@ -186,13 +186,12 @@ class UltrasoundSimulation:
         if output.picture is not None:
             self._replace(output.picture, lambda part: self._draw(part, str(output.picture), arrays))
 
-    def _replace(self, name: str, write: Any) -> None:
+    def _replace(self, name: str, write: Callable[[Path], Any]) -> None:
         """Write a file beside its place and then put it there."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        write(part)
-        os.replace(part, path)
+        with replacing(path) as part:
+            write(part)
 
     def _write_arrays(self, part: Path, arrays: Arrays) -> None:
         import h5py
