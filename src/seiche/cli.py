@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seiche.cli_measure import bench, validate, world_of_command
-from seiche.errors import SeicheError
+from seiche.errors import CaseError, SeicheError
 
 if TYPE_CHECKING:
     pass
@@ -63,8 +63,13 @@ def run(
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
     from seiche.case.limits import empty_outputs
     from seiche.case.simulation import load
+    from seiche.case.ultrasound import is_ultrasound
 
     world = world_of_command()
+    if is_ultrasound(case, changes or ()):
+        given = {"--restart": restart, "--transport": transport, "--ranks-info": ranks_info, "--trace": trace}
+        _run_ultrasound(case, device, output, changes or (), {**given, "--serve": serve})
+        return
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
     overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
     simulation = load(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
@@ -95,6 +100,27 @@ def run(
         )
 
 
+def _run_ultrasound(
+    case: Path, device: str | None, output: Path | None, changes: Sequence[str], refused: dict[str, object]
+) -> None:
+    from seiche.case.ultrasound import load
+
+    for option, value in refused.items():
+        if value:
+            raise CaseError(f'{option}: goes not with solver = "ultrasound"')
+    if world_of_command().size > 1:
+        raise CaseError(f"{case}: an ultrasound case runs on one rank, not on {world_of_command().size}")
+    simulation = load(case, device=device, overrides=changes, output=output)
+    for note in simulation.setup.notes:
+        print(f"seiche: note: {note}", file=sys.stderr)
+    outcome = simulation.run()
+    for name, found in outcome.summary.items():
+        if name.startswith("greatest_"):
+            place = ", ".join(f"{1e3 * c:.4g}" for c in found["place_m"])
+            print(f"greatest {name[9:]}: {found['value']:.5g} {found['unit']} at ({place}) mm")
+    print(f"seiche: done: {outcome.summary['steps']:,} steps in {outcome.seconds:.1f} s; results in {outcome.folder}")
+
+
 @app.command()
 def check(
     case: CaseFile,
@@ -107,8 +133,15 @@ def check(
     from seiche.case.limits import refuse_impossible, refuse_too_many_states
     from seiche.case.rims import rim_lines
     from seiche.case.simulation import prepare
+    from seiche.case.ultrasound import describe as describe_ultrasound
+    from seiche.case.ultrasound import is_ultrasound
+    from seiche.case.ultrasound_setup import prepare as prepare_ultrasound
 
     world = world_of_command()
+    if is_ultrasound(case, changes or ()):
+        setting = [*(changes or ()), *([f"run.device={device}"] if device else [])]
+        print("\n".join(describe_ultrasound(prepare_ultrasound(case, setting))))
+        return
     if world.rank == 0:  # said even if the iolets do not fit: the rims tell why
         for line in rim_lines(case, changes or ()):
             print(line)

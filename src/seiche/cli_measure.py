@@ -224,6 +224,19 @@ def validate_cells(
     raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
 
 
+@validate.command("ultrasound")
+def validate_ultrasound(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller grids; the whole sizes want a GPU.")] = False,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Run the ultrasound solver against exact solutions; exit status 1 if one does not pass."""
+    from seiche.report.validate_ultrasound import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+
+
 @validate.command("machine")
 def validate_machine(
     device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",

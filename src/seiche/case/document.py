@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import partial
 from types import NoneType
@@ -15,6 +16,7 @@ from pydantic_core import PydanticUndefined
 from seiche.case import quantities
 from seiche.case.quantities import DIMENSIONS
 from seiche.case.schema import Case
+from seiche.case.schema_ultrasound import UltrasoundCase
 from seiche.case.waveforms import WAVEFORMS
 
 _INTRODUCTION = f"""# The case file
@@ -38,12 +40,25 @@ This page is made from the schema by `python -m seiche.case.document`.
 """
 
 
-def page() -> str:
-    """Return the page as Markdown."""
-    parts = [_INTRODUCTION]
-    for name, field in Case.model_fields.items():
+_ULTRASOUND = """# The case file of ultrasound
+
+A case with `solver = "ultrasound"`, written like [any other](case.md): values with units, unknown keys are errors,
+changes by `--set`. Positions are lists of one length for each axis of the grid, from its point n // 2.
+
+`seiche check CASE` says resolution, stability, phase error in time and memory; `seiche run CASE` computes and writes
+`output.file`, the summary and the picture when all is done (there are no checkpoints). Tones with the same frequency,
+length and growth act as one array, each with its delay.
+
+This page is made from the schema by `python -m seiche.case.document ultrasound`.
+"""
+
+
+def page(model: type[BaseModel] = Case) -> str:
+    """Return the page of a schema, that of flow and blood or `UltrasoundCase`, as Markdown."""
+    parts = [_INTRODUCTION if model is Case else _ULTRASOUND]
+    for name, field in model.model_fields.items():
         parts.extend(_section(name, field))
-    top = [("solver", Case.model_fields["solver"]), ("title", Case.model_fields["title"])]
+    top = [("solver", model.model_fields["solver"]), ("title", model.model_fields["title"])]
     parts.insert(1, "## Top of the file\n\n" + _table(top))
     return "\n".join(parts).rstrip() + "\n"
 
@@ -115,6 +130,8 @@ def _type(field: FieldInfo) -> str:
             if dimension is None:
                 return "three numbers"
             _, kind, example = DIMENSIONS[dimension]
+            if function.func is quantities.parse_place:
+                return f'a list with {kind} for each axis, `"{example}"`'
             if function.func is quantities.parse_vector:
                 return f'a list of three, each {kind}, `"{example}"`'
             return f'a list of two, each {kind}, `"{example}"`' if several else f'{kind}, `"{example}"`'
@@ -150,4 +167,4 @@ def _default(field: FieldInfo) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(page(UltrasoundCase if "ultrasound" in sys.argv[1:] else Case), end="")

@@ -7,7 +7,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -15,6 +15,8 @@ from pydantic_core import ErrorDetails
 from seiche.case.quantities import shorten
 from seiche.case.schema import Case
 from seiche.errors import CaseError, FormatError
+
+Checked = TypeVar("Checked", bound=BaseModel)
 
 #: A case file is written by hand; anything larger is some other file.
 LARGEST_FILE = 4 * 1024 * 1024
@@ -36,10 +38,10 @@ def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tupl
         from seiche.case.hemelb import read_hemelb
 
         data, notes = read_hemelb(path)
+        for override in overrides:
+            _override(data, override)
     else:
-        data = _read_toml(path)
-    for override in overrides:
-        _override(data, override)
+        data = tables_of(path, overrides)
     return check_case(data, str(path)), notes
 
 
@@ -50,14 +52,28 @@ def is_hemelb(path: Path | str) -> bool:
 
 def check_case(data: dict[str, Any], source: str) -> Case:
     """Return the tables `data` as a case; CaseError whose message begins with `source`."""
+    return check_tables(data, source, Case)
+
+
+def tables_of(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the tables of a TOML case after the changes `overrides`, not checked; errors as of `read_case`."""
+    data = _read_toml(path)
+    for override in overrides:
+        _override(data, override)
+    return data
+
+
+def check_tables(data: dict[str, Any], source: str, model: type[Checked]) -> Checked:
+    """Return the tables `data` as a case of the schema `model`; errors as of `check_case`."""
     try:
-        return Case.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
-        # An unknown key is often the misspelling of one that is then missing: say the cause, not the effect.
-        first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
+        # An unknown key is often the misspelling of one that is then missing: say the cause, not the effect; and the
+        # solver decides what is known.
+        first = min(details, key=lambda detail: (detail["loc"] != ("solver",), detail["type"] != "extra_forbidden"))
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-        raise CaseError(f"{source}: {_describe(first, data)}{more}") from None
+        raise CaseError(f"{source}: {_describe(first, data, model)}{more}") from None
 
 
 def _read_toml(path: Path | str) -> dict[str, Any]:
@@ -108,9 +124,9 @@ def _child(table: Any, name: str, text: str) -> Any:
     return table.setdefault(name, {})
 
 
-def _describe(detail: ErrorDetails, data: dict[str, Any]) -> str:
-    """Return "key.path: what is wrong" for one error of pydantic."""
-    path, value, model = _locate(detail["loc"], data)
+def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel]) -> str:
+    """Return "key.path: what is wrong" for one error of pydantic in tables of the schema `root`."""
+    path, value, model = _locate(detail["loc"], data, root)
     context = detail.get("ctx", {})
     kind = detail["type"]
     if kind == "extra_forbidden":
@@ -124,6 +140,8 @@ def _describe(detail: ErrorDetails, data: dict[str, Any]) -> str:
         return f"{path}: {shorten(value)} is not known; expected {_meaning(model, path)}"
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", '"')
+        if path == "solver":
+            choices = '"flow", "blood" or "ultrasound"'
         hint = nearest(value, _quoted(choices), listing=False)
         return f"{path}: {shorten(value)} is not known; expected {choices}{hint}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
@@ -164,14 +182,16 @@ def _describe(detail: ErrorDetails, data: dict[str, Any]) -> str:
     return f"{path}: {shorten(value)}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
-def _locate(location: tuple[int | str, ...], data: Any) -> tuple[str, Any, type[BaseModel] | None]:
+def _locate(
+    location: tuple[int | str, ...], data: Any, root: type[BaseModel]
+) -> tuple[str, Any, type[BaseModel] | None]:
     """Follow `location` through `data`; return the key path as users write it, the value, and its table's model.
 
     Pydantic puts the tags of unions into the location; those that are no keys of the data are left out.
     """
     path, value, entered = "", data, False
-    annotation: Any = Case
-    owner: type[BaseModel] | None = Case
+    annotation: Any = root
+    owner: type[BaseModel] | None = root
     for step in location:
         if isinstance(step, int):
             value = value[step] if isinstance(value, list | tuple) and step < len(value) else None

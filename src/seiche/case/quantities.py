@@ -35,6 +35,9 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "energy": ("J", "an energy", "2e-19 J"),
     "force": ("N", "a force", "1 pN"),
     "wave_number": ("1/m", "one over a length", "10 1/um"),
+    "frequency": ("1/s", "a frequency", "500 kHz"),
+    "heat_capacity": ("J/kg/K", "a heat capacity", "3600 J/kg/K"),
+    "conductivity": ("W/m/K", "a thermal conductivity", "0.5 W/m/K"),
 }
 
 _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s*(.*?)\s*", re.DOTALL)
@@ -153,6 +156,14 @@ def parse_vector(value: Any, *, dimension: str | None) -> tuple[float, float, fl
     return x, y, z
 
 
+def parse_place(value: Any, *, dimension: str) -> tuple[float, ...]:
+    """Return one to three quantities, one an axis of a grid, in SI units."""
+    example = f'"{DIMENSIONS[dimension][2]}"'
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= 3:
+        raise ValueError(f"{shorten(value)} is not a place; expected a list with one for each axis such as [{example}]")
+    return tuple(parse_quantity(item, dimension=dimension) for item in value)
+
+
 def parse_velocity_or_flow_rate(value: Any) -> tuple[str, float]:
     """Return ("velocity", m/s) or ("flow_rate", m^3/s)."""
     try:
@@ -201,3 +212,10 @@ Point = Annotated[tuple[float, float, float], _vector("length")]
 VelocityVector = Annotated[tuple[float, float, float], _vector("velocity")]
 ForceDensity = Annotated[tuple[float, float, float], _vector("force_density")]
 Direction = Annotated[tuple[float, float, float], _vector(None)]
+Place = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="length"))]
+PositiveFrequency = Annotated[float, _scalar("frequency"), Field(gt=0)]
+PositivePressure = Annotated[float, _scalar("pressure"), Field(gt=0)]
+PositiveHeatCapacity = Annotated[float, _scalar("heat_capacity"), Field(gt=0)]
+Conductivity = Annotated[float, _scalar("conductivity"), Field(ge=0)]
+Perfusion = Annotated[float, _scalar("rate"), Field(ge=0)]
+Delay = Annotated[float, _scalar("time"), Field(ge=0)]

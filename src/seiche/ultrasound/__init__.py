@@ -5,10 +5,12 @@ grid = Grid((128, 128), 1e-4).with_time(1500.0)
 result = simulate(grid, Medium(1500.0), Source(p0=disc), Sensor(mask=line))
 """
 
+from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.sensor import Sensor
+from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle
 from seiche.ultrasound.simulate import simulate
 from seiche.ultrasound.source import Source
 
-__all__ = ["Grid", "Medium", "Sensor", "Source", "simulate"]
+__all__ = ["Arc", "Bowl", "Disc", "Emitter", "Grid", "Line", "Medium", "Rectangle", "Sensor", "Source", "simulate"]

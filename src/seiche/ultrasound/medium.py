@@ -108,11 +108,23 @@ def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
     return float(array.ravel()[0]) if (array == array.ravel()[0]).all() else array
 
 
-def longest_time_step(problem: Problem) -> float:
+#: Courant numbers up to which schemes along one axis at a time are stable in one, two and three dimensions.
+_CFL_LIMITS = {"separable": (0.87, 0.61, 0.50), "local4": (1.10, 0.78, 0.63)}
+
+
+def longest_time_step(problem: Problem, scheme: str = "exact") -> float:
     """Return the time step (s) up to which a problem is stable, infinity if every one is (theory, eq. 17).
 
-    Without losses and with c_ref >= max(c0) the exact correction has no limit.
+    Without losses and with c_ref >= max(c0) the exact correction has no limit; the other schemes have one always.
     """
+    limit = _limit_of_losses(problem)
+    if scheme in _CFL_LIMITS:
+        number = _CFL_LIMITS[scheme][problem.dimensions - 1]
+        limit = min(limit, number * min(problem.spacing) / float(np.max(problem.sound_speed)))
+    return limit
+
+
+def _limit_of_losses(problem: Problem) -> float:
     highest = float(np.max(problem.sound_speed))
     wave_number = float(np.sqrt(sum((np.pi / d) ** 2 for d in problem.spacing)))
     reference = problem.reference_speed

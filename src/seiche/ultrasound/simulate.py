@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.advice import advice
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
 from seiche.ultrasound.problem import Field, Pml, Problem
@@ -76,6 +78,8 @@ def simulate(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return what the sensor recorded, by name; no argument is changed.
 
+    What speaks against a problem (too few points a wavelength, a scheme that is wrong for its contrast) is warned of.
+
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
     outside). Velocities have one entry an axis ("ux"); series of cuboids are in the order of the cuboids, C order in
     each. "I" is the intensity p u at equal places and times, "I_avg" its mean. "p_amplitude" and "p_phase" are
@@ -105,12 +109,14 @@ def simulate(
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
-    limit = longest_time_step(problem)
+    limit = longest_time_step(problem, scheme)
     if problem.time_step > limit:
         raise CaseError(
             f"grid.time_step: {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
             f" {limit:.4g} s"
         )
+    for line in advice(problem, scheme):
+        warnings.warn(line, stacklevel=2)
     request = request_of(grid, sensor, layers)
     solver = Solver(problem, device=device, precision=precision, scheme=scheme, record=request, threads=threads)
     solver.run()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.problem import Field, Floats, MaskSource, Mode
 
@@ -24,6 +25,7 @@ class Source:
         u_mask, ux, uy, uz, u_mode: the same for the velocity, m/s.
         p_delays, u_delays: whole steps by which a point's signal starts later than the others'; (n_points,).
         p_weights, u_weights: factors of a point's signal (apodisation, or the weights of an off-grid shape).
+        emitters: bowls, arcs, discs, rectangles and lines between the points of the grid.
     """
 
     p0: npt.ArrayLike | None = None
@@ -39,6 +41,7 @@ class Source:
     u_delays: npt.ArrayLike | None = None
     p_weights: npt.ArrayLike | None = None
     u_weights: npt.ArrayLike | None = None
+    emitters: tuple[Emitter, ...] = ()
 
     def on(self, grid: Grid, sound_speed: Field) -> tuple[MaskSource, ...]:
         """Return the sources with scaled signals (eq. 15).
@@ -73,6 +76,8 @@ class Source:
                 scale = np.ones(1) if self.u_mode == "dirichlet" else 2 * speed * grid.time_step / spacing
                 name = f"source.u{axis}"
                 sources.append(_source(axis, name, points, signal, self.u_mode, scale, self.u_delays, self.u_weights))
+        for number, emitter in enumerate(self.emitters):
+            sources += emitter.on(grid, sound_speed, f"source.emitters[{number}]")
         return tuple(sources)
 
 
@@ -143,12 +148,14 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
     Sharp edges would ring: an initial pressure is smoothed by default (theory/ultrasound, eq. 18).
     """
     array = np.asarray(field, np.float64)
-    ratio = sum(
-        (np.fft.fftfreq(n) * 2).reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2
+    radius = max(n // 2 for n in array.shape)
+    squares = sum(
+        (np.fft.fftfreq(n) * n / (n // 2)).reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2
         for i, n in enumerate(array.shape)
     )
-    radius = np.minimum(np.sqrt(np.asarray(ratio)), 1.0)
-    window = 0.42 + 0.5 * np.cos(np.pi * radius) + 0.08 * np.cos(2 * np.pi * radius)
+    angles = np.pi * np.arange(radius + 1) / radius
+    table = 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2 * angles)
+    window = np.interp(np.sqrt(np.asarray(squares)) * radius, np.arange(radius + 1), table)
     smooth = np.fft.ifftn(np.fft.fftn(array) * window).real
     highest, now = np.abs(array).max(), np.abs(smooth).max()
     return np.asarray(smooth * (highest / now if now > 0 else 1.0))

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the tables of an ultrasound case to grid, medium, source and sensor, and to the problem they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.load import check_tables, tables_of
+from seiche.case.schema_ultrasound import (
+    ArcSource,
+    BallSource,
+    BowlSource,
+    DiscSource,
+    FileSource,
+    LineSource,
+    RectangleSource,
+    Signal,
+    UltrasoundCase,
+)
+from seiche.case.ultrasound_medium import check_axes, distance, medium_of, pressure_file
+from seiche.errors import CaseError
+from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
+from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
+from seiche.ultrasound.medium import longest_time_step
+from seiche.ultrasound.problem import Problem
+from seiche.ultrasound.records import Request
+from seiche.ultrasound.shapes import Shape
+from seiche.ultrasound.simulate import Layers, problem_of, request_of
+
+Tone = ArcSource | BowlSource | DiscSource | RectangleSource | LineSource
+
+
+@dataclass(frozen=True)
+class UltrasoundSetup:
+    """A case as the solver wants it; `request` has no sink, `limit` is the longest stable step in s."""
+
+    case: UltrasoundCase
+    source_file: str
+    grid: Grid
+    medium: Medium
+    sensor: Sensor
+    layers: Layers
+    problem: Problem
+    request: Request
+    limit: float
+    notes: tuple[str, ...]
+
+
+def prepare(path: Path | str, overrides: Sequence[str] = ()) -> UltrasoundSetup:
+    """Read the case file `path` and make its problem; nothing is allocated on a device.
+
+    Raises:
+        CaseError: a key or value is wrong, or what it asks for is impossible.
+        FormatError: a file is broken.
+    """
+    case = check_tables(tables_of(path, overrides), str(path), UltrasoundCase)
+    try:
+        return _setup(case, Path(path))
+    except CaseError as error:
+        raise CaseError(f"{path}: {error}") from None
+
+
+def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
+    table = case.grid
+    empty = Grid(table.shape, table.spacing)
+    medium = medium_of(case.medium, empty, path.parent)
+    grid = _with_time(case, empty, medium)
+    assert grid.time_step is not None and grid.steps is not None
+    layer = case.layer
+    layers = Layers.of(grid, layer.points, layer.strength, layer.inside)
+    source, sensor = _source(case, grid, path.parent), _sensor(case, grid)
+    sensor.check(grid)
+    frequencies = [one.frequency for one in case.source if isinstance(one, Signal)]
+    problem = problem_of(grid, medium, source, layers)
+    for number, one in enumerate(case.source):
+        if isinstance(one, Signal) and points_per_wavelength(problem, one.frequency) < PPW_LEAST:
+            raise CaseError(
+                f"source[{number}].frequency: {one.frequency:g} Hz has"
+                f" {points_per_wavelength(problem, one.frequency):.2f} points per wavelength where sound is slowest;"
+                f" at least {PPW_LEAST:g} are needed"
+            )
+    limit = longest_time_step(problem, case.run.scheme)
+    if problem.time_step > limit:
+        raise CaseError(
+            f"grid: a time step of {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
+            f" {limit:.4g} s"
+        )
+    notes = tuple(advice(problem, case.run.scheme, max(frequencies) if frequencies else None))
+    request = request_of(grid, sensor, layers)
+    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
+
+
+def _with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
+    table = case.grid
+    cfl = 0.3 if table.cfl is None else table.cfl
+    speed = medium.sound_speed
+    if table.time_step is not None:
+        cfl = table.time_step * float(np.max(speed)) / min(grid.spacings)
+    elif len(case.record.frequencies) == 1:  # a period is a whole number of steps, so that amplitudes are exact
+        frequency = case.record.frequencies[0]
+        longest = cfl * min(grid.spacings) / float(np.max(speed))
+        cfl *= 1 / (frequency * np.ceil(1 / (frequency * longest))) / longest
+    timed = grid.with_time(speed, end=table.duration, cfl=cfl)
+    steps = timed.steps if table.steps is None else table.steps
+    return Grid(grid.shape, grid.spacing, timed.time_step if table.time_step is None else table.time_step, steps)
+
+
+def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
+    """Return the samples of a tone of amplitude 1: a burst in a Hann window, or a tone that grows and goes on."""
+    assert grid.time_step is not None and grid.steps is not None
+    phase = tone.frequency * np.arange(grid.steps) * grid.time_step
+    wave = np.sin(2 * np.pi * phase)
+    if tone.cycles is None:
+        return np.asarray(wave * (np.minimum(1.0, phase / tone.ramp) if tone.ramp > 0 else 1.0))
+    burst = phase <= tone.cycles
+    return np.asarray((wave * np.sin(np.pi * phase / tone.cycles) ** 2)[burst])
+
+
+def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
+    pressure: npt.NDArray[np.float64] | None = None
+    groups: dict[tuple[float, float | None, float], list[tuple[int, Tone]]] = {}
+    for number, one in enumerate(case.source):
+        name = f"source[{number}]"
+        if isinstance(one, BallSource):
+            check_axes(f"{name}.center", one.center, grid)
+            ball = distance(grid, one.center) <= one.radius
+            if not ball.any():
+                raise CaseError(f"{name}: the ball holds no point of the grid")
+            pressure = np.where(ball, one.pressure, 0.0) + (0.0 if pressure is None else pressure)
+        elif isinstance(one, FileSource):
+            found = pressure_file(folder / one.file, grid.shape)
+            pressure = found if pressure is None else pressure + found
+        else:
+            groups.setdefault((one.frequency, one.cycles, one.ramp), []).append((number, one))
+    emitters = []
+    for tones in groups.values():
+        strongest = max(one.amplitude for _, one in tones)
+        emitters.append(
+            Emitter(
+                [_shape(one, grid, f"source[{number}]") for number, one in tones],
+                strongest * signal_of(tones[0][1], grid),
+                delays=[one.delay for _, one in tones],
+                apodisation=[one.amplitude / strongest for _, one in tones],
+            )
+        )
+    return Source(p0=pressure, emitters=tuple(emitters))
+
+
+def _shape(one: Tone, grid: Grid, name: str) -> Shape:
+    places = {
+        key: getattr(one, key)
+        for key in ("position", "focus", "first", "second", "start", "end")
+        if key in type(one).model_fields
+    }
+    for key, place in places.items():
+        check_axes(f"{name}.{key}", place, grid)
+    wanted = {"arc": 2, "line": None}.get(one.kind, 3)
+    if wanted is not None and len(grid.shape) != wanted:
+        raise CaseError(f"{name}: kind {one.kind} needs a grid of {wanted} axes, not {len(grid.shape)}")
+    if isinstance(one, ArcSource):
+        return Arc(one.position, one.focus, one.radius, one.diameter)
+    if isinstance(one, BowlSource):
+        return Bowl(one.position, one.focus, one.radius, one.diameter)
+    if isinstance(one, DiscSource):
+        return Disc(one.position, one.focus, one.diameter)
+    if isinstance(one, RectangleSource):
+        return Rectangle(one.position, one.first, one.second)
+    return Line(one.start, one.end)
+
+
+def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
+    record = case.record
+    assert grid.time_step is not None and grid.steps is not None
+    start = record.start if isinstance(record.start, int) else round(record.start / grid.time_step)
+    for number, place in enumerate(record.points):
+        check_axes(f"record.points[{number}]", place, grid)
+    mask = None
+    if record.ring is not None:
+        check_axes("record.ring.center", record.ring.center, grid)
+        mask = np.abs(distance(grid, record.ring.center) - record.ring.radius) <= min(grid.spacings) / 2
+        if not mask.any():
+            raise CaseError("record.ring: no point of the grid is near it")
+    sensed = record.points or mask is not None
+    window = None
+    if record.frequencies:
+        steps = round(record.periods / min(record.frequencies) / grid.time_step)
+        if not 0 < steps <= grid.steps:
+            raise CaseError(
+                f"record.periods: {record.periods} periods of {min(record.frequencies):g} Hz are {steps} steps, of"
+                f" {grid.steps} in all"
+            )
+        window = (grid.steps - steps, grid.steps)
+    return Sensor(
+        mask=mask,
+        positions=np.asarray(record.points) if record.points else None,
+        record=(*(record.quantities if sensed else ()), *record.maps),
+        first=start,
+        frequencies=record.frequencies,
+        frequency_window=window,
+    )

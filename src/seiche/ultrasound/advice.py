@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be told of a problem before it is computed: resolution, phase error in time, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from seiche.ultrasound.medium_arrays import varies
+from seiche.ultrasound.problem import Field, Problem
+from seiche.ultrasound.records import Request
+from seiche.ultrasound.source_stages import is_mass
+
+#: Fewer points a wavelength are a mistake, fewer than the second number a risk.
+PPW_LEAST, PPW_ADVISED = 2.0, 4.0
+#: Phase error in radians at the far end of the grid above which the scheme is a poor choice.
+PHASE_ADVISED = 0.1
+#: A frequency counts as part of a signal from this share of its greatest spectral amplitude.
+_PART = 0.1
+#: Bytes of the ring of one series (records.py), and what transforms need beside the work spectra.
+_RING_BYTES = 8 << 20
+
+
+def highest_frequency(problem: Problem) -> tuple[float, float] | None:
+    """Return the frequency (Hz) at which the sources' spectra peak, and the highest one that matters; None without.
+
+    Only the strongest signal of every source is looked at.
+    """
+    peaks, highest = [], []
+    for source in problem.sources:
+        samples = source.samples[:, int(np.argmax(np.abs(source.samples).max(axis=0)))]
+        length = max(len(samples), 64)
+        spectrum = np.abs(np.fft.rfft(np.asarray(samples, np.float64) * np.hanning(len(samples)), length))
+        spectrum[0] = 0.0  # a mean is no wave
+        if not spectrum.any():
+            continue
+        frequencies = np.fft.rfftfreq(length, problem.time_step)
+        peaks.append(float(frequencies[np.argmax(spectrum)]))
+        highest.append(float(frequencies[np.flatnonzero(spectrum >= _PART * spectrum.max())[-1]]))
+    return (max(peaks), max(highest)) if peaks else None
+
+
+def points_per_wavelength(problem: Problem, frequency: float) -> float:
+    """Return points a wavelength where sound is slowest, along the axis of the widest spacing."""
+    return float(np.min(problem.sound_speed)) / (frequency * max(problem.spacing))
+
+
+def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
+    """Return the phase error in radians of waves of a frequency that cross the longest axis (theory, section 4)."""
+    slow, fast = float(np.min(problem.sound_speed)), float(np.max(problem.sound_speed))
+    length = max(n * d for n, d in zip(problem.shape, problem.spacing, strict=True))
+    turn = 2 * np.pi * frequency * problem.time_step
+    if scheme == "local4":
+        return float(2 * np.pi * length * frequency / slow * (turn / 2) ** 4 / 45)
+    reference = problem.reference_speed
+    errors = [2 * np.pi * length * frequency / c * abs((reference / c) ** 2 - 1) * turn**2 / 24 for c in (slow, fast)]
+    product = 2 * np.pi * length * frequency / slow * (turn / 2) ** 4 / 180 if scheme == "separable" else 0.0
+    return float(max(errors) + product)
+
+
+def advice(problem: Problem, scheme: str, frequency: float | None = None) -> Iterator[str]:
+    """Yield one line for each thing that speaks against a problem as it is; `frequency` (Hz) is the sources' own."""
+    found = (frequency, frequency) if frequency is not None else highest_frequency(problem)
+    if found is None:
+        return
+    peak, highest = found
+    resolved = points_per_wavelength(problem, highest)
+    if resolved < PPW_LEAST:
+        yield (
+            f"{highest:.4g} Hz has {resolved:.2f} points per wavelength where sound is slowest; below {PPW_LEAST:g} the"
+            " grid holds no such wave"
+        )
+    elif resolved < PPW_ADVISED:
+        yield f"{highest:.4g} Hz has {resolved:.2f} points per wavelength where sound is slowest; take {PPW_ADVISED:g}"
+    error = phase_error(problem, peak, scheme)
+    if error > PHASE_ADVISED and scheme != "local4" and points_per_wavelength(problem, peak) >= PPW_LEAST:
+        better = phase_error(problem, peak, "local4")
+        shorter = problem.time_step * float(np.sqrt(PHASE_ADVISED / error))
+        yield (
+            f"scheme {scheme}: waves of {peak:.4g} Hz that cross the grid are off by up to {error:.2g} rad, because the"
+            f" sound speed differs from the reference {problem.reference_speed:g} m/s; scheme local4 leaves"
+            f" {better:.1g} rad, or take a time step of {shorter:.2g} s"
+        )
+
+
+def memory(problem: Problem, scheme: str = "exact", precision: str = "float32", request: Request | None = None) -> int:
+    """Return the bytes that a problem takes on a device, without what the transform library adds."""
+    size, points, dimensions = np.dtype(precision).itemsize, problem.points, problem.dimensions
+    half = points // problem.shape[-1] * (problem.shape[-1] // 2 + 1)
+    spectra = half * 2 * size * max(2, dimensions)
+    total = points * size * (1 + 2 * dimensions)
+    fractional = problem.absorption is not None and not problem.absorption.stokes
+    if scheme == "exact":
+        total += spectra + half * size
+    else:
+        total += points * size * (1 + (problem.absorption is not None) + (problem.BonA is not None))
+        total += spectra if fractional else 0
+    total += points * size * _arrays(problem, scheme)
+    if problem.relaxation is not None:
+        total += points * (problem.relaxation.strengths.shape[1] * size + problem.relaxation.labels.itemsize)
+    total += _sources(problem, size, half, spectra if scheme != "exact" and not fractional else 0)
+    return total + (_records(problem, request, size) if request is not None else 0)
+
+
+def _arrays(problem: Problem, scheme: str) -> int:
+    """Return how many coefficients are kept over the grid: where one of a pass varies, the pass reads all as arrays."""
+    absorption = problem.absorption
+    values: dict[str, Field | None] = {"c0": problem.sound_speed, "rho0": problem.density, "BonA": problem.BonA}
+    if absorption is not None:
+        values["tau"] = absorption.alpha_coeff if varies(absorption.alpha_coeff) else problem.sound_speed
+    if absorption is None or absorption.stokes:
+        passes = [{"rho0", "c0", "tau", "BonA"}]
+    else:
+        passes = [{"rho0", "BonA"}, {"c0", "tau"}]
+    passes += [{"c0", "rho0"}] if scheme == "local4" else []
+    kept = {
+        name for used in passes if any(varies(values.get(name)) for name in used) for name in used if name in values
+    }
+    given = problem.staggered_density or ()
+    staggered = len(given) if any(varies(one) for one in given) else 0
+    return sum(values[name] is not None for name in kept) + staggered
+
+
+def _sources(problem: Problem, size: int, half: int, spectra: int) -> int:
+    total, masks, corrected = 0, set(), False
+    for source in problem.sources:
+        total += source.samples.size * size + source.points.size * 4
+        if source.mode == "additive":
+            corrected = True
+            if source.samples.shape[1] == 1 and source.delays is None:
+                masks.add((id(source.points), id(source.weights), is_mass(source)))
+    return total + len(masks) * problem.points * size + (half * size + spectra if corrected else 0)
+
+
+def _records(problem: Problem, request: Request, size: int) -> int:
+    total = 2 * len(request.harmonics) * problem.points * size
+    sensors = request.points if request.nodes is None else request.nodes
+    count = 0 if sensors is None else len(sensors)
+    for name in request.quantities:
+        components = 1 if name[0] == "p" else problem.dimensions
+        if name.endswith("_all"):
+            total += components * problem.points * size
+        elif name.endswith(("_max", "_min", "_rms")):
+            total += components * count * size
+        else:
+            rows = max(1, min(_RING_BYTES // max(1, count * size), problem.steps - request.first))
+            total += components * rows * count * size
+    return total

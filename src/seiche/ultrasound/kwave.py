@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The objects of k-wave-python as they are: kWaveGrid, kWaveMedium, kSource and kSensor in, its dictionary out.
+
+from seiche.ultrasound.kwave import kspaceFirstOrder     instead of     from kwave.kspaceFirstOrder import ...
+
+Only attributes of the objects are read, so that the package need not be installed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.medium import Medium
+from seiche.ultrasound.sensor import Sensor
+from seiche.ultrasound.simulate import simulate
+from seiche.ultrasound.source import Source
+
+_SUFFIXES = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
+#: Sizes that "auto" chooses a layer from.
+_AUTO_SIZES = range(10, 41)
+#: Attributes that its own solver ignores, too.
+_IGNORED = {"medium": ("alpha_filter", "alpha_sign"), "sensor": ("directivity", "frequency_response")}
+
+
+def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
+    kgrid: Any,
+    medium: Any,
+    source: Any,
+    sensor: Any = None,
+    *,
+    pml_size: Any = 20,
+    pml_alpha: Any = 2.0,
+    pml_inside: bool = False,
+    use_sg: bool = True,
+    use_kspace: bool = True,
+    smooth_p0: bool = True,
+    device: str = "cpu",
+    dtype: Any = None,
+    quiet: bool = True,
+    num_threads: int | None = None,
+    device_num: int | None = None,
+    scheme: str = "exact",
+) -> dict[str, npt.NDArray[Any]]:
+    """Return what a simulation of k-wave-python records, by the names that it uses; no object is changed.
+
+    Series are (n_sensor, n_times) in C order. "ux" is the velocity at the grid's points, "ux_staggered" where it is
+    computed. Final fields leave out the absorbing layers. `medium.sound_speed_ref` and the reference frequencies of
+    sources mean what k-Wave's manual says.
+
+    Args:
+        kgrid: a kWaveGrid whose time is set.
+        medium: a kWaveMedium.
+        source: a kSource.
+        sensor: a kSensor; without one the whole grid is recorded.
+        pml_size: points of the absorbing layer, one number, one an axis, or "auto".
+        pml_alpha: its strength, one number or one an axis.
+        pml_inside: whether the layer is a part of the grid; else the grid grows.
+        use_sg: must be True.
+        use_kspace: must be True.
+        smooth_p0: smooth the initial pressure (two and three dimensions).
+        device: "cpu", "gpu" or "cuda".
+        dtype: double precision by default.
+        quiet: nothing is printed either way.
+        num_threads: CPU threads.
+        device_num: number of the GPU.
+        scheme: "exact" as there, "separable" or "local4".
+
+    Raises:
+        CaseError: something impossible is asked for; names the attribute.
+    """
+    if not (use_sg and use_kspace):
+        raise CaseError("use_sg, use_kspace: must be True; plain and collocated schemes are not offered")
+    if device not in ("cpu", "gpu", "cuda"):
+        raise CaseError(f"device: {device!r} is not 'cpu', 'gpu' or 'cuda'")
+    for owner, names in _IGNORED.items():
+        for name in names:
+            if getattr({"medium": medium, "sensor": sensor}[owner], name, None) is not None:
+                warnings.warn(f"{owner}.{name} is ignored, as by k-wave-python's own solver", stacklevel=2)
+    grid = grid_of(kgrid)
+    dimensions = len(grid.shape)
+    sizes = _auto_sizes(grid.shape) if pml_size == "auto" else _one_an_axis("pml_size", pml_size, dimensions)
+    alphas = _one_an_axis("pml_alpha", pml_alpha, dimensions)
+    wanted = _requested(sensor, grid)
+    results = simulate(
+        grid,
+        medium_of(medium, grid),
+        source_of(source, grid),
+        sensor_of(sensor, grid, wanted),
+        pml_size=tuple(int(n) for n in sizes),
+        pml_alpha=tuple(float(a) for a in alphas),
+        pml_inside=pml_inside,
+        smooth_p0=smooth_p0 and dimensions > 1,
+        scheme=scheme,
+        device="cpu" if device == "cpu" else ("cuda" if device_num is None else f"cuda:{device_num}"),
+        precision=_precision(dtype),
+        threads=num_threads,
+    )
+    layers = [int(n) if a and pml_inside else 0 for n, a in zip(sizes, alphas, strict=True)]
+    inside = tuple(slice(n, m - n) for n, m in zip(layers, grid.shape, strict=True))
+    return {name: _named(results, name, inside) for name in wanted}
+
+
+def grid_of(kgrid: Any) -> Grid:
+    """Return the grid of a kWaveGrid.
+
+    Raises:
+        CaseError: its time is not set.
+    """
+    if "auto" in (str(kgrid.Nt), str(kgrid.dt)):
+        raise CaseError("kgrid.Nt, kgrid.dt: are not set; call kgrid.makeTime or kgrid.setTime")
+    shape = tuple(int(n) for n in np.atleast_1d(kgrid.N))
+    spacing = tuple(float(d) for d in np.atleast_1d(kgrid.spacing))
+    return Grid(shape, spacing, float(kgrid.dt), int(kgrid.Nt))
+
+
+def medium_of(medium: Any, grid: Grid) -> Medium:
+    """Return the medium of a kWaveMedium; coefficients that are zero everywhere count as left out."""
+    alpha = _field("medium.alpha_coeff", getattr(medium, "alpha_coeff", None), grid.shape)
+    if alpha is not None and not np.any(alpha):
+        alpha = None
+    mode = getattr(medium, "alpha_mode", None)
+    power = getattr(medium, "alpha_power", None)
+    bona = _field("medium.BonA", getattr(medium, "BonA", None), grid.shape)
+    density = _field("medium.density", getattr(medium, "density", None), grid.shape)
+    reference = getattr(medium, "sound_speed_ref", None)
+    speed = _field("medium.sound_speed", medium.sound_speed, grid.shape)
+    if speed is None:
+        raise CaseError("medium.sound_speed: is missing")
+    return Medium(
+        speed,
+        1000.0 if density is None else density,
+        BonA=bona if bona is not None and np.any(bona) else None,
+        alpha_coeff=alpha,
+        alpha_power=None if power is None else _field("medium.alpha_power", power, grid.shape),
+        alpha_mode=None if mode is None else getattr(mode, "value", mode),
+        sound_speed_ref=None if reference is None else float(np.max(np.asarray(reference))),
+    )
+
+
+def source_of(source: Any, grid: Grid) -> Source:
+    """Return the source of a kSource."""
+    dt = grid.time_step
+    assert dt is not None
+    given: dict[str, Any] = {}
+    pressure = getattr(source, "p0", None)
+    if pressure is not None and np.any(pressure):
+        given["p0"] = _field("source.p0", pressure, grid.shape, whole=True)
+    for kind, signals in (("p", ("p",)), ("u", ("ux", "uy", "uz"))):
+        mask = getattr(source, f"{kind}_mask", None)
+        present = {name: getattr(source, name, None) for name in signals}
+        present = {name: value for name, value in present.items() if value is not None and np.any(value)}
+        if mask is None and present:
+            raise CaseError(f"source.{kind}_mask: is missing beside {' and '.join(f'source.{one}' for one in present)}")
+        if mask is None or not present:
+            continue
+        mode = getattr(source, f"{kind}_mode", None) or "additive"
+        frequency = getattr(source, f"{kind}_frequency_ref", None)
+        factor = 1.0
+        if frequency is not None and mode == "additive":
+            factor, mode = float(np.cos(np.pi * frequency * dt)), "additive-no-correction"
+        given[f"{kind}_mask"] = np.asarray(_field(f"source.{kind}_mask", mask, grid.shape, whole=True)) != 0
+        given[f"{kind}_mode"] = mode
+        for name, value in present.items():
+            samples = np.asarray(value, np.float64)
+            given[name] = factor * samples.reshape(-1, samples.shape[-1])
+    return Source(**given)
+
+
+def sensor_of(sensor: Any, grid: Grid, wanted: list[str]) -> Sensor:
+    """Return the sensor of a kSensor that records what `wanted` is made from."""
+    mask = getattr(sensor, "mask", None)
+    places: dict[str, Any]
+    if mask is None or np.size(mask) == 1:
+        places = {"mask": np.full(grid.shape, True if mask is None else bool(np.ravel(mask)[0]))}
+    elif np.ndim(mask) == 2 and np.shape(mask)[0] == len(grid.shape):
+        places = {"positions": np.asarray(mask, np.float64).T}
+    else:
+        places = {"mask": np.asarray(_field("sensor.mask", mask, grid.shape, whole=True)) != 0}
+    first = getattr(sensor, "record_start_index", 1)
+    record = tuple(dict.fromkeys(_record_for(name) for name in wanted))
+    return Sensor(**places, record=record, first=int(1 if first is None else first) - 1)
+
+
+def _requested(sensor: Any, grid: Grid) -> list[str]:
+    """Return the names of single results that a sensor asks for: "u" stands for one an axis.
+
+    Raises:
+        CaseError: an unknown name.
+    """
+    record = getattr(sensor, "record", None) or ("p", "p_final")
+    known = {f"p{suffix}" for suffix in _SUFFIXES}
+    for axis in grid.axes:
+        known |= {f"u{axis}{suffix}" for suffix in (*_SUFFIXES, "_staggered")} | {f"I{axis}", f"I{axis}_avg"}
+    names: list[str] = []
+    for name in (record,) if isinstance(record, str) else record:
+        kind, _, rest = str(name).partition("_")
+        whole = [f"{kind}{axis}{'_' if rest else ''}{rest}" for axis in grid.axes] if kind in ("u", "I") else [name]
+        for one in whole:
+            if one not in known:
+                raise CaseError(f"sensor.record: {name!r} is not known; known are {', '.join(sorted(known))}")
+            names.append(one)
+    return list(dict.fromkeys(names))
+
+
+def _record_for(name: str) -> str:
+    """Return the record that a result is made from."""
+    kind, _, suffix = name.partition("_")
+    if kind[0] == "I":
+        return f"I_{suffix}" if suffix else "I"
+    if kind == "p":
+        return name
+    if suffix == "staggered":
+        return "u"
+    return "u_non_staggered" if suffix in ("", "max", "min", "rms") else f"u_{suffix}"
+
+
+def _named(results: dict[str, npt.NDArray[Any]], name: str, inside: tuple[slice, ...]) -> npt.NDArray[Any]:
+    kind, _, suffix = name.partition("_")
+    if kind[0] == "u" and suffix in ("", "staggered", "max", "min", "rms"):
+        if suffix == "staggered":
+            return results[kind]
+        series = results[f"{kind}_non_staggered"]
+        if not suffix:
+            return series
+        if suffix == "rms":
+            return np.asarray(np.sqrt(np.mean(np.square(series), axis=-1)))
+        return np.asarray(series.max(axis=-1) if suffix == "max" else series.min(axis=-1))
+    return results[name][inside] if suffix == "final" else results[name]
+
+
+def _field(name: str, value: Any, shape: tuple[int, ...], *, whole: bool = False) -> Any:
+    """Return a number, or an array of the grid's shape from one of as many values; None stays None."""
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.size == 1 and not whole:
+        return array.ravel()[0]
+    if array.size == 1:
+        return np.full(shape, array.ravel()[0])
+    if array.size != np.prod(shape):
+        raise CaseError(f"{name}: has {array.size} values, the grid {'x'.join(map(str, shape))} points")
+    return array.reshape(shape)
+
+
+def _one_an_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
+    """Return one number an axis; the last one given holds for those that are left."""
+    if isinstance(value, str):
+        raise CaseError(f"{name}: {value!r} is not a number, a tuple of numbers or 'auto' (pml_size)")
+    given = tuple(float(one) for one in np.atleast_1d(np.asarray(value, np.float64)))
+    if not 1 <= len(given) <= dimensions:
+        raise CaseError(f"{name}: {len(given)} numbers for {dimensions} axes")
+    return given + (given[-1],) * (dimensions - len(given))
+
+
+def _auto_sizes(shape: tuple[int, ...]) -> tuple[float, ...]:
+    """Return layers that make the largest prime factor of every extent as small as it can be."""
+    best = [min((_largest_prime(points + 2 * size), size) for size in _AUTO_SIZES) for points in shape]
+    return tuple(float(size) for _, size in best)
+
+
+def _largest_prime(number: int) -> int:
+    factor, largest = 2, 1
+    while number > 1:
+        while number % factor == 0:
+            number, largest = number // factor, factor
+        factor = factor + 1 if factor * factor <= number else max(number, factor + 1)
+    return largest
+
+
+def _precision(dtype: Any) -> str:
+    if dtype is None or dtype in ("off", "double", float):
+        return "float64"
+    try:
+        name = "float32" if dtype == "single" else np.dtype(dtype).name
+    except TypeError:
+        name = ""
+    if name not in ("float32", "float64"):
+        raise CaseError(f"dtype: {dtype!r} is not float32 or float64")
+    return name

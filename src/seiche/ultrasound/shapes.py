@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shapes of sources between the points of a grid: arc, bowl, disc, rectangle, line (theory/ultrasound, section 8).
+
+Positions are metres as of `Grid.positions`. Every shape gives points of a quadrature rule with their share of its
+length or area, and the direction in which it faces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+
+Floats = npt.NDArray[np.float64]
+Vector = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """Points (n, D) in m, their shares (n,) of the shape's measure in m^dimension, and unit normals (n, D) or None."""
+
+    points: Floats
+    shares: Floats
+    normals: Floats | None
+    dimension: int
+
+
+class Shape(Protocol):
+    """A curve or surface on which a source acts."""
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return points not farther from each other than `spacing` (m) or so.
+
+        Raises:
+            CaseError: the shape is impossible.
+        """
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A circular arc in two dimensions that faces its centre.
+
+    Attributes:
+        position: middle of the arc.
+        focus: a point on its axis; the centre lies `radius` away in this direction.
+        radius: radius of curvature, m.
+        diameter: chord between its ends, m.
+    """
+
+    position: Vector
+    focus: Vector
+    radius: float
+    diameter: float
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return Gauss points in the angle."""
+        half = _half_angle("arc", self.radius, self.diameter)
+        axis = _direction("arc", self.position, self.focus, 2)
+        side = np.array([-axis[1], axis[0]])
+        angles, weights = _gauss(-half, half, self.radius, spacing)
+        normals = np.cos(angles)[:, None] * axis - np.sin(angles)[:, None] * side
+        points = np.asarray(self.position) + self.radius * (axis - normals)
+        return Quadrature(points, self.radius * weights, normals, 1)
+
+
+@dataclass(frozen=True)
+class Bowl:
+    """A spherical cap in three dimensions that faces its centre; attributes as of `Arc`, `diameter` of its aperture."""
+
+    position: Vector
+    focus: Vector
+    radius: float
+    diameter: float
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return rings at Gauss points of the polar angle."""
+        half = _half_angle("bowl", self.radius, self.diameter)
+        axis = _direction("bowl", self.position, self.focus, 3)
+        angles, weights = _gauss(0.0, half, self.radius, spacing)
+        ring, turn = _rings(self.radius * np.sin(angles), spacing)
+        across = np.stack(_across(axis))
+        outward = np.cos(turn)[:, None] * across[0] + np.sin(turn)[:, None] * across[1]
+        polar = angles[ring]
+        normals = np.cos(polar)[:, None] * axis - np.sin(polar)[:, None] * outward
+        counts = np.bincount(ring)
+        shares = (2 * np.pi * self.radius**2 * np.sin(angles) * weights / counts)[ring]
+        return Quadrature(np.asarray(self.position) + self.radius * (axis - normals), shares, normals, 2)
+
+
+@dataclass(frozen=True)
+class Disc:
+    """A flat disc in three dimensions.
+
+    Attributes:
+        position: its centre.
+        focus: a point on its axis, where it faces.
+        diameter: m.
+    """
+
+    position: Vector
+    focus: Vector
+    diameter: float
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return rings at Gauss points of the radius."""
+        if not self.diameter > 0:
+            raise CaseError(f"disc: diameter {self.diameter:g} m is not positive")
+        axis = _direction("disc", self.position, self.focus, 3)
+        radii, weights = _gauss(0.0, self.diameter / 2, 1.0, spacing)
+        ring, turn = _rings(radii, spacing)
+        first, second = _across(axis)
+        points = np.asarray(self.position) + radii[ring, None] * (
+            np.cos(turn)[:, None] * first + np.sin(turn)[:, None] * second
+        )
+        shares = (2 * np.pi * radii * weights / np.bincount(ring))[ring]
+        return Quadrature(points, shares, np.broadcast_to(axis, points.shape), 2)
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A flat rectangle in three dimensions; it faces along the cross product of its sides.
+
+    Attributes:
+        position: its centre.
+        first, second: its sides as vectors, m, at a right angle.
+    """
+
+    position: Vector
+    first: Vector
+    second: Vector
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return Gauss points along both sides."""
+        sides = [np.asarray(side, np.float64) for side in (self.first, self.second)]
+        lengths = [float(np.linalg.norm(side)) for side in sides]
+        if any(side.shape != (3,) for side in sides) or min(lengths) <= 0:
+            raise CaseError(f"rectangle: sides {self.first} and {self.second} are not two vectors of three lengths")
+        if abs(sides[0] @ sides[1]) > 1e-6 * lengths[0] * lengths[1]:
+            raise CaseError(f"rectangle: sides {self.first} and {self.second} are not at a right angle")
+        (a, wa), (b, wb) = (_gauss(-0.5, 0.5, length, spacing) for length in lengths)
+        points = np.asarray(self.position) + (a[:, None, None] * sides[0] + b[None, :, None] * sides[1]).reshape(-1, 3)
+        normal = np.cross(sides[0], sides[1]) / (lengths[0] * lengths[1])
+        shares = (wa[:, None] * wb[None, :]).ravel() * lengths[0] * lengths[1]
+        return Quadrature(points, shares, np.broadcast_to(normal, points.shape), 2)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A straight line from `start` to `end`; in two dimensions it faces to the left of that direction."""
+
+    start: Vector
+    end: Vector
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return Gauss points."""
+        start = np.asarray(self.start, np.float64)
+        along = np.asarray(self.end, np.float64) - start
+        length = float(np.linalg.norm(along))
+        if not length > 0:
+            raise CaseError(f"line: {self.start} and {self.end} are the same place")
+        part, weights = _gauss(0.0, 1.0, length, spacing)
+        points = start + part[:, None] * along
+        normals = None
+        if len(start) == 2:
+            normals = np.broadcast_to(np.array([-along[1], along[0]]) / length, points.shape)
+        return Quadrature(points, weights * length, normals, 1)
+
+
+def _gauss(low: float, high: float, scale: float, spacing: float) -> tuple[Floats, Floats]:
+    """Return Gauss points and weights of an interval whose length times `scale` is in m."""
+    from scipy.special import roots_legendre
+
+    count = max(4, int(np.ceil(1.6 * (high - low) * scale / spacing)))  # their distance is 1.57 times the mean inside
+    nodes, weights = roots_legendre(count)
+    return low + (high - low) / 2 * (np.asarray(nodes) + 1), np.asarray(weights) * (high - low) / 2
+
+
+def _rings(radii: Floats, spacing: float) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the ring and the angle of every point of rings, each turned against the one before."""
+    counts = np.maximum(6, np.ceil(2 * np.pi * radii / spacing)).astype(np.int64)
+    ring = np.repeat(np.arange(len(radii)), counts)
+    within = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ring, 2 * np.pi * (within / counts[ring] + ring * 0.6180339887498949)
+
+
+def _across(axis: Floats) -> tuple[Floats, Floats]:
+    """Return two unit vectors at right angles to an axis in three dimensions and to each other."""
+    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    first = np.cross(axis, helper)
+    first /= np.linalg.norm(first)
+    return first, np.cross(axis, first)
+
+
+def _direction(name: str, position: Vector, focus: Vector, dimensions: int) -> Floats:
+    towards = np.asarray(focus, np.float64) - np.asarray(position, np.float64) if len(focus) == len(position) else None
+    if towards is None or towards.shape != (dimensions,):
+        raise CaseError(f"{name}: position {position} and focus {focus} are not places in {dimensions} dimensions")
+    length = float(np.linalg.norm(towards))
+    if not length > 0:
+        raise CaseError(f"{name}: position and focus are the same place, {position}")
+    return np.asarray(towards / length)
+
+
+def _half_angle(name: str, radius: float, diameter: float) -> float:
+    if not (radius > 0 and 0 < diameter <= 2 * radius):
+        raise CaseError(f"{name}: diameter {diameter:g} m is not between 0 and twice the radius {radius:g} m")
+    return float(np.arcsin(diameter / (2 * radius)))

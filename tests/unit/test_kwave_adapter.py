@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objects with the attributes of k-wave-python's, through `seiche.ultrasound.kwave`, against `simulate` and NumPy."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seiche.errors import CaseError
+from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
+from seiche.ultrasound.kwave import kspaceFirstOrder
+
+SHAPE, STEPS, DT = (24, 21), 30, 2e-8
+
+
+def objects(**change: Any) -> dict[str, SimpleNamespace]:
+    """Return grid, medium, source and sensor like those of the package; `change` sets "owner__attribute"."""
+    points = np.zeros(SHAPE)
+    points[::6, ::5] = 1
+    pressure = np.zeros(SHAPE)
+    pressure[10:14, 9:12] = 1e6
+    speed = np.full(SHAPE, 1500.0)
+    speed[12:] = 1700.0
+    found = {
+        "kgrid": SimpleNamespace(N=np.array(SHAPE), spacing=np.array([1e-4, 1e-4]), dt=DT, Nt=STEPS, dim=2),
+        "medium": SimpleNamespace(sound_speed=speed, density=None, alpha_coeff=None, BonA=None),
+        "source": SimpleNamespace(p0=pressure),
+        "sensor": SimpleNamespace(mask=points, record=None, record_start_index=1),
+    }
+    for name, value in change.items():
+        owner, _, attribute = name.partition("__")
+        setattr(found[owner], attribute, value)
+    return found
+
+
+def run(**change: Any) -> dict[str, np.ndarray]:
+    return kspaceFirstOrder(**objects(**change), pml_size=4)
+
+
+def direct(sensor: Sensor, **medium: Any) -> dict[str, np.ndarray]:
+    """Return what `simulate` makes of the same problem."""
+    given = objects()
+    return simulate(
+        Grid(SHAPE, 1e-4, DT, STEPS),
+        Medium(given["medium"].sound_speed, **medium),
+        Source(p0=given["source"].p0),
+        sensor,
+        pml_size=4,
+        pml_inside=False,
+        precision="float64",
+    )
+
+
+def test_initial_pressure_gives_series_and_final_field_by_default():
+    found = run()
+    wanted = direct(Sensor(mask=objects()["sensor"].mask != 0, record=("p", "p_final")))
+    assert set(found) == {"p", "p_final"}
+    assert found["p"].shape == (20, STEPS)
+    assert found["p_final"].shape == SHAPE
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_final_field_leaves_out_a_layer_inside_the_grid():
+    found = kspaceFirstOrder(**objects(), pml_size=(4, 3), pml_inside=True)
+    assert found["p_final"].shape == (16, 15)
+
+
+def test_velocity_is_that_at_the_grid_points_and_aggregates_are_of_its_series():
+    names = ["u", "ux_staggered", "ux_max", "uy_min", "ux_rms", "I_avg"]
+    found = run(sensor__record=names)
+    assert list(found) == ["ux", "uy", "ux_staggered", "ux_max", "uy_min", "ux_rms", "Ix_avg", "Iy_avg"]
+    mask = objects()["sensor"].mask != 0
+    wanted = direct(Sensor(mask=mask, record=("u", "u_non_staggered", "I_avg")))
+    np.testing.assert_array_equal(found["ux"], wanted["ux_non_staggered"])
+    np.testing.assert_array_equal(found["ux_staggered"], wanted["ux"])
+    np.testing.assert_array_equal(found["ux_max"], wanted["ux_non_staggered"].max(axis=1))
+    np.testing.assert_allclose(found["ux_rms"], np.sqrt((wanted["ux_non_staggered"] ** 2).mean(axis=1)), rtol=1e-12)
+    np.testing.assert_array_equal(found["Iy_avg"], wanted["Iy_avg"])
+
+
+def test_no_sensor_records_the_whole_grid():
+    given = objects()
+    found = kspaceFirstOrder(given["kgrid"], given["medium"], given["source"], pml_size=4)
+    assert found["p"].shape == (SHAPE[0] * SHAPE[1], STEPS)
+    np.testing.assert_array_equal(found["p"][:, -1].reshape(SHAPE), found["p_final"])
+
+
+def test_cartesian_mask_is_interpolated_between_points():
+    places = np.array([[0.0, 1.5e-4], [0.0, -2.5e-4]])
+    found = run(sensor__mask=places, sensor__record=("p",))
+    wanted = direct(Sensor(positions=places.T))
+    np.testing.assert_array_equal(found["p"], wanted["p"])
+
+
+def test_first_recorded_step_counts_from_one():
+    whole = run(sensor__record="p")["p"]
+    np.testing.assert_array_equal(run(sensor__record="p", sensor__record_start_index=11)["p"], whole[:, 10:])
+
+
+def test_coefficients_that_are_zero_count_as_left_out_and_flat_arrays_fit():
+    speed = objects()["medium"].sound_speed
+    change = {"medium__alpha_coeff": np.zeros(SHAPE), "medium__BonA": 0.0, "medium__sound_speed": speed.ravel()}
+    np.testing.assert_array_equal(run(**change)["p"], run()["p"])
+
+
+def test_reference_frequency_scales_the_signal_in_place_of_the_correction_of_its_field():
+    mask = np.zeros(SHAPE)
+    mask[10, 9:12] = 1
+    wave = np.sin(2 * np.pi * 1e6 * np.arange(20) * DT)
+    source = SimpleNamespace(p_mask=mask, p=wave, p_mode="additive", p_frequency_ref=1e6)
+    given = objects() | {"source": source}
+    found = kspaceFirstOrder(**given, pml_size=4)["p"]
+    source = SimpleNamespace(p_mask=mask, p=wave * np.cos(np.pi * 1e6 * DT), p_mode="additive-no-correction")
+    np.testing.assert_allclose(found, kspaceFirstOrder(**(given | {"source": source}), pml_size=4)["p"], rtol=1e-12)
+
+
+def test_automatic_layer_gives_extents_of_small_prime_factors():
+    given = objects(kgrid__Nt=2)
+    found = kspaceFirstOrder(**given, pml_size="auto")
+    assert found["p_final"].shape == SHAPE  # 24 + 2 12 = 48 and 21 + 2 12 = 45
+
+
+def test_objects_are_not_changed():
+    given = objects(sensor__record=["p"])
+    before = copy.deepcopy(given)
+    kspaceFirstOrder(**given, pml_size=4)
+    for owner, one in given.items():
+        for name, value in vars(before[owner]).items():
+            np.testing.assert_array_equal(getattr(one, name), value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kgrid__Nt": "auto"}, "kgrid.Nt, kgrid.dt: are not set; call kgrid.makeTime or kgrid.setTime"),
+        ({"medium__sound_speed": None}, "medium.sound_speed: is missing"),
+        ({"medium__density": np.ones(7)}, "medium.density: has 7 values, the grid 24x21 points"),
+        ({"source__p": np.ones(4)}, "source.p_mask: is missing beside source.p"),
+        ({"sensor__mask": np.ones(9)}, "sensor.mask: has 9 values, the grid 24x21 points"),
+        ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not known; known are "),
+    ],
+)
+def test_what_does_not_fit_is_one_line(change, words):
+    with pytest.raises(CaseError) as caught:
+        run(**change)
+    assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"use_sg": False}, "use_sg, use_kspace: must be True; plain and collocated schemes are not offered"),
+        ({"device": "tpu"}, "device: 'tpu' is not 'cpu', 'gpu' or 'cuda'"),
+        ({"dtype": "float16"}, "dtype: 'float16' is not float32 or float64"),
+        ({"pml_size": "big"}, "pml_size: 'big' is not a number, a tuple of numbers or 'auto' (pml_size)"),
+        ({"pml_size": (1, 2, 3)}, "pml_size: 3 numbers for 2 axes"),
+    ],
+)
+def test_arguments_that_are_not_offered_are_one_line(arguments, words):
+    with pytest.raises(CaseError) as caught:
+        kspaceFirstOrder(**objects(), **arguments)
+    assert str(caught.value) == words
+
+
+def test_what_the_package_ignores_is_said():
+    with pytest.warns(UserWarning, match="sensor.directivity is ignored"):
+        run(sensor__directivity=1.0)

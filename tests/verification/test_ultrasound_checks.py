@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The checks of `seiche validate ultrasound`, in their quick form, and the command itself."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from seiche.cli import main
+from seiche.report import validate_ultrasound
+from seiche.report.validation import sound_tones
+from seiche.report.validation.check import Setting
+
+
+@pytest.mark.parametrize("family", validate_ultrasound.FAMILIES, ids=lambda family: family.__name__)
+def test_sound_passes_its_checks(family, device: str):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some checks are of what is warned of
+        checks = family(Setting(device, quick=True))
+    for check in checks:
+        assert check.passed, f"{check.name}: {check.value:.3g}, bound {check.bound:g}"
+
+
+def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(validate_ultrasound, "FAMILIES", (sound_tones.orders,))
+    target, plots = tmp_path / "sound.json", tmp_path / "plots"
+    assert main(["validate", "ultrasound", "--quick", "--json", str(target), "--plots", str(plots)]) == 0
+    assert [check["passed"] for check in json.loads(target.read_text())["checks"]] == [True, True]
+    assert sorted(picture.name for picture in plots.iterdir()) == [
+        "exact-order-in-time.png",
+        "local4-order-in-time.png",
+    ]
+
+
+def test_transmission_through_flat_bone_is_that_of_the_benchmarks():
+    for name, exact in (("BM3", 0.4804), ("BM4", 0.4050)):
+        layers, behind = sound_tones._LAYERS[name]
+        assert abs(sound_tones.transmission(5e5, layers, behind)) == pytest.approx(exact, abs=5e-5)
