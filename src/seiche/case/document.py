@@ -40,10 +40,15 @@ This page is made from the schema by `python -m seiche.case.document`.
 
 def page() -> str:
     """Return the page as Markdown."""
-    parts = [_INTRODUCTION]
-    for name, field in Case.model_fields.items():
+    return sections(Case, _INTRODUCTION)
+
+
+def sections(root: type[BaseModel], introduction: str) -> str:
+    """Return a page with a section for every table of `root`."""
+    parts = [introduction]
+    for name, field in root.model_fields.items():
         parts.extend(_section(name, field))
-    top = [("solver", Case.model_fields["solver"]), ("title", Case.model_fields["title"])]
+    top = [("solver", root.model_fields["solver"]), ("title", root.model_fields["title"])]
     parts.insert(1, "## Top of the file\n\n" + _table(top))
     return "\n".join(parts).rstrip() + "\n"
 
@@ -117,6 +122,8 @@ def _type(field: FieldInfo) -> str:
             _, kind, example = DIMENSIONS[dimension]
             if function.func is quantities.parse_vector:
                 return f'a list of three, each {kind}, `"{example}"`'
+            if function.func is quantities.parse_place:
+                return f'a list of {kind} an axis, `"{example}"`'
             return f'a list of two, each {kind}, `"{example}"`' if several else f'{kind}, `"{example}"`'
         if function in words:
             return words[function]
@@ -127,7 +134,8 @@ def _type(field: FieldInfo) -> str:
     if get_origin(plain) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(plain))
     if get_origin(plain) is tuple:
-        return "list of texts" if str in get_args(plain) else "list of numbers"
+        kinds = {str: "list of texts", bool: "list of true or false"}
+        return next((word for kind, word in kinds.items() if kind in get_args(plain)), "list of numbers")
     return {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(plain, "text")
 
 

@@ -7,7 +7,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -15,6 +15,8 @@ from pydantic_core import ErrorDetails
 from seiche.case.quantities import shorten
 from seiche.case.schema import Case
 from seiche.errors import CaseError, FormatError
+
+Root = TypeVar("Root", bound=BaseModel)
 
 #: A case file is written by hand; anything larger is some other file.
 LARGEST_FILE = 4 * 1024 * 1024
@@ -36,11 +38,22 @@ def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tupl
         from seiche.case.hemelb import read_hemelb
 
         data, notes = read_hemelb(path)
+        for override in overrides:
+            _override(data, override)
     else:
-        data = _read_toml(path)
+        data = read_tables(path, overrides)
+    return check_case(data, str(path)), notes
+
+
+def read_tables(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what stands in the case file `path`, after the changes `overrides`, unchecked.
+
+    Raises FormatError when it is no TOML, CaseError when it cannot be read or a change has no place.
+    """
+    data = _read_toml(path)
     for override in overrides:
         _override(data, override)
-    return check_case(data, str(path)), notes
+    return data
 
 
 def is_hemelb(path: Path | str) -> bool:
@@ -49,15 +62,22 @@ def is_hemelb(path: Path | str) -> bool:
 
 
 def check_case(data: dict[str, Any], source: str) -> Case:
-    """Return the tables `data` as a case; CaseError whose message begins with `source`."""
+    """Return the tables `data` as a case of flow or blood; CaseError whose message begins with `source`."""
+    if data.get("solver") == "waves":
+        raise CaseError(f"{source}: solver: a case of waves has no vessel; `seiche run`, `check` and `render` take it")
+    return check_tables(data, source, Case)
+
+
+def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
+    """Return the tables `data` as `root`; CaseError whose message begins with `source`."""
     try:
-        return Case.model_validate(data)
+        return root.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         # An unknown key is often the misspelling of one that is then missing: say the cause, not the effect.
         first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-        raise CaseError(f"{source}: {_describe(first, data)}{more}") from None
+        raise CaseError(f"{source}: {_describe(first, data, root)}{more}") from None
 
 
 def _read_toml(path: Path | str) -> dict[str, Any]:
@@ -108,9 +128,9 @@ def _child(table: Any, name: str, text: str) -> Any:
     return table.setdefault(name, {})
 
 
-def _describe(detail: ErrorDetails, data: dict[str, Any]) -> str:
+def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel]) -> str:
     """Return "key.path: what is wrong" for one error of pydantic."""
-    path, value, model = _locate(detail["loc"], data)
+    path, value, model = _locate(detail["loc"], data, root)
     context = detail.get("ctx", {})
     kind = detail["type"]
     if kind == "extra_forbidden":
@@ -164,14 +184,16 @@ def _describe(detail: ErrorDetails, data: dict[str, Any]) -> str:
     return f"{path}: {shorten(value)}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
-def _locate(location: tuple[int | str, ...], data: Any) -> tuple[str, Any, type[BaseModel] | None]:
+def _locate(
+    location: tuple[int | str, ...], data: Any, root: type[BaseModel]
+) -> tuple[str, Any, type[BaseModel] | None]:
     """Follow `location` through `data`; return the key path as users write it, the value, and its table's model.
 
     Pydantic puts the tags of unions into the location; those that are no keys of the data are left out.
     """
     path, value, entered = "", data, False
-    annotation: Any = Case
-    owner: type[BaseModel] | None = Case
+    annotation: Any = root
+    owner: type[BaseModel] | None = root
     for step in location:
         if isinstance(step, int):
             value = value[step] if isinstance(value, list | tuple) and step < len(value) else None

@@ -34,6 +34,7 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "surface_modulus": ("N/m", "a surface modulus", "5.3 uN/m"),
     "energy": ("J", "an energy", "2e-19 J"),
     "force": ("N", "a force", "1 pN"),
+    "volume": ("m^3", "a volume", "1 mL"),
     "wave_number": ("1/m", "one over a length", "10 1/um"),
 }
 
@@ -153,6 +154,16 @@ def parse_vector(value: Any, *, dimension: str | None) -> tuple[float, float, fl
     return x, y, z
 
 
+def parse_place(value: Any, *, dimension: str) -> tuple[float, ...]:
+    """Return two or three quantities, one for each axis, as a tuple in SI units."""
+    example = f'"{DIMENSIONS[dimension][2]}"'
+    if not isinstance(value, list | tuple) or len(value) not in (2, 3):
+        raise ValueError(
+            f"{shorten(value)} is not a list of two or three; expected one for each axis, [{example}, ...]"
+        )
+    return tuple(parse_quantity(item, dimension=dimension) for item in value)
+
+
 def parse_velocity_or_flow_rate(value: Any) -> tuple[str, float]:
     """Return ("velocity", m/s) or ("flow_rate", m^3/s)."""
     try:
@@ -200,4 +211,8 @@ StepsOrTime = Annotated[int | float, BeforeValidator(parse_steps_or_time)]
 Point = Annotated[tuple[float, float, float], _vector("length")]
 VelocityVector = Annotated[tuple[float, float, float], _vector("velocity")]
 ForceDensity = Annotated[tuple[float, float, float], _vector("force_density")]
+Place = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="length"))]
+ForceVector = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="force"))]
+Energy = Annotated[float, _scalar("energy")]
+Volume = Annotated[float, _scalar("volume")]
 Direction = Annotated[tuple[float, float, float], _vector(None)]
