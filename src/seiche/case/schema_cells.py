@@ -147,14 +147,13 @@ class Coupling(Table):
 class Reservoir(Table):
     """Cells enter an open vessel from a periodic tube of blood before each inlet, and leave at all openings.
 
-    The hematocrit of [packing] is held in the vessel.
+    The tube holds its hematocrit within 2 %, and the cells that its blood carries through a section enter the vessel.
     """
 
-    hematocrit: float | None = Field(
-        default=None, gt=0, lt=1, description="of the tube; 1.15 times that of [packing] by default"
-    )
+    hematocrit: float | None = Field(default=None, gt=0, lt=1, description="of the tube; that of [packing] by default")
     length: PositiveLength | None = Field(
-        default=None, description="of the tube, after which it repeats itself; three of the largest cells by default"
+        default=None,
+        description="least length of the tube, after which it repeats itself; three of the largest cells by default",
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="of the random places in the tube")
     every: int | None = Field(default=None, ge=1, le=2**20, description="steps between two looks at the openings")

@@ -99,14 +99,15 @@ def pack(
         raise CaseError(f"shares {part.tolist()}: a share of the cells for each of {len(surfaces)} types is expected")
     part = part / part.sum()
     volumes = np.array([surface.volume for surface in surfaces])
-    count = round(hematocrit * vessel.volume / float(part @ volumes))
+    counts = cell_counts(vessel.volume, volumes, part, hematocrit)
+    count = int(counts.sum())
     if count < 1:
         raise CaseError(f"hematocrit = {hematocrit:g}: less than one cell in a vessel of volume {vessel.volume:.4g}")
     radius = max(float(np.linalg.norm(_centered(surface), axis=1).max()) for surface in surfaces)
     keep = 0.02 * radius if gap is None else gap
     device = backend or open_backend("cpu")
     if count <= LARGEST_GROWN:
-        kinds = np.repeat(np.arange(len(surfaces)), _apportioned(part, count))
+        kinds = np.repeat(np.arange(len(surfaces)), counts)
         return _Growth(vessel, surfaces, kinds, keep, seed, device).packed()
     edge = float((TILE_CELLS * (part @ volumes) / TILE_HEMATOCRIT) ** (1 / 3))
     extent = vessel.high - vessel.low
@@ -179,8 +180,12 @@ def _centered(surface: Surface) -> Floats:
     return points
 
 
-def _apportioned(part: Floats, count: int) -> Integers:
-    """Return whole numbers with the sum `count`, as close to the shares as they can be."""
+def cell_counts(volume: float, volumes: Floats, part: Floats, hematocrit: float) -> Integers:
+    """Return how many cells of each type, of the `volumes` (types,), a vessel of this `volume` gets.
+
+    Their sum is that which comes closest to the hematocrit, their `part` (types,) of all as good as whole numbers can.
+    """
+    count = round(hematocrit * volume / float(part @ volumes))
     exact = part * count
     whole = np.floor(exact).astype(np.int64)
     whole[np.argsort(whole - exact, kind="stable")[: count - whole.sum()]] += 1
