@@ -87,6 +87,15 @@ def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expect
     assert expected in message(tmp_path, changed(tables, path, value))
 
 
+def test_two_inner_viscosities_are_refused(tmp_path: Path) -> None:
+    tables = blood_tables()
+    tables["cells"].append({**tables["cells"][0], "name": "white", "inner_viscosity": "12 mPa s"})
+    tables["cells"][0]["inner_viscosity"] = "6 mPa s"
+    assert message(tmp_path, tables) == (
+        'cells["white"].inner_viscosity: 0.012 Pa s, but "red" has 0.006 Pa s; types that have one must have the same'
+    )
+
+
 def test_moment_storage_is_refused(tmp_path: Path) -> None:
     tables = changed(blood_tables(), "lattice", {"tau": 1.0, "collision": "regularised", "layout": "moments"})
     assert message(tmp_path, tables).startswith('lattice.layout: "moments" goes not with cells; choose tiles-8')

@@ -40,6 +40,7 @@ class CellsSetup:
 
     `surfaces` are the undeformed polyhedra of the points that move, one a type: their volumes count for the
     hematocrit. `packing` (centers are means of those points) is None for a run that goes on from a checkpoint.
+    `filled` says which types have the viscosity `contrast` inside.
     `hematocrit` is the one that was asked for, None where places were given: it is that of the part `reached` of the
     fluid, without what packed cells leave free at openings. `limits` of the time step, one a type.
     """
@@ -53,6 +54,7 @@ class CellsSetup:
     between: Repulsion
     wall: Repulsion
     limits: tuple[StepLimit, ...]
+    filled: tuple[bool, ...]
     reached: float = 1.0
 
     def volumes(self) -> Floats:
@@ -101,7 +103,8 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
     except OSError as error:
         raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
     hematocrit = case.packing.hematocrit if case.packing is not None else None
-    return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits, reached)
+    filled = tuple(table.inner_viscosity is not None for table in case.cells)
+    return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits, filled, reached)
 
 
 def _refuse_unstable(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:
@@ -176,7 +179,7 @@ def repulsions(case: Case, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:
 
 
 def _contrast(case: Case) -> float:
-    inner = case.cells[0].inner_viscosity
+    inner = next((table.inner_viscosity for table in case.cells if table.inner_viscosity is not None), None)
     if inner is None:
         return 1.0
     outer = case.fluid.viscosity

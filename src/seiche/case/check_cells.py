@@ -68,7 +68,9 @@ def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
             f"{plan.hematocrit:.4f}",
         )
     if cells.contrast != 1:
-        yield "viscosity inside", f"{cells.contrast:.3g} times that of the fluid"
+        names = [kind.name for kind, filled in zip(cells.types, cells.filled, strict=True) if filled]
+        where = "" if all(cells.filled) else f", in {', '.join(names)} only"
+        yield "viscosity inside", f"{cells.contrast:.3g} times that of the fluid{where}"
     yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
 
 

@@ -90,6 +90,7 @@ def couple(
             scheme=table.scheme,
             viscosity_contrast=given.contrast,
             mark_every=table.mark_every,
+            filled=given.filled,
         )
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None

@@ -89,7 +89,8 @@ class CellTable(Table):
     local_area: Modulus = Field(default=0.0, description="penalty on the area of every triangle")
     volume: VolumeModulus = Field(default=500.0, description="penalty on the volume (Pa by default)")
     inner_viscosity: Viscosity | None = Field(
-        default=None, description="dynamic viscosity inside, the same for all types; that of the fluid by default"
+        default=None,
+        description="dynamic viscosity inside, the same for all types with one; that of the fluid by default",
     )
 
     @model_validator(mode="after")
@@ -188,6 +189,10 @@ def refuse_unplaced(cells: tuple[CellTable, ...], packing: Packing | None) -> No
         raise ValueError(f'cells["{missing}"]: its places are missing; give positions for every type, or [packing]')
     if packing is not None and not sum(table.share for table in cells) > 0:
         raise ValueError("cells: the shares of all types are zero; at least one must be positive")
-    inner = {table.inner_viscosity for table in cells}
+    inner = {table.inner_viscosity: table.name for table in cells if table.inner_viscosity is not None}
     if len(inner) > 1:
-        raise ValueError("cells: inner_viscosity must be the same for all types")
+        one, two = list(inner.items())[:2]
+        raise ValueError(
+            f'cells["{two[1]}"].inner_viscosity: {two[0]:g} Pa s, but "{one[1]}" has {one[0]:g} Pa s; types that '
+            "have one must have the same"
+        )
