@@ -31,6 +31,8 @@ _MOST_WALL_NODES = 2_000_000
 _SMALLEST, _GROWTH = 0.05, 1.02
 #: Pushes between growths, and at the full size before it is given up.
 _PUSHES, _LAST_PUSHES = 30, 2000
+#: At the full size cells are shaken every so many pushes, by this part of the least radius and this angle.
+_SHAKEN, _KICK, _TURN = 250, 0.05, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,9 @@ class Growth:
                     break
             scale = min(1.0, scale * _GROWTH)
         wanted = self.gap
-        for _ in range(_LAST_PUSHES):
+        for number in range(_LAST_PUSHES):
+            if number % _SHAKEN == _SHAKEN - 1:
+                self._shake()
             depth = self.push(1.0)
             if depth <= 0.5 * self.gap:
                 packing = self.packing()
@@ -181,6 +185,14 @@ class Growth:
             f"hematocrit = {self.packing().hematocrit:.3f}: {len(self.kinds)} cells cannot be packed without overlaps"
             f" (cells still overlap by {max(depth - self.gap, 0.0):.3g}): a lower hematocrit or a smaller gap is needed"
         )
+
+    def _shake(self) -> None:
+        """Move and turn all cells a little at random: what is jammed may come free."""
+        from scipy.spatial.transform import Rotation
+
+        kicks = self.random.normal(size=(2, len(self.centers), 3))
+        self.centers = self._wrapped(self.centers + _KICK * self.radii.min() * kicks[0])
+        self.turns = Rotation.from_rotvec(_TURN * kicks[1]) * self.turns
 
     def packing(self) -> Packing:
         """Return where the cells are now."""
