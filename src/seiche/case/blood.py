@@ -104,7 +104,7 @@ class BloodRun:
             for name, number in seen.items():
                 counts[name] = counts.get(name, 0) + number
         self.names = [population.names for population in populations]
-        self.blood = couple(self.setup, self.solver, populations, self._wall, fresh=False)
+        self.blood = couple(self.setup, self.solver, populations, self._wall, fresh=False, before=self.blood)
 
     def check(self) -> None:
         """Note hematocrit, volumes and areas; UnstableError if a cell is torn, inside out or outside the fluid."""
