@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -300,7 +301,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def show(rows: Sequence[Row], device: str) -> None:
     """Print steps and stages as a table, in microseconds, and what a second does."""
-    table = Table(title=device, title_justify="left")
+    table = Table(title=device, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     short = ("interp.", "FEM", "contact", "lists", "spread")
     columns = ("Ht", "support", "flow", "step", "ratio", "sweep", *short, "FEM/s", "interp./s", "spread/s")
     for column in columns:
