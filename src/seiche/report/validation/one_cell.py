@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from seiche.cells import Cells
 from seiche.couple import Blood
 from seiche.domain import shapes
 from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, Walls
+from seiche.report.validation.capsules import high_plate, low_plate
 from seiche.report.validation.check import Floats, Setting, leaving_state, positions
 from seiche.report.validation.red_cells import CYTOSOL, Lattice
 
@@ -47,8 +47,8 @@ class CellInShear:
         sites = shapes.channel(height, length, width, 1.0)
         speed = 0.5 * self.strain * height
         walls = (
-            MovingWall("low", (-speed, 0.0, 0.0), patch=_low),
-            MovingWall("high", (speed, 0.0, 0.0), patch=partial(_high, height)),
+            MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
+            MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, height)),
         )
         model = FlowModel(Newtonian(self.viscosity), walls=Walls(moving=walls))
         solver = setting.solver(sites, model, precision=Precision("float32", "float32"))
@@ -125,11 +125,3 @@ class Motion:
         """Return how many half turns the shape as a whole has made in the direction of the flow."""
         angle = self.inclination()
         return float((angle[0] - angle[-1]) / np.pi)
-
-
-def _low(places: Floats) -> npt.NDArray[np.bool_]:
-    return np.asarray(places[:, 2] < 0.25)
-
-
-def _high(height: float, places: Floats) -> npt.NDArray[np.bool_]:
-    return np.asarray(places[:, 2] > height - 0.25)
