@@ -39,7 +39,9 @@ def test_a_lattice_keeps_the_ratio_of_viscous_and_elastic_forces() -> None:
         radius = float(np.abs(cell.mesh.vertices[:, 0]).max())
         on_lattice = lattice.viscosity * rate * lattice.step * radius / cell.model.law.shear
         assert on_lattice == pytest.approx(lattice.outer * rate * 3.785 / 2.8, rel=1e-3)
-        assert cell.model.bending / (cell.model.law.shear * radius**2) == pytest.approx(0.2 / (2.8 * 3.785**2), rel=1e-3)
+        assert cell.model.bending / (cell.model.law.shear * radius**2) == pytest.approx(
+            0.2 / (2.8 * 3.785**2), rel=1e-3
+        )
     assert Lattice(0.5, 4e-6, PLASMA).density == pytest.approx(38400)
 
 
@@ -51,7 +53,7 @@ def _turning(strain: float, times: int, *, body: float, membrane: float) -> Moti
         r = np.hypot(ball[:, 0], ball[:, 2])
         x, z = 4 * r * np.cos(phase), 2 * r * np.sin(phase)
         c, s = np.cos(0.3 - body * t), np.sin(0.3 - body * t)
-        found.append(np.stack([c * x - s * z, 3 * ball[:, 1], s * x + c * z], axis=1) + [t, 0, 0])
+        found.append(np.stack([c * x - s * z, 3 * ball[:, 1], s * x + c * z], axis=1) + np.array([t, 0, 0]))
     return Motion(np.array(found), strain, 0.5, (0.0, 0.0))
 
 

@@ -100,7 +100,7 @@ class Motion:
         """Return the angle of the longest axis of the shape from the flow, in the plane of shear, without jumps."""
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         xx, zz, xz = ((x[:, :, a] * x[:, :, b]).sum(axis=1) for a, b in ((0, 0), (2, 2), (0, 2)))
-        return np.asarray(0.5 * np.unwrap(np.arctan2(2 * xz, xx - zz)))
+        return np.asarray(0.5 * np.unwrap(np.arctan2(2 * xz, xx - zz)), np.float64)
 
     def half_axes(self) -> Floats:
         """Return half the lengths (times, 3) in um: longest and shortest in the plane of shear, and across it."""

@@ -17,8 +17,8 @@ RADIUS = 0.5 * 7.57
 MODEL = MembraneModel(Skalak(2.8, 50.0), bending=0.2, spontaneous_curvature="rest", area=28.0, volume=500.0)
 #: Viscosities (pN s/um^2) of plasma, of what is inside a cell, and of the dextran of Tran-Son-Tay et al. 1984.
 PLASMA, CYTOSOL, DEXTRAN = 1.2e-3, 6e-3, 35e-3
-#: Contact force between two vertices (pN), and how far it reaches (um).
-CONTACT, REACH = 0.2, 0.5
+#: Contact force between two vertices (pN), and how far it reaches between cells and from a wall (um).
+CONTACT, REACH, WALL_REACH = 0.2, 0.3, 0.5
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,6 @@ class Lattice:
         )
         return CellType("red", Surface(mesh.vertices, mesh.faces), model)
 
-    def contact(self) -> Repulsion:
-        """Return the contact force in lattice units."""
-        return Repulsion(CONTACT / self.force, REACH / self.spacing)
+    def contact(self, reach: float = REACH) -> Repulsion:
+        """Return the contact force that has a `reach` (um), in lattice units."""
+        return Repulsion(CONTACT / self.force, reach / self.spacing)

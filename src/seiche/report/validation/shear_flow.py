@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of one red cell in shear flow: how fast its membrane goes round, and that it turns over where shear is weak."""
+"""Checks of one red cell in shear flow: its membrane goes round, or it turns over where shear is weak."""
 
 from __future__ import annotations
 
