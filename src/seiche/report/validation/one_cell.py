@@ -94,7 +94,7 @@ class Motion:
     @property
     def strains(self) -> Floats:
         """Return the strain at each time."""
-        return self.strain * np.arange(len(self.vertices))
+        return np.asarray(self.strain * np.arange(len(self.vertices)), np.float64)
 
     def inclination(self) -> Floats:
         """Return the angle of the longest axis of the shape from the flow, in the plane of shear, without jumps."""
