@@ -74,8 +74,8 @@ def run(
 
     world = world_of_command()
     if is_ultrasound(case, changes or ()):
-        given = {"--restart": restart, "--transport": transport, "--ranks-info": ranks_info, "--trace": trace}
-        _run_ultrasound(case, device, output, changes or (), {**given, "--serve": serve})
+        refused = {"--restart": restart, "--transport": transport, "--ranks-info": ranks_info, "--trace": trace}
+        _run_ultrasound(case, device, output, changes or (), {**refused, "--serve": serve})
         return
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
     overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []

@@ -93,8 +93,8 @@ def force_type(force: str, real: Real) -> tuple[str, Members]:
 
 def _header(header: str, force: str) -> str:
     """Return the header that has a kernel with this force."""
-    coupled = "ibm/coupled_moments.hpp" if header.startswith("flow/moment") else "ibm/coupled.hpp"
-    return coupled if force in IMMERSED else header
+    moments = "_moments" if header.startswith("flow/moment") else ""
+    return f"ibm/coupled{moments}.hpp" if force in IMMERSED else header
 
 
 def stream_collide(
