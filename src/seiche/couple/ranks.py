@@ -285,7 +285,9 @@ class SharedBoundary:
             launch()
 
     def _settle(self) -> None:
-        """Take note of where all vertices are, and let all of them be listed anew."""
+        """Take note of where all vertices are, and let all of them be listed anew, for each other too."""
+        if self.contact is not None:
+            self.contact.forget()
         self._unlist()
         self._settle_all()
 
