@@ -27,6 +27,41 @@ struct Chosen {
   }
 };
 
+/// Cells of a type by a list, so that few of many need few teams: `count` of them are in it.
+struct Listed {
+  const i32* cells;
+  const i32* count;
+  Index first;  ///< item of the type's first cell
+  i32 each;     ///< items of a cell
+};
+
+/// Items: places in the list, as many as there is room for. The inner item is the cell.
+template <class Kernel>
+struct HeldList {
+  using Scratch = typename Kernel::Scratch;
+  Kernel inner;
+  Listed listed;
+  static constexpr int bytes = Kernel::bytes;
+  SEICHE_FN void operator()(const Team& team, Index i, Scratch& scratch) const {
+    if (i < *listed.count) inner(team, listed.cells[i], scratch);
+  }
+};
+
+/// Items: those of the cells in the list, as many as there is room for, of cells in the chosen roles.
+template <class Kernel>
+struct HeldItems {
+  Kernel inner;
+  Listed listed;
+  Chosen chosen;
+  static constexpr int bytes = Kernel::bytes;
+  SEICHE_FN void operator()(Index i) const {
+    const i32 place = static_cast<i32>(i) / listed.each;
+    if (place >= *listed.count) return;
+    const Index item = listed.first + static_cast<Index>(listed.cells[place]) * listed.each + i % listed.each;
+    if (chosen(item)) inner(item);
+  }
+};
+
 template <class Kernel>
 struct Held {
   Kernel inner;
@@ -34,6 +69,25 @@ struct Held {
   static constexpr int bytes = Kernel::bytes;
   SEICHE_FN void operator()(Index i) const {
     if (chosen(i)) inner(i);
+  }
+};
+
+/// `group` items of another functor, one after the other by the threads of a team: where most calls have little to do,
+/// few teams are launched sooner than many.
+template <class Kernel, int group>
+struct HeldGroups {
+  struct Scratch {
+    u8 unused;
+  };
+  Kernel inner;
+  Chosen chosen;
+  Index end;  ///< of the items
+  static constexpr int bytes = group * Kernel::bytes;
+  SEICHE_FN void operator()(const Team& team, Index number, Scratch&) const {
+    const Index begin = chosen.first + number * group;
+    team.each(static_cast<int>(end - begin < group ? end - begin : group), [&](int k) SEICHE_INLINED {
+      if (chosen(begin + k)) inner(begin + k);
+    });
   }
 };
 
