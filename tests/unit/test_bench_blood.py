@@ -64,7 +64,7 @@ def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path
     assert pairs == [("gpu", "cpu")]  # the other one has another collision
     text = blood_part(results)
     # 9 cells of 642 vertices in 400 us of membranes, 32768 sites in 800 us
-    assert "| moments | 0.40 | 4 | 3 | 32,768 | 9 | 2 | 2.00 | 40.96 | 14.45 | 28.89 | 19.26 | 57.78 |" in text
+    assert "| moments | 0.40 | 4 | 3 | 32,768 | 9 | 2 | 2.00 | 41.0 | 14.4 | 28.9 | 19.3 | 57.8 |" in text
     assert "## A GPU (cuda:0) over A processor, 2 threads" in text
     # a fiftieth of the time for eight times as much
     assert "| 0.40 | 4 | 3 | 400 | 400 | 400 | 400 | 400 | 400 |" in text

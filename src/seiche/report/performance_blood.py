@@ -118,12 +118,16 @@ def _section(result: BloodResult) -> str:
             *(f"{row.sites:,}", f"{row.cells:,}"),
             f"{row.step_microseconds / 1e3:.3g}",
             f"{row.ratio:.2f}",
-            f"{row.sites / sweep(row):,.4g}",
-            *(f"{row.cells * row.vertices / row.stages[stage]:,.4g}" for stage in _STAGES.values()),
+            _rate(row.sites / sweep(row)),
+            *(_rate(row.cells * row.vertices / row.stages[stage]) for stage in _STAGES.values()),
         )
         for row in result.rows
     ]
     return head + markdown(columns, lines, text_columns=1)
+
+
+def _rate(millions: float) -> str:
+    return f"{millions:,.0f}" if millions >= 100 else f"{millions:.1f}"
 
 
 def _compared(gpu: BloodResult, cpu: BloodResult, pairs: Sequence[tuple[Row, Row]]) -> str:
