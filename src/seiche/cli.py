@@ -173,7 +173,7 @@ def _of_waves(case: Path) -> bool:
 @app.command()
 def render(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells or waves.", metavar="RUN")],
-    film: Annotated[bool, typer.Option("--film", help="An animated GIF of all states, not a picture of the last.")] = (
+    film: Annotated[bool, typer.Option("--film", help="A GIF or MP4 of all states, not a picture of the last.")] = (
         False
     ),
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; beside the cells.")] = None,

@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from case_files import blood_tables, changed, toml_of
@@ -21,7 +22,7 @@ from seiche.case.check_cells import memory_of_cells
 from seiche.case.setup import Setup
 from seiche.case.simulation import Simulation, load, prepare
 from seiche.cells.mesh import biconcave
-from seiche.cells.space import FluidSpace
+from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.flow import Solver
@@ -70,6 +71,16 @@ def test_a_round_tube_is_as_wide_as_its_links_say() -> None:
     assert space.volume == len(sites)
 
 
+def test_the_points_of_a_wall_that_push_leave_no_holes() -> None:
+    sites = shapes.tube(9.3, 20.0, 1.0, axis=(1.0, 0.3, 0.2))
+    every = wall_points(sites)[0]
+    some = sparse_points(every)
+    assert len(some) < 0.4 * len(every)
+    between = cKDTree(some).query(every)[0]
+    assert between.max() < 1.0  # the reach of their force
+    assert sparse_points(np.zeros((0, 3))).shape == (0, 3)
+
+
 def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> None:
     setup = prepared(tmp_path, blood_tables())
     lines = describe(setup, measure=False)
@@ -84,7 +95,12 @@ def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"lattice.layout": "tiles-8", "run.precision": {"compute": "float32"}}, {"fluid.viscosity": "2 mPa s"}],
+    [
+        {},
+        {"geometry.shape.radius": "9 um", "geometry.shape.length": "30 um", "cells.0.shape.vertices": 642},
+        {"lattice.layout": "tiles-8", "run.precision": {"compute": "float32"}},
+        {"fluid.viscosity": "2 mPa s"},
+    ],
 )
 def test_memory_is_what_the_check_says(
     changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -107,12 +123,12 @@ def test_memory_is_what_the_check_says(
 
     monkeypatch.setattr(CpuBackend, "zeros", counting)
     BloodRun(setup, solver)
-    assert setup.cells is not None
+    assert setup.cells is not None and setup.cells.packing is not None
     predicted = memory_of_cells(setup, setup.cells)
     assert predicted.total == pytest.approx(sum(allocated), rel=0.1)
-    assert predicted.site * len(setup.vessel.sites) + 4 * predicted.cell["red"] == pytest.approx(
-        predicted.total, rel=0.02
-    )
+    cells = len(setup.cells.packing.kinds)
+    parts = predicted.site * len(setup.vessel.sites) + cells * predicted.cell["red"]
+    assert parts == pytest.approx(predicted.total, rel=0.02)
 
 
 def test_places_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None:

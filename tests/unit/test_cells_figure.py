@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -102,12 +103,12 @@ def test_render_draws_what_a_run_has_left(tmp_path: Path, capsys: pytest.Capture
 def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="nowhere: is not the folder of a run"):
         render(tmp_path / "nowhere", moving=False)
-    with pytest.raises(CaseError, match="holds no cells; a case writes them with"):
+    with pytest.raises(CaseError, match="holds no cells or waves; a case writes them with"):
         render(tmp_path, moving=False)
     run = a_run(tmp_path)
     with pytest.raises(CaseError, match=r"holds no series other\.vtkhdf"):
         render(run, moving=False, series="other.vtkhdf")
-    with pytest.raises(CaseError, match=r"--output a\.png: a film ends with \.gif"):
+    with pytest.raises(CaseError, match=r"--output a\.png: a film ends with \.gif or \.mp4"):
         render(run, moving=True, output=Path("a.png"))
     with pytest.raises(CaseError, match=r"--output a\.gif: a picture ends with \.png or"):
         render(run, moving=False, output=Path("a.gif"))
@@ -124,3 +125,42 @@ def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
     (run / "cells.000000000.vtkhdf").write_bytes(b"no HDF5")
     with pytest.raises((FormatError, OSError)):
         read_surfaces(run / "cells.000000000.vtkhdf")
+
+
+ENCODER = """#!/usr/bin/env python3
+import sys
+frames = sys.stdin.buffer.read()
+size = [int(n) for n in sys.argv[sys.argv.index("-s") + 1].split("x")]
+if len(frames) % (3 * size[0] * size[1]):
+    sys.exit("half a frame")
+open(sys.argv[-1], "wb").write(b"%d frames" % (len(frames) // (3 * size[0] * size[1])))
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder that is all of the path, without packages that make films."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    (folder / "python3").symlink_to(sys.executable)
+    (folder / "env").symlink_to("/usr/bin/env")
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    return folder
+
+
+def test_a_film_goes_to_ffmpeg_as_mp4(programs: Path, tmp_path: Path) -> None:
+    target, states = tmp_path / "film.mp4", [lambda k=k: state(1e-6 * k, 1e-6 * k) for k in range(3)]
+    with pytest.raises(CaseError) as caught:
+        film(target, states, wall())
+    assert str(caught.value) == (
+        f"{target}: a film .mp4 needs the program ffmpeg, or the package imageio-ffmpeg; or write a .gif"
+    )
+    (programs / "ffmpeg").write_text(ENCODER)
+    (programs / "ffmpeg").chmod(0o755)
+    film(target, states, wall())
+    assert target.read_bytes() == b"3 frames"
+    (programs / "ffmpeg").write_text("#!/usr/bin/env python3\nimport sys\nsys.exit('no such codec')\n")
+    with pytest.raises(OSError, match="ffmpeg: no such codec"):
+        film(target, states, wall())
+    assert target.read_bytes() == b"3 frames"

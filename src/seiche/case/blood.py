@@ -16,7 +16,7 @@ from seiche.case.reservoir import Openings, interval_of
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup
 from seiche.case.tubes import inlets_of
-from seiche.cells.space import wall_points
+from seiche.cells.space import sparse_points, wall_points
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class BloodRun:
         else:
             populations = self._restored(state)
         self.names = [population.names for population in populations]
-        self._wall = wall_points(setup.vessel.sites)[0]
+        self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
         self.blood = couple(setup, solver, populations, self._wall, fresh=state is None)
         self.openings: Openings | None = None
         self._looks: Schedule | None = None

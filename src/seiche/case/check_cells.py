@@ -15,7 +15,7 @@ from seiche.case.tubes import planned
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
-from seiche.cells.space import wall_points
+from seiche.cells.space import sparse_points, wall_points
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
 
@@ -91,7 +91,7 @@ def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
         counts = np.bincount(cells.packing.kinds, minlength=len(cells.types)).tolist()
     vertices = int(sum(n * len(kind.mesh.vertices) for n, kind in zip(counts, cells.types, strict=True)))
     stride = -(-max(vertices, 1) // ALIGNMENT) * ALIGNMENT
-    points = len(wall_points(sites)[0])
+    points = len(sparse_points(wall_points(sites)[0]))
     walls = contact_memory(0, points) if points else 0
     lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
     each = 24 + 3 * size + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries

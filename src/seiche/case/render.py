@@ -41,10 +41,14 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
 
 
 def _check_ending(target: Path, moving: bool) -> None:
-    endings = (".gif",) if moving else (".png", ".pdf", ".svg", ".jpg")
+    from seiche.report.film import ENDINGS, ffmpeg
+
+    endings = ENDINGS if moving else (".png", ".pdf", ".svg", ".jpg")
     if target.suffix.lower() not in endings:
         what = "a film" if moving else "a picture"
         raise CaseError(f"--output {target}: {what} ends with {' or '.join(endings)}")
+    if target.suffix.lower() == ".mp4":
+        ffmpeg(target)
 
 
 def _series(run: Path, name: str | None) -> Path:

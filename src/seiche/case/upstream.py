@@ -20,7 +20,7 @@ from seiche.case.coupled import Population, couple, packed, populations_of
 from seiche.case.setup import Setup
 from seiche.cells.packing import pack
 from seiche.cells.prism import Prism
-from seiche.cells.space import FluidSpace, wall_points
+from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.model import Walls
@@ -88,7 +88,7 @@ class Upstream:
         shares = [table.share for table in setup.case.cells]
         packing = pack(FluidSpace(self.sites), cells.surfaces, hematocrit, shares=shares, gap=cells.gap, seed=seed)
         self.hematocrit = packing.hematocrit
-        self._wall = wall_points(self.sites)[0]
+        self._wall = sparse_points(wall_points(self.sites)[0])
         self.blood = couple(setup, self.solver, packed(replace(cells, packing=packing)), self._wall)
         self._develops = min(int(_DEVELOPS * prism.area / np.pi / viscosity), _MOST)
         self._owed = 0.0

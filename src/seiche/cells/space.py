@@ -22,6 +22,8 @@ _FAR = 1e30
 _NEAR = 1.0
 #: Nearer than this distances are exact, farther they are those from one point in each cube of this edge.
 _EXACT, _COARSE = 3.0, 3.0
+#: Points of a wall that push cells are about so far apart.
+POINT_SPACING = 0.75
 #: Sites at which the widest place of a vessel is looked for.
 _SAMPLES = 20_000
 
@@ -129,3 +131,17 @@ def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floa
     outwards = np.where(length > 1e-9, outwards / np.maximum(length, 1e-9), vectors)
     _, first = np.unique(np.round(places * 64).astype(np.int64), axis=0, return_index=True)
     return places[first], np.asarray(outwards[first], np.float64)
+
+
+def sparse_points(points: Floats, spacing: float = POINT_SPACING) -> Floats:
+    """Return some of the points (n, 3) of a wall: the one nearest the middle of each cube of edge `spacing`.
+
+    Enough for a force that reaches one site: what is left is less than two spacings apart.
+    """
+    if not len(points):
+        return points
+    cubes = np.floor(points / spacing).astype(np.int64)
+    beside = ((points / spacing - cubes - 0.5) ** 2).sum(axis=1)
+    order = np.lexsort((beside, *cubes.T[::-1]))
+    _, first = np.unique(cubes[order], axis=0, return_index=True)
+    return np.asarray(points[np.sort(order[first])])

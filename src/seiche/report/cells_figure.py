@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from seiche.io.cell_files import Surfaces
 from seiche.io.files import replacing
+from seiche.report.film import write_film
 from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, nice_length, paper_style, save
 from seiche.report.surface import Direction, screen_axes, shade
 
@@ -94,7 +95,7 @@ def film(
     wall: Surfaces | None,
     shown: Callable[[int], None] = lambda number: None,
 ) -> None:
-    """Draw all states to an animated GIF, with the same view and colours in all of them.
+    """Draw all states to an animated GIF or an MP4, with the same view and colours in all of them.
 
     Args:
         path: film to write; replaced only by a complete one.
@@ -103,6 +104,7 @@ def film(
         shown: is told the number of frames drawn so far.
 
     Raises:
+        CaseError: there is no program that makes an MP4.
         OSError: the film cannot be written.
         ValueError: there is no state.
     """
@@ -117,10 +119,7 @@ def film(
             yield _pixels(_drawn(read(), wall, camera, top, DOUBLE_COLUMN))
             shown(number)
 
-    rest = frames()
-    first = next(rest)
-    with replacing(path) as part:
-        first.save(part, format="GIF", save_all=True, append_images=rest, duration=FRAME_TIME, loop=0)
+    write_film(path, frames(), FRAME_TIME)
 
 
 def _all_points(states: list[Surfaces], wall: Surfaces | None) -> Floats:

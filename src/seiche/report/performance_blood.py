@@ -20,9 +20,14 @@ over the seconds of a stage, in millions; of the sweep they are sites times step
 with cells over that of the flow alone. What the stages do is in the [theory](../theory/coupling.md#2-a-step).
 """
 _RATIO = """\
-Both with the same cells in the same box: how many times faster the GPU is. The step has all stages, and lists that are
-made anew now and then.
+How many times more the GPU does in a second at equal physics (hematocrit, delta function, mesh, collision, precision):
+sites of a whole step with all stages, sites of the sweep, vertices of the other stages.
 """
+_BOXES = """\
+The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs to be busy): rates are compared, not times.
+"""
+#: Hematocrits of boxes of whole cells that are closer than this are the same.
+_SAME = 0.01
 #: Stages of the tables by the names of a step.
 _STAGES = {"membranes": FEM, "interpolation": INTERPOLATE, "spreading": SPREAD, "contact": CONTACT}
 
@@ -72,7 +77,7 @@ def blood_part(results: Sequence[BloodResult]) -> str:
 
 
 def draw_compared(results: Sequence[BloodResult], path: Path) -> bool:
-    """Draw the shares of the stages of the first GPU and CPU with the same cells; tell whether there are two."""
+    """Draw the shares of the stages of the first GPU and CPU of equal physics; tell whether there are two."""
     for gpu, cpu, pairs in compared(results):
         draw(path, {gpu.device: [fast for fast, _ in pairs], cpu.device: [slow for _, slow in pairs]})
         return True
@@ -80,11 +85,10 @@ def draw_compared(results: Sequence[BloodResult], path: Path) -> bool:
 
 
 def compared(results: Sequence[BloodResult]) -> Iterator[tuple[BloodResult, BloodResult, list[tuple[Row, Row]]]]:
-    """Yield results of a GPU and a CPU with their rows of equal physics: box, cells, meshes, delta and precision."""
+    """Yield results of a GPU and a CPU with their rows of equal physics."""
     for gpu in (result for result in results if result.on_gpu):
         for cpu in (result for result in results if not result.on_gpu):
-            slow = {_physics(row): row for row in cpu.rows}
-            pairs = [(row, slow[_physics(row)]) for row in gpu.rows if _physics(row) in slow]
+            pairs = [(fast, slow) for fast in gpu.rows for slow in cpu.rows if _equal(fast, slow)]
             if pairs:
                 yield gpu, cpu, pairs
 
@@ -94,8 +98,12 @@ def sweep(row: Row) -> float:
     return sum(value for name, value in row.stages.items() if name not in CELL_STAGES)
 
 
-def _physics(row: Row) -> tuple[object, ...]:
-    return row.sites, row.cells, row.vertices, row.points, row.delta, row.precision
+def _equal(one: Row, two: Row) -> bool:
+    """Tell whether two rows have the same physics; moments are another collision than populations."""
+    first, second = (
+        (row.vertices, row.points, row.delta, row.precision, row.layout == "moments") for row in (one, two)
+    )
+    return first == second and abs(one.hematocrit - two.hematocrit) < _SAME
 
 
 def _section(result: BloodResult) -> str:
@@ -103,30 +111,40 @@ def _section(result: BloodResult) -> str:
         f"## {result.device}: {result.path.stem}\n\n"
         f"{result.date}, commit {result.commit}, data in `benchmarks/results/{result.path.name}`.\n\n"
     )
-    columns = ("Ht", "support", "points", "sites", "cells", "step (ms)", "over the flow", "sweep", *_STAGES)
+    columns = ("layout", "Ht", "support", "points", "sites", "cells", "step (ms)", "over the flow", "sweep", *_STAGES)
     lines = [
         (
-            *(f"{row.hematocrit:.2f}", f"{row.support}", f"{row.points}", f"{row.sites:,}", f"{row.cells:,}"),
+            *(row.layout, f"{row.hematocrit:.2f}", f"{row.support}", f"{row.points}"),
+            *(f"{row.sites:,}", f"{row.cells:,}"),
             f"{row.step_microseconds / 1e3:.3g}",
             f"{row.ratio:.2f}",
-            f"{row.sites / sweep(row):,.4g}",
-            *(f"{row.cells * row.vertices / row.stages[stage]:,.4g}" for stage in _STAGES.values()),
+            _rate(row.sites / sweep(row)),
+            *(_rate(row.cells * row.vertices / row.stages[stage]) for stage in _STAGES.values()),
         )
         for row in result.rows
     ]
-    return head + markdown(columns, lines, text_columns=0)
+    return head + markdown(columns, lines, text_columns=1)
+
+
+def _rate(millions: float) -> str:
+    return f"{millions:,.0f}" if millions >= 100 else f"{millions:.1f}"
 
 
 def _compared(gpu: BloodResult, cpu: BloodResult, pairs: Sequence[tuple[Row, Row]]) -> str:
-    head = f"## {gpu.device} over {cpu.device}\n\n{_RATIO}\n"
+    head = f"## {gpu.device} over {cpu.device}\n\n{_RATIO}"
+    fast, slow = pairs[0]
+    if fast.sites != slow.sites:
+        head += _BOXES.format(gpu=fast.sites, cpu=slow.sites)
     columns = ("Ht", "support", "points", "step", "sweep", *_STAGES)
-    lines = [
-        (
-            *(f"{fast.hematocrit:.2f}", f"{fast.support}", f"{fast.points}"),
-            f"{slow.step_microseconds / fast.step_microseconds:.0f}",
-            f"{sweep(slow) / sweep(fast):.0f}",
-            *(f"{slow.stages[stage] / fast.stages[stage]:.0f}" for stage in _STAGES.values()),
+    lines = []
+    for fast, slow in pairs:
+        sites, vertices = fast.sites / slow.sites, fast.cells * fast.vertices / (slow.cells * slow.vertices)
+        lines.append(
+            (
+                *(f"{fast.hematocrit:.2f}", f"{fast.support}", f"{fast.points}"),
+                f"{slow.step_microseconds / fast.step_microseconds * sites:.0f}",
+                f"{sweep(slow) / sweep(fast) * sites:.0f}",
+                *(f"{slow.stages[stage] / fast.stages[stage] * vertices:.0f}" for stage in _STAGES.values()),
+            )
         )
-        for fast, slow in pairs
-    ]
-    return head + markdown(columns, lines, text_columns=0)
+    return f"{head}\n{markdown(columns, lines, text_columns=0)}"

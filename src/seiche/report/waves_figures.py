@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from seiche.errors import FormatError
 from seiche.io.files import replacing
+from seiche.report.film import write_film
 from seiche.report.style import COLORS, DOUBLE_COLUMN, SINGLE_COLUMN, color_bar, new_figure, paper_style, save
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def snapshot_figure(path: Path, motion: Motion, number: int) -> None:
 
 
 def film(path: Path, motion: Motion, every: int = 1) -> None:
-    """Draw every `every`-th state as an animated GIF. Raises OSError when the file cannot be written."""
+    """Draw every `every`-th state as an animated GIF or an MP4. Raises as `write_film` does."""
     from PIL import Image as Pillow
 
     def frames() -> Iterator[Image]:
@@ -139,9 +140,8 @@ def film(path: Path, motion: Motion, every: int = 1) -> None:
             pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
             yield Pillow.fromarray(pixels[..., :3].copy()).quantize(128, dither=Pillow.Dither.NONE)
 
-    with paper_style(), replacing(path) as part:
-        rest = frames()
-        next(rest).save(part, format="GIF", save_all=True, append_images=rest, duration=_FRAME_TIME, loop=0)
+    with paper_style():
+        write_film(path, frames(), _FRAME_TIME)
 
 
 def seismogram_figure(
