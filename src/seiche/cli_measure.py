@@ -276,6 +276,19 @@ def validate_ultrasound(
     raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
 
 
+@validate.command("waves")
+def validate_waves(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer orders, smaller boxes.")] = False,
+    json: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+) -> None:
+    """Run the wave solver against exact solutions; exit status 1 if one does not pass."""
+    from seiche.report.validate_waves import main as compare
+
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+
+
 @validate.command("machine")
 def validate_machine(
     device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",

@@ -78,8 +78,11 @@ WRONG = [
 
 
 @pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread, and no measurement of the memory's speed after each of these small runs."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for module in ("simulation", "check"):
+        monkeypatch.setattr(f"seiche.case.waves.{module}.copy_bandwidth", lambda *_: 1e10)
 
 
 @pytest.mark.parametrize(("old", "new", "message"), WRONG, ids=[f"{number}" for number in range(len(WRONG))])

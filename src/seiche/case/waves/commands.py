@@ -34,9 +34,8 @@ def run(
         if value is not None:
             raise CaseError(f"{name}: is for cases of flow and blood; {case} is one of waves")
     simulation = load_waves(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
-    notes = simulation.setup.notes
     if world.rank == 0:
-        for note in notes:
+        for note in simulation.setup.notes:
             print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run()
     report = simulation.report()
@@ -54,11 +53,15 @@ def run(
 
 
 def check(case: Path, device: str | None, ranks: int | None, changes: Sequence[str], world: World) -> None:
-    """Print what a case is and what it will cost (collective)."""
+    """Print what a case is and what it will cost; rank 0 makes the whole mesh (collective)."""
+    from seiche.case.agreement import on_rank_zero
     from seiche.case.waves.check import describe
     from seiche.case.waves.setup import prepare
 
-    setup = prepare(case, [*changes, *([f"run.device={device}"] if device else [])], world)
-    _ = setup.notes  # collective
+    def lines() -> list[str]:
+        setup = prepare(case, [*changes, *([f"run.device={device}"] if device else [])])
+        return describe(setup, ranks or world.size)
+
+    text = on_rank_zero(world, lines)
     if world.rank == 0:
-        print("\n".join(describe(setup, ranks or world.size)))
+        print("\n".join(text))

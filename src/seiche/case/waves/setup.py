@@ -96,6 +96,7 @@ class WaveSetup:
         names: of the receivers, at `receivers`.
         steps, step: how many time steps of how many seconds.
         limit: the largest stable time step.
+        resolution: nodes a wavelength where they are fewest, and as many as are advised; None if no frequency is known.
     """
 
     case: WaveCase
@@ -110,6 +111,7 @@ class WaveSetup:
     step: float
     steps: int
     limit: float
+    resolution: tuple[float, float] | None
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -143,19 +145,6 @@ class WaveSetup:
             ghosts=case.run.ghosts,
             **options,
         )
-
-    @cached_property
-    def resolution(self) -> tuple[float, float] | None:
-        """Return (nodes a wavelength where they are fewest, as many as are advised); None if no frequency is known."""
-        case = self.case
-        frequency = highest_frequency(case) or case.mesh.frequency
-        if not frequency or case.mesh.nodes not in ELEMENTS_PER_WAVELENGTH:
-            return None
-        solid = self.material.cs > 0
-        speed = np.where(solid, self.material.cs, self.material.cp).reshape(self.mesh.count, -1).min(1)
-        elements = speed / frequency / self.mesh.sizes[: self.mesh.count].max(1)
-        fewest = -float(self.world.allreduce_max(np.array([-elements.min()]))[0])
-        return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, _COARSE) * case.mesh.nodes
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -217,7 +206,21 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
             raise CaseError(
                 f"{path}: {what}{number}: {_meters(place)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
             )
-    return WaveSetup(case, str(path), folder, world, mesh, material, tuple(sources), names, places, step, steps, limit)
+    resolution = _resolution(case, mesh, material, world)
+    return WaveSetup(
+        case, str(path), folder, world, mesh, material, tuple(sources), names, places, step, steps, limit, resolution
+    )
+
+
+def _resolution(case: WaveCase, mesh: Mesh, material: Material, world: World) -> tuple[float, float] | None:
+    """Return nodes a wavelength where they are fewest, and as many as are advised (collective)."""
+    frequency = highest_frequency(case) or case.mesh.frequency
+    if not frequency or case.mesh.nodes not in ELEMENTS_PER_WAVELENGTH:
+        return None
+    speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
+    elements = speed / frequency / mesh.sizes[: mesh.count].max(1)
+    fewest = -float(world.allreduce_max(np.array([-elements.min()]))[0])
+    return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, _COARSE) * case.mesh.nodes
 
 
 def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:

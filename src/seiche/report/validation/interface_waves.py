@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waves along the plane between two media, exactly: Rayleigh, Scholte, Stoneley (wave number 2 pi)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.waves import Material, Mesh
+
+Floats = npt.NDArray[np.float64]
+Complex = npt.NDArray[np.complex128]
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A medium; a fluid where cs = 0."""
+
+    density: float
+    cp: float
+    cs: float
+
+
+@dataclass(frozen=True)
+class InterfaceWave:
+    """exp(i 2 pi (x - speed t)) along y = 0, decaying away from it; above lies a medium or nothing.
+
+    In each medium potentials of longitudinal and shear motion decay as exp(-q abs(y)), q^2 = 1 - speed^2/c^2 in units
+    of the wave number; the conditions at y = 0 give their amplitudes.
+    """
+
+    below: Solid
+    above: Solid | None
+    speed: float
+
+    def _part(self, medium: Solid, decay: float, ux: complex, uy: complex) -> Complex:
+        """Return v_x, v_y, S_xx, S_yy, S_xy of a displacement (ux, uy) exp(i x + decay y)."""
+        mu = medium.density * medium.cs**2
+        lam = medium.density * medium.cp**2 - 2 * mu
+        spread = lam * (1j * ux + decay * uy)
+        stress = [spread + 2j * mu * ux, spread + 2 * mu * decay * uy, mu * (decay * ux + 1j * uy)]
+        return np.array([-1j * self.speed * ux, -1j * self.speed * uy, *stress])
+
+    @cached_property
+    def _parts(self) -> list[tuple[float, bool, Complex]]:
+        parts = []
+        for medium, above in ((self.below, False), (self.above, True)):
+            if medium is None:
+                continue
+            sign = -1.0 if above else 1.0
+            qp = sign * np.sqrt(1 - (self.speed / medium.cp) ** 2)
+            parts.append((float(qp), above, self._part(medium, qp, 1j, qp)))
+            if medium.cs > 0:
+                qs = sign * np.sqrt(1 - (self.speed / medium.cs) ** 2)
+                parts.append((float(qs), above, self._part(medium, qs, qs, -1j)))
+        return parts
+
+    @cached_property
+    def _solution(self) -> tuple[Complex, float]:
+        def jump(field: int) -> list[complex]:
+            return [complex(part[field]) * (-1 if above else 1) for _, above, part in self._parts]
+
+        def below(field: int) -> list[complex]:
+            return [0.0 if above else complex(part[field]) for _, above, part in self._parts]
+
+        if self.above is None:
+            rows = [jump(3), jump(4)]
+        elif self.above.cs == 0:
+            rows = [jump(1), jump(3), below(4)]
+        else:
+            rows = [jump(field) for field in (0, 1, 3, 4)]
+        _, singular, vectors = np.linalg.svd(np.array(rows))
+        return vectors[-1].conj(), float(singular[-1] / singular[0])
+
+    @property
+    def misfit(self) -> float:
+        """Return how far the conditions at the interface are from having a solution: zero at the true speed."""
+        return self._solution[1]
+
+    def material(self, mesh: Mesh) -> Material:
+        """Return the media of a mesh; elements above y = 0 belong to the upper one."""
+        upper = self.above or self.below
+        above = mesh.lower[: mesh.count, 1] >= 0
+        return Material(
+            *(np.where(above, getattr(upper, name), getattr(self.below, name)) for name in ("density", "cp", "cs"))
+        )
+
+    def state(self, positions: Floats, time: float) -> Floats:
+        """Return the unknowns of the elastic medium at the nodes of elements, (elements, 5, nodes)."""
+        x, y = 2 * np.pi * np.moveaxis(positions, -1, 0)
+        upper = positions[..., 1].mean(1) > 0
+        total = np.zeros((len(x), 5, x.shape[1]))
+        for amplitude, (decay, above, part) in zip(self._solution[0], self._parts, strict=True):
+            wave = np.exp(1j * (x - 2 * np.pi * self.speed * time) + decay * y) * (upper == above)[:, None]
+            total += (amplitude * part[:, None] * wave[:, None]).real
+        return total

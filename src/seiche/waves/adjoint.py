@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradients of a least-squares misfit by the exact adjoint of the discrete scheme (theory/waves, section 10).
+
+The misfit compares samples of a run with data (theory/waves, eq. 22). Its gradient with respect to the media of all
+elements and to the sources costs about two runs: the states are kept at every so many steps and computed again between
+these, stage by stage, while the adjoint runs backwards. The adjoint of the right-hand side in the energy product is the
+right-hand side with the sign of velocities changed, so the same kernels compute it; only its Runge-Kutta stages go
+backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.waves.basis import LSRK_A, LSRK_B, LSRK_C
+from seiche.waves.material import Material
+from seiche.waves.media_gradient import MediaGradient
+from seiche.waves.mesh import NONE, Mesh
+from seiche.waves.solver import Solver
+from seiche.waves.sources import PointSource, share_out
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Derivatives of the misfit.
+
+    Attributes:
+        misfit: its value.
+        density, cp, cs: with respect to the media of the elements, (elements,).
+        sources: with respect to the strengths of the sources field by field, (sources, fields), in the order of
+            `PointSource.strengths`.
+    """
+
+    misfit: float
+    density: Floats
+    cp: Floats
+    cs: Floats
+    sources: Floats
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is done to a medium and what is measured: one shot.
+
+    Attributes:
+        mesh: the elements, all on this rank, without hanging faces.
+        time_step, steps: how long a run takes; the same for every medium.
+        sources: point sources.
+        receivers: positions, (r, dim).
+        fields: what they measure: "p" of fluids, velocities "vx", "vy", "vz".
+        options: of the solver: nodes, flux, boundaries, medium, device, threads.
+    """
+
+    mesh: Mesh
+    time_step: float
+    steps: int
+    sources: Sequence[PointSource]
+    receivers: Sequence[Sequence[float]]
+    fields: tuple[str, ...] = ("p",)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what has no gradient here.
+
+        Raises:
+            CaseError: a share of a mesh, hanging faces, or no receivers.
+        """
+        if self.mesh.count != self.mesh.total:
+            raise CaseError("gradient: the mesh has to be whole, on one rank")
+        if (self.mesh.child >= 0).any():
+            raise CaseError("gradient: the mesh has hanging faces; take elements of one size")
+        if not len(self.receivers):
+            raise CaseError("gradient: there are no receivers")
+
+    def solver(self, material: Material) -> Solver:
+        """Return the solver of a medium, at rest.
+
+        Raises:
+            CaseError: a medium by node, a fluid in an elastic medium, a field that it does not have, or what
+                `Solver` refuses.
+        """
+        if material.by_node:
+            raise CaseError("gradient: the media have to be given by element")
+        solver = Solver(
+            self.mesh,
+            material,
+            **self.options,
+            time_step=self.time_step,
+            sources=self.sources,
+            receivers=self.receivers,
+        )
+        if solver.medium == "elastic" and (material.cs == 0).any():
+            raise CaseError("gradient: the elastic medium has fluid elements")
+        for name in self.fields:
+            if name not in solver.fields or not (name == "p" or name.startswith("v")):
+                raise CaseError(f"gradient: {name!r} is not measured here; p of fluids, vx, vy, vz are")
+        return solver
+
+    def simulate(self, material: Material) -> Floats:
+        """Return what the receivers measure after every step, (steps, receivers, fields)."""
+        solver = self.solver(material)
+        solver.run(self.steps)
+        return solver.samples()[..., [solver.fields.index(name) for name in self.fields]]
+
+    def misfit(self, material: Material, data: Floats) -> float:
+        """Return half the sum of squares of what differs from the data, times the time step.
+
+        Raises:
+            CaseError: data of another shape.
+        """
+        return self._misfit(self.simulate(material), data)[0]
+
+    def _misfit(self, samples: Floats, data: Floats) -> tuple[float, Floats]:
+        if np.shape(data) != samples.shape:
+            raise CaseError(f"gradient: data of shape {np.shape(data)}, a run gives {samples.shape}")
+        residual = samples - data
+        return 0.5 * self.time_step * float(np.sum(residual**2)), residual
+
+    def gradient(self, material: Material, data: Floats) -> Gradient:
+        """Return the misfit and its derivatives.
+
+        Args:
+            material: the medium, by element.
+            data: (steps, receivers, fields), as `simulate` returns.
+
+        Raises:
+            CaseError: data of another shape.
+        """
+        solver = self.solver(material)
+        solver.set_state(np.zeros(solver.state().shape))
+        interval = max(1, ceil(sqrt(self.steps)))
+        kept = {0: solver.state()}
+        while solver.steps < self.steps:
+            solver.run(min(interval, self.steps - solver.steps))
+            kept[solver.steps] = solver.state()
+        index = [solver.fields.index(name) for name in self.fields]
+        value, residual = self._misfit(solver.samples()[..., index], data)
+        backward = _Backward(self, solver, index)
+        for first in sorted((step for step in kept if step < self.steps), reverse=True):
+            last = min(first + interval, self.steps)
+            solver.set_state(kept[first], first)
+            states = [np.asarray(kept[first], np.float64)]
+            while solver.steps < last - 1:
+                solver.run(1)
+                states.append(np.asarray(solver.state(), np.float64))
+            for step in range(last - 1, first - 1, -1):
+                backward.step(step, states[step - first], residual[step])
+        density, cp, cs = backward.media.of_speeds()
+        return Gradient(value, density, cp, cs, backward.sources)
+
+
+class _Points:
+    """Point sources or receivers on the host: what they give to, and take from, nodal values."""
+
+    def __init__(self, solver: Solver, positions: Sequence[Sequence[float]], what: str) -> None:
+        mesh, basis = solver.mesh, solver.operator.basis
+        points = share_out(mesh, basis, positions, what, solver.world)
+        self.element, self.point, share = points.element.astype(np.int64), points.point, points.share
+        product = points.values[:, 0]
+        for axis in range(1, mesh.dim):  # nodes count along x first
+            product = (points.values[:, axis, :, None] * product[:, None]).reshape(len(product), -1)
+        #: Polynomials at the points times their share, (parts, nodes).
+        self.values = product * share[:, None]
+
+
+class _Backward:
+    """The adjoint run."""
+
+    def __init__(self, experiment: Experiment, solver: Solver, index: list[int]) -> None:
+        self._experiment, self._solver, self._index = experiment, solver, index
+        self._receivers = _Points(solver, experiment.receivers, "receiver")
+        self._given = _Points(solver, [source.position for source in experiment.sources], "source")
+        operator, mesh = solver.operator, solver.mesh
+        self._weights = operator.weights
+        strengths = [source.strengths(solver.medium, mesh.dim) for source in experiment.sources]
+        self._strengths = np.array(strengths, np.float64).reshape(-1, len(solver.fields))
+        self.sources = np.zeros_like(self._strengths)
+        self.media = MediaGradient(operator, [kind == NONE for kind in np.moveaxis(mesh.kinds[:, :, 0], 1, 0)])
+        velocity = [number for number, name in enumerate(solver.fields) if name.startswith("v")]
+        self._flip = np.ones((1, len(solver.fields), 1))
+        self._flip[:, velocity] = -1.0
+        #: What a source of a field is multiplied with in each element: (elements, fields).
+        material = solver.material
+        self._factors = np.ones((mesh.count, len(solver.fields)))
+        self._factors[:, velocity] = 1 / material.density[:, None]
+        if solver.medium == "acoustic":
+            self._factors[:, 0] = material.longitudinal
+        self._adjoint = np.zeros(solver.state().shape)
+
+    def _rate(self, state: Floats) -> Floats:
+        self._solver.set_state(state, self._solver.steps)
+        return self._solver.rate()
+
+    def _source(self, time: float) -> tuple[Floats, Floats]:
+        """Return what the sources add to the rate, and their amplitudes."""
+        points, experiment = self._given, self._experiment
+        amplitudes = np.array([float(source.time(np.array([time]))[0]) for source in experiment.sources])
+        added = np.zeros_like(self._adjoint)
+        per_part = self._strengths[points.point] * amplitudes[points.point, None] * self._factors[points.element]
+        values = points.values / self._weights[points.element]
+        np.add.at(added, points.element, per_part[:, :, None] * values[:, None])
+        return added, amplitudes
+
+    def step(self, step: int, state: Floats, residual: Floats) -> None:
+        """Go back from step + 1 to step, whose state is given, with what the receivers saw at step + 1."""
+        dt, points = self._experiment.time_step, self._receivers
+        factor = self._factors[points.element][:, self._index]
+        values = points.values / self._weights[points.element]
+        given = dt * residual[points.point] * factor
+        for column, number in enumerate(self._index):
+            np.add.at(self._adjoint[:, number], points.element, given[:, column, None] * values)
+        states, rates, register = [], [], np.zeros_like(state)
+        for a, b, c in zip(LSRK_A, LSRK_B, LSRK_C, strict=True):
+            rate = self._rate(state)
+            added, amplitudes = self._source((step + c) * dt)
+            states.append(state)
+            rates.append((rate, added, amplitudes))
+            register = a * register + dt * (rate + added)
+            state = state + b * register
+        carried = np.zeros_like(state)
+        for stage in range(4, -1, -1):
+            carried = carried + LSRK_B[stage] * self._adjoint
+            rate, added, amplitudes = rates[stage]
+            self.media.add(dt, carried, states[stage], rate, added)
+            self._add_sources(dt, carried, amplitudes)
+            self._adjoint = self._adjoint + dt * self._flip * self._rate(self._flip * carried)
+            carried = LSRK_A[stage] * carried
+
+    def _add_sources(self, dt: float, carried: Floats, amplitudes: Floats) -> None:
+        points = self._given
+        dual = self.media.dual(carried[points.element], points.element)
+        factor = self._factors[points.element]
+        found = (dual * points.values[:, None]).sum(2) * factor * amplitudes[points.point, None] * dt
+        np.add.at(self.sources, points.point, found)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradients of the misfit against differences of it, the adjoint of a whole run, and the inversion that uses them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seiche.errors import CaseError
+from seiche.waves import Brick, Forest, Material, Mesh, PointSource, Ricker
+from seiche.waves.adjoint import Experiment, Gradient
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "inversion-2d" / "invert.py"
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def experiment(medium: str, flux: str, boundaries: str, dim: int, device: str, force: float = 0.5) -> Experiment:
+    mesh = Mesh.of_forest(Forest.uniform(Brick((3, 2, 2)[:dim], (dim == 3, False, False)[:dim]), 0))
+    pulse = Ricker(0.5, 0.8)
+    kind = {"volume": 1.0} if medium == "acoustic" else {"moment": np.eye(dim).tolist()}
+    return Experiment(
+        mesh,
+        0.05,
+        30,
+        [
+            PointSource((1.0, 1.1, 0.9)[:dim], pulse, force=(1.0, force, 0.2)[:dim]),
+            PointSource((0.4, 0.7, 0.6)[:dim], pulse, **kind),
+        ],
+        [(2.2, 1.5, 1.2)[:dim], (1.7, 0.3, 0.2)[:dim]],
+        ("p", "vy") if medium == "acoustic" else ("vx", "vy"),
+        {"nodes": 3, "flux": flux, "boundaries": boundaries, "device": device, "threads": 1},
+    )
+
+
+CASES = [
+    ("acoustic", "upwind", "absorbing", 2),
+    ("acoustic", "upwind", "free", 2),
+    ("acoustic", "central", "absorbing", 2),
+    ("elastic", "upwind", "rigid", 2),
+    ("elastic", "upwind", "free", 3),
+    ("elastic", "central", "absorbing", 2),
+]
+
+
+@pytest.mark.parametrize(("medium", "flux", "boundaries", "dim"), CASES)
+def test_gradients_pass_the_taylor_test(medium: str, flux: str, boundaries: str, dim: int, device: str) -> None:
+    """Central differences err by h^2, with nothing below: the gradient is that of the discrete misfit."""
+    random = np.random.default_rng(2)
+    shot = experiment(medium, flux, boundaries, dim, device)
+    count = shot.mesh.count
+    shear = 0.0 if medium == "acoustic" else 1 + 0.1 * random.random(count)
+    base = np.stack([1 + 0.3 * random.random(count), 1.8 + 0.2 * random.random(count), shear * np.ones(count)])
+    data = shot.simulate(Material(*(base * (1 + 0.1 * random.random(base.shape)))))
+    found = shot.gradient(Material(*base), data)
+    assert found.misfit == shot.misfit(Material(*base), data) > 0
+    way = 0.1 * random.standard_normal(base.shape) * base
+    slope = float((found.density * way[0] + found.cp * way[1] + found.cs * way[2]).sum())
+    errors = []
+    for h in (1e-1, 1e-2, 1e-3):
+        after, before = (shot.misfit(Material(*(base + sign * h * way)), data) for sign in (1, -1))
+        errors.append(abs((after - before) / (2 * h) / slope - 1))
+    assert errors[1] / errors[0] == pytest.approx(1e-2, rel=0.1)
+    assert errors[2] / errors[1] == pytest.approx(1e-2, rel=0.1)
+
+    # The misfit is quadratic in the strength of a source: differences are exact.
+    step = 1e-2
+    after, before = (
+        experiment(medium, flux, boundaries, dim, device, 0.5 + sign * step).misfit(Material(*base), data)
+        for sign in (1, -1)
+    )
+    number = 2 if medium == "acoustic" else 1
+    assert (after - before) / (2 * step) == pytest.approx(found.sources[0, number], rel=1e-9)
+
+
+def test_the_misfit_is_zero_where_the_data_come_from(device: str) -> None:
+    shot = experiment("acoustic", "upwind", "absorbing", 2, device)
+    medium = Material.uniform(shot.mesh.count, 1.0, 1.9)
+    found = shot.gradient(medium, shot.simulate(medium))
+    assert isinstance(found, Gradient) and found.misfit == 0
+    assert not found.cp.any() and not found.density.any() and not found.sources.any()
+
+
+def refused(change: str) -> None:
+    shot = experiment("acoustic", "upwind", "absorbing", 2, "cpu")
+    count, options = shot.mesh.count, shot.options
+    water = Material.uniform(count, 1.0, 1.9)
+    if change == "hanging":
+        forest = Forest.uniform(Brick((2, 1), (False, False)), 0)
+        Experiment(Mesh.of_forest(forest.refined(np.arange(2) == 0)), 0.01, 2, (), [(0.5, 0.5)])
+    elif change == "receivers":
+        Experiment(shot.mesh, 0.01, 2, (), [])
+    elif change == "part":
+        Experiment(Mesh.of_forest(Forest.uniform(Brick((2, 1), (False, False)), 0), ranks=2), 0.01, 2, (), [(0.5, 0.5)])
+    elif change == "nodes":
+        shot.simulate(Material(*(np.full((count, 9), value) for value in (1.0, 1.9, 0.0))))
+    elif change == "fluid":
+        cs = np.where(np.arange(count) == 0, 0.0, 1.0)
+        Experiment(shot.mesh, 0.01, 2, (), [(0.5, 0.5)], ("vx",), options).simulate(
+            Material(cs * 0 + 1, cs * 0 + 2, cs)
+        )
+    elif change == "field":
+        Experiment(shot.mesh, 0.01, 2, (), [(0.5, 0.5)], ("sxx",), options).simulate(water)
+    else:
+        shot.misfit(water, np.zeros((3, 2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("hanging", "the mesh has hanging faces; take elements of one size"),
+        ("receivers", "there are no receivers"),
+        ("part", "the mesh has to be whole, on one rank"),
+        ("nodes", "the media have to be given by element"),
+        ("fluid", "the elastic medium has fluid elements"),
+        ("field", "'sxx' is not measured here; p of fluids, vx, vy, vz are"),
+        ("data", "data of shape (3, 2, 2), a run gives (30, 2, 2)"),
+    ],
+)
+def test_what_has_no_gradient_is_said_in_one_line(change: str, message: str) -> None:
+    with pytest.raises(CaseError) as error:
+        refused(change)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_example_lowers_the_misfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("invert", EXAMPLE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    every = module.experiments
+    monkeypatch.setattr(module, "experiments", lambda mesh: every(mesh)[:1])
+    result = module.main(1, tmp_path)
+    assert result["misfit"][-1] < 0.5
+    assert {path.name for path in tmp_path.iterdir()} == {"inversion.json", "inversion.png"}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `seiche validate waves` compares with: closed forms against published numbers, and its quick checks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seiche.cli import main
+from seiche.report.validation.interface_waves import InterfaceWave, Solid
+from seiche.report.validation.wave_sources import Bump, lamb_displacement, stokes_velocity
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--quick", "--json", str(tmp_path / "waves.json"), "--plots", str(tmp_path), "--device", device]
+    assert main(["validate", "waves", *arguments]) == 0, capsys.readouterr().out
+    stored = json.loads((tmp_path / "waves.json").read_text())
+    assert stored["passed"] and len(stored["checks"]) == 39
+    assert (tmp_path / "volume-source-in-a-fluid-largest-error-of-the-pressure.png").exists()
+
+
+def test_lambs_problem_has_the_numbers_of_pekeris() -> None:
+    """A bump of rate one, 4 units away: extremes computed independently with the integral of the step response."""
+    times = np.linspace(4.0, 5.4, 281)
+    u = lamb_displacement(times, 4.0, Bump())
+    assert u.min() == pytest.approx(-0.120575, abs=3e-5) and times[u.argmin()] == pytest.approx(4.625, abs=0.006)
+    assert u.max() == pytest.approx(0.254337, abs=3e-5) and times[u.argmax()] == pytest.approx(4.925, abs=0.006)
+    assert np.interp(5.0, times, u) == pytest.approx(0.204717, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wave", "speed"),
+    [
+        ((Solid(1.0, np.sqrt(3.0), 1.0), None), 0.9194016868),
+        ((Solid(2.5, 3400.0, 1963.0), Solid(1.0, 1500.0, 0.0)), 1426.585289),
+        ((Solid(10.0, np.sqrt(0.9), np.sqrt(0.3)), Solid(1.0, np.sqrt(3.0), 1.0)), 0.546981324213884),
+    ],
+    ids=["Rayleigh", "Scholte", "Stoneley"],
+)
+def test_interface_waves_exist_at_their_speeds_only(wave: tuple[Solid, Solid | None], speed: float) -> None:
+    assert InterfaceWave(*wave, speed).misfit < 1e-9
+    assert InterfaceWave(*wave, 0.99 * speed).misfit > 1e3 * InterfaceWave(*wave, speed).misfit
+
+
+def test_a_point_force_shakes_near_and_far_as_in_a_static_and_a_ray_limit() -> None:
+    """A long push leaves the static displacement of Kelvin's solution; its rate integrates to that."""
+    medium, place, force = (2.0, 1.75, 1.0), np.array([1.0, 0.5, -0.3]), np.array([0.2, -1.0, 0.4])
+    times = np.linspace(0.0, 30.0, 6001)
+
+    def ramp(t: np.ndarray) -> np.ndarray:
+        return np.clip(t / 5.0, 0.0, 1.0) ** 3 * (10 - 15 * np.clip(t / 5.0, 0, 1) + 6 * np.clip(t / 5.0, 0, 1) ** 2)
+
+    displacement = np.trapezoid(stokes_velocity(place, force, times, medium, ramp), times, axis=0)
+    mu, ratio, r = 2.0, 1.75**2, float(np.linalg.norm(place))
+    gamma = place / r
+    kelvin = ((1 + 1 / ratio) * force + (1 - 1 / ratio) * gamma * (gamma @ force)) / (8 * np.pi * mu * r)
+    assert displacement == pytest.approx(kelvin, rel=1e-4)
