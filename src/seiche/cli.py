@@ -74,8 +74,9 @@ def run(
 
     world = world_of_command()
     if is_ultrasound(case, changes or ()):
-        refused = {"--restart": restart, "--transport": transport, "--ranks-info": ranks_info, "--trace": trace}
-        _run_ultrasound(case, device, output, changes or (), {**refused, "--serve": serve})
+        refused = {"--restart": restart, "--ranks-info": ranks_info, "--trace": trace, "--serve": serve}
+        overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+        _run_ultrasound(case, device, output, overrides, refused)
         return
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
     overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
@@ -115,12 +116,13 @@ def _run_ultrasound(
     for option, value in refused.items():
         if value:
             raise CaseError(f'{option}: goes not with solver = "ultrasound"')
-    if world_of_command().size > 1:
-        raise CaseError(f"{case}: an ultrasound case runs on one rank, not on {world_of_command().size}")
-    simulation = load(case, device=device, overrides=changes, output=output)
-    for note in simulation.setup.notes:
+    world = world_of_command()
+    simulation = load(case, device=device, overrides=changes, output=output, world=world)
+    for note in simulation.setup.notes if world.rank == 0 else ():
         print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run()
+    if world.rank != 0:
+        return
     for name, found in outcome.summary.items():
         if name.startswith("greatest_"):
             place = ", ".join(f"{1e3 * c:.4g}" for c in found["place_m"])
@@ -152,7 +154,8 @@ def check(
     world = world_of_command()
     if is_ultrasound(case, changes or ()):
         setting = [*(changes or ()), *([f"run.device={device}"] if device else [])]
-        print("\n".join(describe_ultrasound(prepare_ultrasound(case, setting))))
+        if world.rank == 0:
+            print("\n".join(describe_ultrasound(prepare_ultrasound(case, setting), ranks or world.size)))
         return
     if world.rank == 0:  # said even if the iolets do not fit: the rims tell why
         for line in rim_lines(case, changes or ()):

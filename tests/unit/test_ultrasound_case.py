@@ -111,6 +111,17 @@ def test_contrast_is_advised_against_by_the_check_and_noted_by_the_run(tmp_path,
     assert "seiche: note: scheme exact: waves of 5e+05 Hz" in capsys.readouterr().err
 
 
+def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
+    path = case(tmp_path, BASIC.replace("[48, 40]", "[96, 80]"))
+    assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=8"]) == 0
+    text = capsys.readouterr().out
+    assert "40 x 80 points with overlaps of 8, 1.67 times the work of one" in text
+    assert "error of ranks at 5e+05 Hz  8.9e-03 of a derivative at a cut" in text
+    assert "of each of 4 ranks" in text
+    assert main(["check", str(path), "--ranks", "64"]) == 2
+    assert "split: 96x80 points cannot be cut for 64 ranks with overlap 12" in capsys.readouterr().err
+
+
 def test_regions_materials_files_and_a_ct_image_make_the_medium(tmp_path):
     shape = (48, 40)
     np.savez(tmp_path / "medium.npz", sound_speed=np.full(shape, 1520.0), density=np.full(shape, 1010.0))
@@ -240,9 +251,7 @@ def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, c
     assert words in message
 
 
-@pytest.mark.parametrize(
-    "option", [["--restart", "a"], ["--transport", "host"], ["--ranks-info"], ["--trace", "t.json"]]
-)
+@pytest.mark.parametrize("option", [["--restart", "a"], ["--serve"], ["--ranks-info"], ["--trace", "t.json"]])
 def test_options_of_other_solvers_are_refused(option, tmp_path, capsys):
     assert main(["run", str(case(tmp_path)), *option]) == 2
     assert f'{option[0]}: goes not with solver = "ultrasound"' in capsys.readouterr().err

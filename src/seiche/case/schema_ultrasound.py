@@ -260,7 +260,13 @@ class UltrasoundRun(Table):
     scheme: Literal["exact", "separable", "local4"] = Field(
         default="exact", description="k-Wave's scheme, its product over axes, or fourth order with the local speed"
     )
-    threads: int | None = Field(default=None, ge=1, le=4096, description="threads of the CPU")
+    threads: int | None = Field(default=None, ge=1, le=4096, description="threads of the CPU, of each rank")
+    overlap: int = Field(
+        default=12, ge=4, le=32, description="several ranks: points that their parts share; 8 errs by 1e-3, 16 by 1e-5"
+    )
+    transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
+        default="auto", description="how messages travel between ranks"
+    )
 
 
 class UltrasoundOutput(Table):

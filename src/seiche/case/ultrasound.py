@@ -17,11 +17,14 @@ import numpy.typing as npt
 from seiche import __version__
 from seiche.case.run import listening
 from seiche.case.ultrasound_setup import UltrasoundSetup, prepare
-from seiche.errors import SeicheError
+from seiche.domain.world import World
+from seiche.errors import CaseError, SeicheError
 from seiche.io.files import replacing
 from seiche.observe.progress import Progress
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
+from seiche.ultrasound.local_basis import best_split, derivative_error, parts_of
 from seiche.ultrasound.photoacoustic import time_reversal
+from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.simulate import results_of
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.thermal import Bioheat, Tissue, heat_deposition
@@ -51,6 +54,7 @@ def load(
     device: str | None = None,
     overrides: Sequence[str] = (),
     output: Path | str | None = None,
+    world: World | None = None,
 ) -> UltrasoundSimulation:
     """Return the simulation of the case file `path`, ready to run.
 
@@ -59,22 +63,41 @@ def load(
         device: "cpu", "cuda" or "cuda:1"; the case's own by default.
         overrides: changes such as "grid.cfl=0.2".
         output: folder of the outputs; the case's own by default.
+        world: the ranks that take part; those of mpiexec by default.
 
     Raises:
         CaseError: the case is wrong or impossible.
         FormatError: a file is broken.
     """
+    world = world or World.from_mpi()
     setup = prepare(path, [*overrides, *([f"run.device={device}"] if device else [])])
     folder = Path(output) if output is not None else Path(path).parent / setup.case.output.folder
-    return UltrasoundSimulation(setup, folder)
+    return UltrasoundSimulation(setup, folder, world)
 
 
 class UltrasoundSimulation:
-    """A case with its problem; `run` computes it and writes what it asks for."""
+    """A case with its problem; `run` computes it and writes what it asks for. Collective over the ranks."""
 
-    def __init__(self, setup: UltrasoundSetup, folder: Path) -> None:
-        """Keep the case; nothing is allocated yet."""
-        self.setup, self.folder = setup, folder
+    def __init__(self, setup: UltrasoundSetup, folder: Path, world: World) -> None:
+        """Keep the case; nothing is allocated yet.
+
+        Raises:
+            CaseError: the case has something that goes only on one rank.
+        """
+        self.setup, self.folder, self.world = setup, folder, world
+        if world.size > 1 and setup.case.image is not None:
+            raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {world.size}")
+
+    def _solver(self) -> Solver | RanksSolver:
+        run, problem, request = self.setup.case.run, self.setup.problem, self.setup.request
+        common: dict[str, Any] = {"device": run.device, "precision": run.precision, "scheme": run.scheme}
+        common |= {"record": request, "threads": run.threads}
+        if self.world.size == 1:
+            return Solver(problem, **common)
+        try:
+            return RanksSolver(problem, self.world, overlap=run.overlap, transport=run.transport, **common)
+        except CaseError as error:
+            raise CaseError(f"{self.setup.source_file}: {error}") from None
 
     def run(self, *, visible: bool = True) -> UltrasoundOutcome:
         """Compute all steps and write the results; files of an earlier run are replaced once new ones are complete.
@@ -84,37 +107,34 @@ class UltrasoundSimulation:
             BackendUnavailable: no such device, or too little memory.
             SeicheError: a signal ended the run; nothing was written.
         """
-        setup, case = self.setup, self.setup.case
-        run = case.run
-        solver = Solver(
-            setup.problem,
-            device=run.device,
-            precision=run.precision,
-            scheme=run.scheme,
-            record=setup.request,
-            threads=run.threads,
-        )
+        setup = self.setup
+        solver = self._solver()
         started = time.perf_counter()
-        self._advance(solver, visible)
+        self._advance(solver, visible and self.world.rank == 0)
         seconds = time.perf_counter() - started
         arrays = results_of(solver, setup.sensor, setup.layers)
         arrays |= self._image(arrays) | self._heat(arrays)
         summary = self._summary(solver, arrays, seconds)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._write(arrays, summary)
+        if self.world.rank == 0:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._write(arrays, summary)
+        if isinstance(solver, RanksSolver):
+            solver.close()
         return UltrasoundOutcome(arrays, summary, self.folder, seconds)
 
-    def _advance(self, solver: Solver, visible: bool) -> None:
+    def _advance(self, solver: Solver | RanksSolver, visible: bool) -> None:
         steps, chunk = self.setup.problem.steps, 1
         with listening() as request, Progress(steps, self.setup.problem.points, visible=visible) as progress:
             while solver.time_step < steps:
                 begin = time.perf_counter()
                 solver.run(min(chunk, steps - solver.time_step))
                 pace = (time.perf_counter() - begin) / chunk
-                chunk = max(1, int(_LOOK_EVERY / max(pace, 1e-9)))
+                # The same decision on every rank.
+                slowest, number = self.world.allreduce_max(np.array([pace, request.number], np.float64))
+                chunk = max(1, int(_LOOK_EVERY / max(float(slowest), 1e-9)))
                 progress.update(solver.time_step)
-                if request.number:
-                    name = signal.Signals(request.number).name
+                if number:
+                    name = signal.Signals(int(number)).name
                     raise SeicheError(f"stopped by {name} at step {solver.time_step} of {steps}; nothing was written")
 
     def _image(self, arrays: Arrays) -> Arrays:
@@ -150,7 +170,7 @@ class UltrasoundSimulation:
             state.run(table.cooling)
         return {"heat": heat, "temperature": hottest, "dose": state.dose}
 
-    def _summary(self, solver: Solver, arrays: Arrays, seconds: float) -> dict[str, Any]:
+    def _summary(self, solver: Solver | RanksSolver, arrays: Arrays, seconds: float) -> dict[str, Any]:
         setup, problem = self.setup, self.setup.problem
         found: dict[str, Any] = {
             "case": setup.source_file,
@@ -159,6 +179,7 @@ class UltrasoundSimulation:
             "device": solver.backend.describe(),
             "precision": setup.case.run.precision,
             "scheme": setup.case.run.scheme,
+            "ranks": self.world.size,
             "points": list(problem.shape),
             "spacing_m": problem.spacing[0],
             "time_step_s": problem.time_step,
@@ -246,8 +267,12 @@ def unit_of(name: str) -> str:
     return _UNITS[name] if name in _UNITS else _UNITS[name[0]]
 
 
-def describe(setup: UltrasoundSetup) -> Iterator[str]:
-    """Yield the lines of `seiche check`."""
+def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
+    """Yield the lines of `seiche check` for a number of ranks.
+
+    Raises:
+        CaseError: the grid cannot be cut for them.
+    """
     problem, case = setup.problem, setup.case
     bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request)
     speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
@@ -267,7 +292,27 @@ def describe(setup: UltrasoundSetup) -> Iterator[str]:
             (f"{frequency:.4g} Hz", f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad")
         )
     rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
-    rows.append(("memory", f"{bytes_needed / 1e6:.4g} MB, {bytes_needed / problem.points:.1f} B a point"))
+    if ranks > 1:
+        overlap = case.run.overlap
+        parts = parts_of(problem.shape, best_split(problem.shape, ranks, overlap), overlap)
+        largest = max(parts, key=lambda part: int(np.prod(part.shape)))
+        work = ranks * int(np.prod(largest.shape)) / problem.points
+        extents = " x ".join(str(n) for n in largest.shape)
+        rows.append(
+            (f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")
+        )
+        bytes_needed = int(bytes_needed / ranks * work)
+        for frequency in frequencies:
+            window = next(one for one in largest.windows if one.overlap)
+            error = derivative_error(window.core, overlap, points_per_wavelength(problem, frequency))
+            rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of a derivative at a cut"))
+    rows.append(
+        (
+            "memory",
+            f"{bytes_needed / 1e6:.4g} MB, {bytes_needed * ranks / problem.points:.1f} B a point"
+            + (f", of each of {ranks} ranks" if ranks > 1 else ""),
+        )
+    )
     width = max(len(name) for name, _ in rows)
     yield from (f"{name:<{width}}  {value}" for name, value in rows)
     yield from (f"advice: {line}" for line in setup.notes)

@@ -41,7 +41,7 @@ def bind_power_law(state: State, medium_arrays: MediumArrays, real: Real) -> lis
     )
     if not len(active):
         return [pressure]
-    return [state.transforms.forward(None, active), laplacians, state.transforms.inverse(active), pressure]
+    return [*state.forward(None, active, last - first), laplacians, state.transforms.inverse(active), pressure]
 
 
 def finish_of(state: State) -> registry.Finish:

@@ -41,11 +41,9 @@ class ExactScheme:
         staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
         components = work[:dimensions]
         last = work[dimensions - 1 : dimensions]
-        transforms = state.transforms
-        volumes = (1, *state.extents)
-        self._forward_p = transforms.forward(state.p.reshape(volumes), last)
-        self._inverse = transforms.inverse(components)
-        self._forward_u = transforms.forward(state.u.reshape(dimensions, *state.extents), components)
+        self._inverse = state.transforms.inverse(components)
+        self._forward_p = state.forward(state.p, last, 1)
+        self._forward_u = state.forward(state.u, components, dimensions)
         self._gradient = state.bind(
             registry.spectral_gradient(dimensions, self._real),
             work=work,
@@ -107,12 +105,12 @@ class ExactScheme:
     def step(self, velocity_source: Stage | None, mass_source: Stage | None) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
         momentum = [
-            stage("gradient", self._forward_p, self._gradient, self._inverse),
+            stage("gradient", *self._forward_p, self._gradient, self._inverse),
             stage("velocity", self._velocity),
         ]
         if velocity_source is not None:
             momentum.append(velocity_source)
-        divergence = stage("divergence", self._forward_u, self._divergence, self._inverse)
+        divergence = stage("divergence", *self._forward_u, self._divergence, self._inverse)
         fractional = [stage("absorption", *self._fractional)] if self._fractional else []
         if mass_source is None:
             return [*momentum, divergence, stage("density", self._density_and_pressure), *fractional]
@@ -132,5 +130,5 @@ class ExactScheme:
         )
         return [
             stage("initial density", density, *bind_start(state, self._medium, self._real)),
-            stage("initial velocity", self._forward_p, self._gradient, self._inverse, self._velocity_without_layer),
+            stage("initial velocity", *self._forward_p, self._gradient, self._inverse, self._velocity_without_layer),
         ]

@@ -89,14 +89,17 @@ def pml_table(problem: Problem, *, staggered: bool) -> Real:
     """Return the factors of the absorbing layers along the axes one after another (eq. 13)."""
     shift = 0.5 if staggered else 0.0
     tables = [np.ones(1)] * (3 - problem.dimensions)
-    for points, spacing, layer in zip(problem.shape, problem.spacing, problem.pml, strict=True):
+    for axis, (points, spacing, layer) in enumerate(
+        zip(problem.whole_shape, problem.spacing, problem.pml, strict=True)
+    ):
         table, size = np.zeros(points), layer.size
         if size:
             i = np.arange(1, size + 1) + shift
             table[:size] = ((size + 1 - i) / size) ** 4
             table[points - size :] = (i / size) ** 4
         strength = layer.alpha * problem.reference_speed / spacing * problem.time_step / 2
-        tables.append(np.exp(-strength * table))
+        factors = np.exp(-strength * table)
+        tables.append(factors if problem.window is None else factors[problem.window[axis].indices(clipped=False)])
     return np.concatenate(tables)
 
 

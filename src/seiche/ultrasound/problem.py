@@ -47,6 +47,26 @@ class Pml:
 
 
 @dataclass(frozen=True)
+class Window:
+    """A part of an axis of `total` points: `core` own ones from `start`, and `overlap` of neighbours at both sides."""
+
+    total: int
+    start: int
+    core: int
+    overlap: int
+
+    @property
+    def extent(self) -> int:
+        """Return the points of the part, overlaps included."""
+        return self.core + 2 * self.overlap
+
+    def indices(self, *, clipped: bool) -> npt.NDArray[np.int64]:
+        """Return the numbers of these points; beyond the ends the axis begins anew, or `clipped` the end stays."""
+        numbers = np.arange(self.start - self.overlap, self.start + self.core + self.overlap, dtype=np.int64)
+        return np.clip(numbers, 0, self.total - 1) if clipped else numbers % self.total
+
+
+@dataclass(frozen=True)
 class MaskSource:
     """Signals at points of the grid.
 
@@ -81,6 +101,7 @@ class Problem:
         relaxation: relaxation processes instead; `sound_speed` is then the unrelaxed one.
         initial_pressure: p0 in Pa.
         sources: signals at points.
+        window: the part of a larger grid that this one is, an entry an axis; absorbing layers are those of the whole.
     """
 
     axes: tuple[str, ...]
@@ -98,6 +119,7 @@ class Problem:
     relaxation: Relaxation | None = None
     initial_pressure: Floats | None = None
     sources: tuple[MaskSource, ...] = ()
+    window: tuple[Window, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed.
@@ -108,7 +130,7 @@ class Problem:
         dimensions = len(self.axes)
         if not 1 <= dimensions <= 3 or {len(self.shape), len(self.spacing), len(self.pml)} != {dimensions}:
             raise CaseError(f"grid: {self.shape} points, {self.spacing} m and axes {self.axes} do not agree")
-        for name, points, spacing, layer in zip(self.axes, self.shape, self.spacing, self.pml, strict=True):
+        for name, points, spacing, layer in zip(self.axes, self.whole_shape, self.spacing, self.pml, strict=True):
             if points < 2:
                 raise CaseError(f"grid: {points} points along {name}; need at least 2")
             _positive(f"grid: spacing along {name}", spacing)
@@ -141,6 +163,11 @@ class Problem:
     def dimensions(self) -> int:
         """Return the number of axes."""
         return len(self.axes)
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """Return the points along each axis of the grid that this one may be a part of."""
+        return self.shape if self.window is None else tuple(one.total for one in self.window)
 
     @property
     def points(self) -> int:

@@ -204,8 +204,8 @@ def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
     )
 
 
-def results_of(solver: Solver, sensor: Sensor, layers: Layers) -> dict[str, npt.NDArray[Any]]:
-    """Return the records of a finished solver."""
+def results_of(solver: Any, sensor: Sensor, layers: Layers) -> dict[str, npt.NDArray[Any]]:
+    """Return the records of a finished solver, one rank's or that of all of them."""
     recorder, axes = solver.recorder, solver.problem.axes
     inside = tuple(slice(m, n - m) for n, m in zip(solver.problem.shape, layers.outside, strict=True))
     results: dict[str, npt.NDArray[Any]] = {}

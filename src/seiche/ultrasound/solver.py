@@ -29,7 +29,7 @@ from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Recorder, Request
 from seiche.ultrasound.source_stages import SourceStages
-from seiche.ultrasound.state import State, stage
+from seiche.ultrasound.state import Local, State, stage
 
 SCHEMES = ("exact", "separable", "local4")
 #: Steps between two looks whether the pressure is still finite.
@@ -46,6 +46,7 @@ class Solver:
         scheme: "exact", "separable" or "local4".
         record: what sensors record.
         threads: CPU threads.
+        local: the overlaps, where the problem is the part of one rank (ranks.py); the exact scheme only.
 
     Raises:
         CaseError: an unknown precision or scheme, or a record that the scheme does not have.
@@ -61,6 +62,7 @@ class Solver:
         scheme: str = "exact",
         record: Request | None = None,
         threads: int | None = None,
+        local: Local | None = None,
     ) -> None:
         """Allocate the fields at rest."""
         if precision not in ("float32", "float64"):
@@ -70,9 +72,11 @@ class Solver:
         recorded = () if record is None else record.quantities
         if scheme != "exact" and any(name.startswith("u") for name in recorded):
             raise CaseError(f"record: the velocity is not recorded by the {scheme} scheme; use the exact one")
+        if local is not None and scheme != "exact":
+            raise CaseError(f"scheme: the {scheme} scheme runs on one rank; use the exact one")
         self.problem = problem
-        self.backend = open_backend(device, threads)
-        self.state = State(self.backend, problem, precision)
+        self.backend = open_backend(device, threads, 0 if local is None else local.world.local_rank)
+        self.state = State(self.backend, problem, precision, local)
         self._scheme = ExactScheme(self.state) if scheme == "exact" else AxisWiseScheme(self.state, scheme)
         self._sources = SourceStages(self.state)
         self.recorder = Recorder(self.state, record or Request())
@@ -121,7 +125,8 @@ class Solver:
         end = self.problem.steps if steps is None else self.time_step + steps
         with self.timers.running():
             while self.time_step < end:
-                if self.backend.asynchronous and self.timers.steps > 2 and not self.timers.due:
+                alone = self.state.local is None  # what ranks send each other is not captured
+                if alone and self.backend.asynchronous and self.timers.steps > 2 and not self.timers.due:
                     self._replay()
                 else:
                     self.step()
@@ -155,6 +160,8 @@ class Solver:
             UnstableError: it is not.
         """
         greatest = self.backend.max(self.state.p)
+        if self.state.local is not None:  # all ranks stop together
+            greatest = float(self.state.local.world.allreduce_max(np.array([greatest]))[0])
         if not np.isfinite(greatest):
             raise UnstableError(
                 f"pressure is not finite after step {self.time_step} of {self.problem.steps}: the time step"

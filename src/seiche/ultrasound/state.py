@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.backend.transforms import Transforms
+from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec
 from seiche.observe.stage import Stage
@@ -18,6 +19,21 @@ from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Field, Problem
 
 Bound = Callable[[], None]
+
+
+class Local(Protocol):
+    """What a part of a larger grid does with its overlaps (ranks.py)."""
+
+    world: World
+
+    def attach(self, state: State) -> None:
+        """Take the fields."""
+
+    def exchange(self, array: Array, components: int, *, padded: bool = False) -> Bound:
+        """Return what fills the overlaps of fields."""
+
+    def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
+        """Return the product of fields and bell in padded rows of spectra."""
 
 
 class State:
@@ -30,8 +46,8 @@ class State:
         rows: how rows lie, as kernels want it; `row_count` of them.
     """
 
-    def __init__(self, backend: Backend, problem: Problem, real: str) -> None:
-        """Allocate fields at rest.
+    def __init__(self, backend: Backend, problem: Problem, real: str, local: Local | None = None) -> None:
+        """Allocate fields at rest; `local` where the problem is a part of a larger grid.
 
         Raises:
             BackendUnavailable: the device has too little memory.
@@ -63,6 +79,26 @@ class State:
         self._work: Array | None = None
         self._made: dict[str, Array] = {}
         self._kept: list[dict[str, Any]] = []
+        self.local = local
+        if local is not None:
+            local.attach(self)
+
+    def forward(self, fields: Array | None, spectra: Array, components: int) -> list[Bound]:
+        """Return what leaves the spectra of fields in `spectra`; without fields they lie there in padded rows.
+
+        On a part of a larger grid the overlaps come first, and the fields are tapered to zero over them.
+        """
+        if self.local is None:
+            volumes = None if fields is None else fields.reshape(components, *self.extents)
+            return [self.transforms.forward(volumes, spectra)]
+        # Binding a transform may lose what the arrays hold: it comes before the exchange is bound.
+        transform = self.transforms.forward(None, spectra)
+        if fields is None:
+            flat = spectra.reshape(-1).view(self.real)
+            exchange = self.local.exchange(flat, components, padded=True)
+        else:
+            exchange = self.local.exchange(fields.reshape(-1), components)
+        return [exchange, self.local.taper(fields, spectra, components), transform]
 
     @property
     def transforms(self) -> Transforms:

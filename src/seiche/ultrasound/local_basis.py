@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Local Fourier basis: the grid in parts that overlap, each transformed on its own (theory/ultrasound, section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.ultrasound.problem import Field, MaskSource, Problem, Window
+
+Floats = npt.NDArray[np.float64]
+#: Slopes of the bell that leave the least error at four points a wavelength, by the width of the overlap.
+_SLOPES = ((2, 4, 6, 8, 12, 16, 24, 32), (0.6, 1.0, 1.5, 2.0, 2.7, 3.0, 3.3, 3.6))
+OVERLAPS = (4, 32)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a grid: a window an axis, and the rank that computes it."""
+
+    rank: int
+    windows: tuple[Window, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the points along each axis, overlaps included."""
+        return tuple(one.extent for one in self.windows)
+
+    @property
+    def core(self) -> tuple[slice, ...]:
+        """Return where the own points lie in the part."""
+        return tuple(slice(one.overlap, one.overlap + one.core) for one in self.windows)
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Return where the own points lie in the whole grid."""
+        return tuple(slice(one.start, one.start + one.core) for one in self.windows)
+
+
+def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> list[Part]:
+    """Return the parts of a grid that is cut into `split` pieces along its axes, in C order.
+
+    Raises:
+        CaseError: a split of another number of axes, or pieces that are too thin for the overlap.
+    """
+    if len(split) != len(shape) or min(split) < 1:
+        raise CaseError(f"split: {split} is not one number of pieces for each of {len(shape)} axes")
+    _check_overlap(overlap)
+    pieces = []
+    for axis, (points, count) in enumerate(zip(shape, split, strict=True)):
+        sizes = [points // count + (k < points % count) for k in range(count)]
+        starts = np.cumsum([0, *sizes])[:-1]
+        width = overlap if count > 1 else 0
+        if count > 1 and min(sizes) < 2 * width:
+            raise CaseError(
+                f"split: {count} pieces of axis {'xyz'[axis]} have {min(sizes)} points; an overlap of {width} needs"
+                f" {2 * width}"
+            )
+        pieces.append([Window(points, int(s), int(n), width) for s, n in zip(starts, sizes, strict=True)])
+    return [
+        Part(rank, tuple(piece[k] for piece, k in zip(pieces, place, strict=True)))
+        for rank, place in enumerate(np.ndindex(*split))
+    ]
+
+
+def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, ...]:
+    """Return the split into `ranks` pieces whose largest part has the fewest points, overlaps included.
+
+    Raises:
+        CaseError: no split is possible.
+    """
+    _check_overlap(overlap)
+    best: tuple[int, tuple[int, ...]] | None = None
+    for split in _factorizations(ranks, len(shape)):
+        try:
+            size = max(int(np.prod(part.shape)) for part in parts_of(shape, split, overlap))
+        except CaseError:
+            continue
+        best = min(best or (size, split), (size, split))
+    if best is None:
+        raise CaseError(
+            f"split: {'x'.join(map(str, shape))} points cannot be cut for {ranks} ranks with overlap {overlap}"
+        )
+    return best[1]
+
+
+def _check_overlap(overlap: int) -> None:
+    least, most = OVERLAPS
+    if not least <= overlap <= most:
+        raise CaseError(f"overlap: {overlap} points is not between {least} and {most}")
+
+
+def _factorizations(number: int, count: int) -> Iterator[tuple[int, ...]]:
+    if count == 1:
+        yield (number,)
+        return
+    for first in range(1, number + 1):
+        if number % first == 0:
+            for rest in _factorizations(number // first, count - 1):
+                yield (first, *rest)
+
+
+def slope_of(overlap: int) -> float:
+    """Return the slope of the bell for a width of the overlap."""
+    return float(np.interp(overlap, *_SLOPES))
+
+
+def bell(window: Window, slope: float | None = None) -> Floats:
+    """Return the bell along an axis, (extent,): one on the own points, falling to zero over the overlaps (eq. 32)."""
+    from scipy.special import erf
+
+    width = window.overlap
+    z = 2 * (np.arange(width) + 0.5) / max(width, 1) - 1
+    rise = 0.5 * (1 + erf((slope_of(width) if slope is None else slope) * z / np.sqrt(1 - z * z)))
+    return np.concatenate([rise, np.ones(window.core), rise[::-1]])
+
+
+def derivative_error(core: int, overlap: int, points_per_wavelength: float, slope: float | None = None) -> float:
+    """Return the largest error of the derivative of a wave on the own points, over its wave number."""
+    window = Window(core, 0, core, overlap)
+    k = 2 * np.pi / points_per_wavelength
+    numbers = 2 * np.pi * np.fft.fftfreq(window.extent)
+    if window.extent % 2 == 0:
+        numbers[window.extent // 2] = 0.0
+    wave = np.exp(1j * k * (np.arange(window.extent) - overlap))
+    found = np.fft.ifft(1j * numbers * np.fft.fft(wave * bell(window, slope)))
+    inside = slice(overlap, overlap + core)
+    return float(np.abs(found - 1j * k * wave)[inside].max() / k)
+
+
+def part_problem(problem: Problem, part: Part) -> Problem:
+    """Return the problem on a part, overlaps included: the medium goes on beyond the grid as it ends, fields wrap."""
+    windows = part.windows
+
+    def medium(value: Field) -> Field:
+        return _taken(np.asarray(value), windows, clipped=True) if np.ndim(value) else value
+
+    absorption, relaxation, pressure = problem.absorption, problem.relaxation, problem.initial_pressure
+    staggered = problem.staggered_density
+    return replace(
+        problem,
+        shape=part.shape,
+        window=windows,
+        sound_speed=medium(problem.sound_speed),
+        density=medium(problem.density),
+        BonA=None if problem.BonA is None else medium(problem.BonA),
+        staggered_density=None if staggered is None else tuple(medium(one) for one in staggered),
+        absorption=None if absorption is None else replace(absorption, alpha_coeff=medium(absorption.alpha_coeff)),
+        relaxation=(
+            None if relaxation is None else replace(relaxation, labels=_taken(relaxation.labels, windows, clipped=True))
+        ),
+        initial_pressure=None if pressure is None else _taken(pressure, windows, clipped=False),
+        sources=tuple(one for source in problem.sources if (one := _source(source, problem.shape, part)) is not None),
+    )
+
+
+def _taken(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: bool) -> npt.NDArray[Any]:
+    for axis, window in enumerate(windows):
+        if window.core != window.total:
+            values = values.take(window.indices(clipped=clipped), axis)
+    return np.ascontiguousarray(values)
+
+
+def points_in(
+    points: npt.NDArray[np.int64], shape: tuple[int, ...], part: Part, *, core: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return which of some points (indices of the grid) lie in a part, and their indices there; `core`: own points."""
+    inside = np.ones(len(points), bool)
+    places = []
+    for place, window in zip(np.unravel_index(points, shape), part.windows, strict=True):
+        local = (place - window.start + window.overlap) % window.total
+        low, high = (window.overlap, window.overlap + window.core) if core else (0, window.extent)
+        inside &= (local >= low) & (local < high)
+        places.append(np.minimum(local, window.extent - 1))
+    chosen = np.flatnonzero(inside)
+    local = np.ravel_multi_index(tuple(place[chosen] for place in places), part.shape)
+    return chosen, np.asarray(local, np.int64)
+
+
+def _source(source: MaskSource, shape: tuple[int, ...], part: Part) -> MaskSource | None:
+    """Return a source on a part; sources in the overlaps act, too, because what is added spreads."""
+    chosen, local = points_in(source.points, shape, part, core=False)
+    if not len(chosen):
+        return None
+    samples = source.samples if source.samples.shape[1] == 1 else np.ascontiguousarray(source.samples[:, chosen])
+    return replace(
+        source,
+        points=local,
+        samples=samples,
+        weights=None if source.weights is None else source.weights[chosen],
+        delays=None if source.delays is None else source.delays[chosen],
+    )

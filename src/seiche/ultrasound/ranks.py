@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ultrasound on several ranks by a local Fourier basis (theory/ultrasound, section 12): a part of the grid a rank.
+
+Before a transform the overlaps get the neighbours' values and the field is tapered to zero over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.halo import HaloExchange, HaloPlan
+from seiche.halo.plan import build_plan
+from seiche.kernels.registry import kspace_ranks as registry
+from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.local_basis import Part, bell, best_split, part_problem, parts_of, points_in
+from seiche.ultrasound.medium import Medium, longest_time_step
+from seiche.ultrasound.problem import Problem
+from seiche.ultrasound.records import Request
+from seiche.ultrasound.sensor import Sensor
+from seiche.ultrasound.simulate import PML_ALPHA, Layers, problem_of, request_of, results_of
+from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.source import Source
+from seiche.ultrasound.state import Bound, State
+
+#: Width of the overlaps by default: errors of 1e-3 to 1e-4 at four points a wavelength.
+OVERLAP = 12
+
+
+class LocalBasis:
+    """The part of a rank: what it exchanges, and its bell.
+
+    Args:
+        world: the ranks.
+        parts: all parts, one a rank.
+        slope: of the bell; the one that suits the overlap by default.
+        transport: how messages travel.
+    """
+
+    def __init__(
+        self, world: World, parts: Sequence[Part], slope: float | None = None, transport: str = "auto"
+    ) -> None:
+        """Keep the parts; `attach` binds them to fields."""
+        self.world, self.parts, self.part = world, parts, parts[world.rank]
+        self._slope, self._transport = slope, transport
+        self._exchanges: list[HaloExchange] = []
+
+    def attach(self, state: State) -> None:
+        """Upload the bell and make the plans."""
+        self._state = state
+        tables = [np.ones(1)] * (3 - state.problem.dimensions)
+        tables += [bell(window, self._slope) for window in self.part.windows]
+        self._bell = state.upload(np.concatenate(tables))
+
+    def exchange(self, array: Array, components: int, *, padded: bool = False) -> Bound:
+        """Return what fills the overlaps of `components` fields one after another; collective."""
+        exchange = HaloExchange(
+            self._state.backend,
+            self.world,
+            self._plan(components, padded),
+            self._state.real.name,  # type: ignore[arg-type]
+            self._transport,  # type: ignore[arg-type]
+        )
+        self._exchanges.append(exchange)
+
+        def run() -> None:
+            exchange.start(array)
+            exchange.finish(array)
+
+        return run
+
+    def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
+        """Return the product of fields and bell in padded rows of spectra; without field of what these rows hold."""
+        real: Any = self._state.real.name
+        return self._state.bind(
+            registry.taper(real),
+            field=field,
+            work=spectra,
+            bell=self._bell,
+            rows=self._state.rows,
+            fields=components,
+            padded=int(field is None),
+        )
+
+    def close(self) -> None:
+        """Give back what transports hold; collective."""
+        for exchange in self._exchanges:
+            exchange.close()
+
+    def _slots(self, local: npt.NDArray[np.int64], component: int, padded: bool) -> npt.NDArray[np.int64]:
+        """Return where points of the part lie in a component."""
+        rows = self._state.rows
+        if not padded:
+            return local + component * rows["points"]
+        length, room = rows["length"], 2 * rows["half"]
+        return local // length * room + local % length + component * 2 * rows["spectrum"]
+
+    def _plan(self, components: int, padded: bool) -> HaloPlan:
+        shape = tuple(window.total for window in self.part.windows)
+        total = int(np.prod(shape))
+        inside = np.zeros(self.part.shape, bool)
+        inside[self.part.core] = True
+        overlap = np.flatnonzero(~inside)
+        places = [
+            window.indices(clipped=False)[place]
+            for window, place in zip(self.part.windows, np.unravel_index(overlap, self.part.shape), strict=True)
+        ]
+        owner = np.full(len(overlap), -1)
+        for part in self.parts:
+            mine = np.ones(len(overlap), bool)
+            for window, place in zip(part.windows, places, strict=True):
+                mine &= (place >= window.start) & (place < window.start + window.core)
+            owner[mine] = part.rank
+        points = np.ravel_multi_index(tuple(places), shape).astype(np.int64)
+        wanted = {}
+        for peer in np.unique(owner):
+            chosen = owner == peer
+            keys = np.concatenate([points[chosen] + c * total for c in range(components)])
+            slots = np.concatenate([self._slots(overlap[chosen], c, padded) for c in range(components)])
+            wanted[int(peer)] = (keys, slots.astype(np.uint32))
+
+        def locate(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            found = np.full(len(keys), -1, np.int64)
+            for component in range(components):
+                here = np.flatnonzero(keys // total == component)
+                chosen, local = points_in(keys[here] % total, shape, self.part, core=True)
+                found[here[chosen]] = self._slots(local, component, padded)
+            return found
+
+        return build_plan(self.world, wanted, locate)
+
+
+class RanksSolver:
+    """A problem on all ranks of a world; every method is collective and returns the same on all of them.
+
+    Args:
+        problem: the whole problem, the same on every rank.
+        world: the ranks.
+        split: pieces along each axis; by default those with the least work.
+        overlap: points that parts share with each neighbour.
+        slope: of the bell.
+        transport: how messages travel.
+        record: what sensors record; no velocities at the grid's points, no sensors between points.
+        options: of `Solver`.
+
+    Raises:
+        CaseError: the grid cannot be cut, or something is not recorded on several ranks.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        world: World,
+        *,
+        split: tuple[int, ...] | None = None,
+        overlap: int = OVERLAP,
+        slope: float | None = None,
+        transport: str = "auto",
+        record: Request | None = None,
+        **options: Any,
+    ) -> None:
+        """Cut the problem and make the solver of this rank's part."""
+        request = record or Request()
+        split = best_split(problem.shape, world.size, overlap) if split is None else split
+        self.parts = parts_of(problem.shape, split, overlap)
+        if len(self.parts) != world.size:
+            raise CaseError(f"split: {split} makes {len(self.parts)} parts for {world.size} ranks")
+        if request.nodes is not None:
+            raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
+        if any(name == "u_non_staggered" for name in request.quantities):
+            raise CaseError("record: velocities at the grid's points and intensities do not go with several ranks")
+        self.problem, self.world, self.recorder = problem, world, self
+        self.part = self.parts[world.rank]
+        self._sensors = 0 if request.points is None else len(request.points)
+        self._chosen = np.zeros(0, np.int64)
+        local: npt.NDArray[np.int64] | None = None
+        if request.points is not None:
+            self._chosen, local = points_in(request.points, problem.shape, self.part, core=True)
+        quantities = tuple(name for name in request.quantities if name.endswith("_all") or len(self._chosen))
+        self.basis = LocalBasis(world, self.parts, slope, transport)
+        self.solver = Solver(
+            part_problem(problem, self.part),
+            local=self.basis,
+            record=replace(request, points=local, quantities=quantities),
+            **options,
+        )
+
+    @property
+    def time_step(self) -> int:
+        """Return how many steps are done."""
+        return self.solver.time_step
+
+    @property
+    def backend(self) -> Backend:
+        """Return the device of this rank."""
+        return self.solver.backend
+
+    def run(self, steps: int | None = None) -> None:
+        """Advance by `steps`, or to the end.
+
+        Raises:
+            UnstableError: the pressure is no longer finite, on every rank.
+        """
+        self.solver.run(steps)
+
+    def field(self, name: str) -> npt.NDArray[Any]:
+        """Return a field over the whole grid, by the names of `Solver.field`."""
+        return self._whole(self.solver.field(name))
+
+    def series_names(self) -> tuple[str, ...]:
+        """Return the names of the series of all ranks."""
+        every = self.world.allgather(self.solver.recorder.series_names())
+        return tuple(dict.fromkeys(name for names in every for name in names))
+
+    def series(self, name: str) -> npt.NDArray[Any]:
+        """Return a series: (steps recorded, sensors)."""
+        recorder = self.solver.recorder
+        here = recorder.series(name) if name in recorder.series_names() else None
+        found = [(chosen, part) for chosen, part in self.world.allgather((self._chosen, here)) if part is not None]
+        whole = np.zeros((len(found[0][1]), self._sensors), found[0][1].dtype)
+        for chosen, part in found:
+            whole[:, chosen] = part
+        return whole
+
+    def aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return an aggregate: (sensors,), or the grid's shape for "_all"."""
+        recorder = self.solver.recorder
+        if name.endswith("_all"):
+            return self._whole(recorder.aggregate(name))
+        here = recorder.aggregate(name) if name in recorder.aggregates else np.zeros(0, self.solver.state.real)
+        whole = np.zeros(self._sensors, here.dtype)
+        for chosen, part in self.world.allgather((self._chosen, here)):
+            whole[chosen] = part
+        return whole
+
+    def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return amplitude (Pa) and phase (rad) over the whole grid."""
+        amplitude, phase = self.solver.recorder.amplitude_and_phase(number)
+        return self._whole(amplitude), self._whole(phase)
+
+    def close(self) -> None:
+        """Give back what transports hold."""
+        self.basis.close()
+
+    def _whole(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        whole = np.empty(self.problem.shape, values.dtype)
+        cores = self.world.allgather(np.ascontiguousarray(values[self.part.core]))
+        for part, core in zip(self.parts, cores, strict=True):
+            whole[part.place] = core
+        return whole
+
+
+def simulate_on_ranks(
+    grid: Grid,
+    medium: Medium,
+    source: Source,
+    sensor: Sensor,
+    *,
+    world: World | None = None,
+    overlap: int = OVERLAP,
+    split: tuple[int, ...] | None = None,
+    slope: float | None = None,
+    transport: str = "auto",
+    pml_size: int | tuple[int, ...] | None = None,
+    pml_alpha: float | tuple[float, ...] = PML_ALPHA,
+    pml_inside: bool = True,
+    smooth_p0: bool = True,
+    device: str = "cpu",
+    precision: str = "float32",
+    threads: int | None = None,
+) -> dict[str, npt.NDArray[Any]]:
+    """Return what the sensor recorded, on every rank, as `simulate` does on one; all ranks call it together.
+
+    Args:
+        grid: as of `simulate`, as are the arguments that it has, too.
+        medium: what waves travel in.
+        source: what makes them.
+        sensor: what is recorded: masks, cuboids and whole-grid records.
+        world: the ranks; those of mpiexec by default.
+        overlap: points that parts share with each neighbour, 4 to 32.
+        split: pieces along each axis; by default those with the least work.
+        slope: of the bell.
+        transport: how messages travel.
+        pml_size: points of the absorbing layer.
+        pml_alpha: its strength.
+        pml_inside: whether it is a part of the grid.
+        smooth_p0: smooth the initial pressure.
+        device: "cpu", "cuda" or "cuda:1".
+        precision: "float32" or "float64".
+        threads: CPU threads of each rank.
+
+    Raises:
+        CaseError: something impossible is asked for.
+        UnstableError: the pressure is no longer finite.
+        BackendUnavailable: no such device, or too little memory.
+    """
+    world = world or World.from_mpi()
+    if grid.time_step is None or grid.steps is None:
+        grid = grid.with_time(medium.sound_speed)
+    layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
+    sensor.check(grid)
+    problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
+    limit = longest_time_step(problem)
+    if problem.time_step > limit:
+        raise CaseError(
+            f"grid.time_step: {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
+            f" {limit:.4g} s"
+        )
+    solver = RanksSolver(
+        problem,
+        world,
+        split=split,
+        overlap=overlap,
+        slope=slope,
+        transport=transport,
+        record=request_of(grid, sensor, layers),
+        device=device,
+        precision=precision,
+        threads=threads,
+    )
+    solver.run()
+    results = results_of(solver, sensor, layers)
+    solver.close()
+    return results

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ultrasound on several ranks by a local Fourier basis against one rank: the same bits on one, small errors on more."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seiche.case.ultrasound import load
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
+from seiche.ultrasound.local_basis import bell, best_split, derivative_error, parts_of
+from seiche.ultrasound.problem import Window
+from seiche.ultrasound.ranks import RanksSolver, simulate_on_ranks
+from seiche.ultrasound.simulate import Layers, problem_of
+
+C = 1500.0
+
+
+def packet(shape: tuple[int, ...], steps: int, **medium: Any) -> tuple[Grid, Medium, Source, Sensor]:
+    """Return a wave packet of six points a wavelength that crosses the cuts into another medium."""
+    dx = 1e-4
+    grid = Grid(shape, dx, 0.3 * dx / 1800.0, steps)
+    x = np.meshgrid(*[grid.positions(axis) for axis in grid.axes], indexing="ij")
+    beyond = x[0] > 0.25 * shape[0] * dx
+    wave = 6 * dx
+    squares = sum((a + 0.1 * n * dx) ** 2 for a, n in zip(x, shape, strict=True))
+    carrier = np.cos(2 * np.pi * sum(x) / np.sqrt(len(shape)) / wave)
+    source = Source(p0=np.exp(-squares / (2 * (1.2 * wave) ** 2)) * carrier)
+    mask = np.zeros(shape, bool)
+    mask[tuple(slice(2, None, 7) for _ in shape)] = True
+    sensor = Sensor(
+        mask, record=("p", "p_max", "p_rms", "p_max_all", "p_final", "u_final"), first=3, frequencies=(C / wave,)
+    )
+    return grid, Medium(np.where(beyond, 1800.0, C), np.where(beyond, 1200.0, 1000.0), **medium), source, sensor
+
+
+OPTIONS: dict[str, Any] = {"pml_size": 10, "smooth_p0": False, "precision": "float64", "threads": 1}
+
+
+def differences(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> dict[str, float]:
+    assert set(found) == set(wanted)
+    return {
+        name: float(np.linalg.norm(found[name] - wanted[name]) / np.linalg.norm(wanted[name]))
+        for name in wanted
+        if name != "p_phase"  # of no meaning where there is no wave
+    }
+
+
+def compare(objects: Any, world: World, **options: Any) -> dict[str, float]:
+    return differences(simulate_on_ranks(*objects, world=world, **OPTIONS, **options), simulate(*objects, **OPTIONS))
+
+
+@pytest.mark.ranks(1, 2, 4)
+def test_error_falls_with_the_overlap() -> None:
+    world = World.from_mpi()
+    objects = packet((128, 96), 120)
+    bounds = {4: 0.1, 8: 1e-3, 16: 2e-5}
+    if world.size == 1:
+        assert set(compare(objects, world).values()) == {0.0}
+        return
+    before = 1.0
+    for overlap, bound in bounds.items():
+        error = max(compare(objects, world, overlap=overlap).values())
+        assert error < min(bound, before)
+        before = error
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("loss", ["stokes", "power law", "relaxation"])
+def test_absorption_and_nonlinearity_travel(loss: str) -> None:
+    medium: dict[str, Any] = {"alpha_coeff": 0.5, "alpha_power": 2.0 if loss == "stokes" else 1.5, "BonA": 6.0}
+    if loss == "relaxation":
+        medium["alpha_mode"] = "relaxation"
+    assert max(compare(packet((96, 72), 60, **medium), World.from_mpi(), overlap=16).values()) < 5e-5
+
+
+@pytest.mark.ranks(3)
+def test_parts_of_a_row_and_of_a_volume() -> None:
+    world = World.from_mpi()
+    assert max(compare(packet((120,), 150), world, overlap=16).values()) < 1e-4
+    assert max(compare(packet((48, 40, 36), 40), world, overlap=8).values()) < 2e-3
+
+
+@pytest.mark.ranks(4)
+def test_overlaps_that_make_a_part_as_wide_as_the_grid_and_a_split_that_is_given() -> None:
+    world = World.from_mpi()
+    objects = packet((128, 96), 60)
+    assert max(compare(objects, world, overlap=24, split=(2, 2)).values()) < 1e-5
+    assert max(compare(objects, world, overlap=12, split=(4, 1)).values()) < 1e-4
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("mode", ["dirichlet", "additive"])
+def test_sources_act_on_the_ranks_that_have_their_points(mode: str) -> None:
+    grid, medium, _, sensor = packet((128, 96), 100)
+    x = np.meshgrid(*[grid.positions(axis) for axis in grid.axes], indexing="ij")
+    smooth = np.exp(-(x[0] ** 2 + x[1] ** 2) / (2 * (6e-4) ** 2))
+    mask = smooth > 1e-6
+    tone = 1e5 * np.sin(2 * np.pi * 2.5e6 * np.arange(100) * grid.time_step)
+    source = Source(p_mask=mask, p=tone, p_weights=smooth[mask], p_mode=mode)  # type: ignore[arg-type]
+    bound = 1e-4 if mode != "dirichlet" else 1e-2  # a dirichlet source has a sharp edge
+    assert max(compare((grid, medium, source, sensor), World.from_mpi(), overlap=16).values()) < bound
+
+
+@pytest.mark.ranks(2)
+def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
+    world = World.from_mpi()
+    grid, medium, source, sensor = packet((128, 96), 20)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"sensor": Sensor(positions=[[0.0, 0.0]])}, "sensor.positions: sensors between points do not go with several"),
+        (
+            {"sensor": Sensor(mask=sensor.mask, record=("I",))},
+            "record: velocities at the grid's points and intensities",
+        ),
+        ({"split": (3, 1)}, "split: (3, 1) makes 3 parts for 2 ranks"),
+        ({"overlap": 3}, "overlap: 3 points is not between 4 and 32"),
+        ({"split": (1, 2), "overlap": 30}, "split: 2 pieces of axis y have 48 points; an overlap of 30 needs 60"),
+        ({"split": (2,)}, "split: (2,) is not one number of pieces for each of 2 axes"),
+    ]
+    for change, words in cases:
+        given = {"sensor": sensor, "overlap": 8, **change}
+        with pytest.raises(CaseError) as caught:
+            simulate_on_ranks(grid, medium, source, given.pop("sensor"), world=world, **OPTIONS, **given)
+        assert str(caught.value).startswith(words)
+    problem = problem_of(grid, medium, source, Layers.of(grid, 10, 2.0, True))
+    with pytest.raises(CaseError, match="scheme: the local4 scheme runs on one rank; use the exact one"):
+        RanksSolver(problem, world, scheme="local4")
+
+
+CASE = """solver = "ultrasound"
+[grid]
+shape = [96, 72]
+spacing = "0.5 mm"
+steps = 80
+[layer]
+points = 8
+[medium]
+material = "water"
+[[source]]
+kind = "arc"
+position = ["-15 mm", "0 mm"]
+focus = ["2 mm", "0 mm"]
+radius = "17 mm"
+diameter = "14 mm"
+frequency = "400 kHz"
+amplitude = "60 kPa"
+[record]
+frequencies = ["400 kHz"]
+periods = 1
+maps = ["p_max_all"]
+"""
+
+
+@pytest.mark.ranks(2)
+def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
+    world = World.from_mpi()
+    folder = Path(world.bcast(str(tmp_path)))
+    path = folder / "case.toml"
+    if world.rank == 0:
+        path.write_text(CASE)
+    world.barrier()
+    found = load(path, overrides=["run.overlap=16"], world=world).run(visible=False)
+    wanted = load(path, output=folder / "alone", world=World.serial()).run(visible=False)
+    assert max(differences(found.arrays, wanted.arrays).values()) < 2e-3  # the arc ends at the cut
+    world.barrier()
+    assert (folder / "out" / "result.h5").exists()
+    with pytest.raises(CaseError, match="image: time reversal runs on one rank, not on 2"):
+        other = folder / f"image-{world.rank}.toml"
+        ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
+        other.write_text(CASE.partition("[record]")[0] + ring + "[image]\n")
+        load(other, world=world)
+
+
+def test_parts_cover_the_grid_once_and_the_split_is_the_one_of_least_work():
+    seen = np.zeros((50, 41), int)
+    for part in parts_of((50, 41), (3, 2), 6):
+        seen[part.place] += 1
+        assert part.shape == tuple(
+            n.stop - n.start + 2 * m.overlap for n, m in zip(part.place, part.windows, strict=True)
+        )
+    assert (seen == 1).all()
+    assert best_split((256, 256, 256), 8, 8) == (1, 2, 4)  # 256 144 80 points; cut once each, 144 144 144
+    assert best_split((1024, 64, 64), 8, 8) == (8, 1, 1)
+    with pytest.raises(CaseError, match="split: 20x20 points cannot be cut for 7 ranks with overlap 8"):
+        best_split((20, 20), 7, 8)
+
+
+def test_bell_is_one_on_own_points_and_falls_to_zero():
+    found = bell(Window(100, 10, 30, 8))
+    assert (found[8:38] == 1).all()
+    np.testing.assert_allclose(found[:8] + found[:8][::-1], 1.0, atol=1e-12)
+    assert found[0] < 1e-3
+    np.testing.assert_array_equal(found, found[::-1])
+
+
+@pytest.mark.parametrize(("overlap", "error"), [(4, 3.0e-2), (8, 6.1e-3), (12, 1.4e-3), (24, 3.1e-5)])
+def test_derivative_errs_as_is_known_at_four_points_a_wavelength(overlap, error):
+    assert derivative_error(128, overlap, 4.0) < 1.6 * error
+
+
+def test_one_rank_warns_and_refuses_like_simulate():
+    grid, medium, source, sensor = packet((64, 48), 5)
+    unstable = Grid(grid.shape, grid.spacing, 1e-6, 5)
+    reference = Medium(medium.sound_speed, sound_speed_ref=C)
+    with warnings.catch_warnings(), pytest.raises(CaseError, match="is unstable in this medium"):
+        warnings.simplefilter("ignore")
+        simulate_on_ranks(unstable, reference, source, sensor, world=World.serial())
