@@ -74,7 +74,12 @@ def run(
 
     world = world_of_command()
     if is_ultrasound(case, changes or ()):
-        refused = {"--restart": restart, "--ranks-info": ranks_info, "--trace": trace, "--serve": serve}
+        refused: dict[str, object] = {
+            "--restart": restart,
+            "--ranks-info": ranks_info,
+            "--trace": trace,
+            "--serve": serve,
+        }
         overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
         _run_ultrasound(case, device, output, overrides, refused)
         return

@@ -93,8 +93,7 @@ def force_type(force: str, real: Real) -> tuple[str, Members]:
 
 def _header(header: str, force: str) -> str:
     """Return the header that has a kernel with this force."""
-    moments = "_moments" if header.startswith("flow/moment") else ""
-    return f"ibm/coupled{moments}.hpp" if force in IMMERSED else header
+    return header if force not in IMMERSED else f"ibm/coupled{'_moments' * header.startswith('flow/moment')}.hpp"
 
 
 def stream_collide(

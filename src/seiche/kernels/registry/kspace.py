@@ -18,10 +18,7 @@ Rule = Literal["Greatest", "Least", "SumOfSquares"]
 SensorKind = Literal["everywhere", "points", "between"]
 
 ROWS: Members = (
-    ("planes", "int32"),
-    ("middle", "int32"),
-    ("length", "int32"),
-    ("half", "int32"),
+    *((name, "int32") for name in ("planes", "middle", "length", "half")),
     ("points", "int64"),
     ("spectrum", "int64"),
 )
@@ -385,7 +382,7 @@ def _lines(real: Real, capacity: int) -> Iterator[KernelSpec]:
 
 
 def built_kernels() -> Iterator[KernelSpec]:
-    """Yield the specialisations of the CPU table."""
+    """Yield the specialisations of the CPU table: none."""
     yield from ()
 
 
