@@ -11,7 +11,7 @@ from seiche.report.validation.capsule_table import TABLE, extrapolated
 from seiche.report.validation.capsules import deformation
 from seiche.report.validation.one_cell import Motion
 from seiche.report.validation.red_cells import DEXTRAN, PLASMA, Lattice
-from seiche.report.validation.tubes import Suspension, hematocrit_ratio, relative_viscosity
+from seiche.report.validation.tubes import Flowing, Suspension, hematocrit_ratio, relative_viscosity, swollen
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,25 @@ def test_the_table_of_capsules_is_in_order() -> None:
     assert extrapolated((4.0, 8.0), [1.2, 1.1]) == pytest.approx(1.0)
     axes = deformation(icosphere(642).vertices * [3.0, 2.0, 1.5], icosphere(642).faces)
     assert axes == pytest.approx((3.0 - 1.5) / 4.5, abs=1e-3)
+
+
+def test_a_sphere_that_the_flow_sees_larger_has_the_volume_of_that_sphere() -> None:
+    ball = icosphere(2562)
+    assert swollen(ball, 0.1) == pytest.approx(1.1**3, rel=1e-3)
+    assert swollen(ball, 0.0) == pytest.approx(1.0)
+
+
+def test_what_was_seen_of_a_tube_is_put_together() -> None:
+    """Half as fast as plasma; cells 1.2 times as fast as the whole; twenty samples of which the last ten count."""
+    tube = Suspension(20.0, 0.3)
+    step = 100.0 * np.arange(1, 21)
+    drift = np.full(20, 0.001)
+    rows = np.stack(
+        [step, np.full(20, 0.005), 0.006 * step, np.full(20, 2.0), np.full(20, 0.3), 2 * drift, drift], axis=1
+    )
+    found = Flowing(tube, 0.01, rows)
+    assert found.viscosity == pytest.approx(2.0)
+    assert found.discharge_hematocrit == pytest.approx(0.36)
+    assert found.effective_hematocrit > 1.4 * 0.36
+    assert found.layer == pytest.approx(2.0 - 0.67 * 0.5)
+    assert found.drift == pytest.approx((0.002, 0.001))

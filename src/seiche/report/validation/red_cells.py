@@ -13,8 +13,11 @@ from seiche.domain.surface import Surface
 
 #: Half the diameter at rest: 7.57 um, the one that Mills et al. 2004 measured.
 RADIUS = 0.5 * 7.57
-#: G = 2.8 uN/m, C = 50 (modulus of area 0.28 mN/m), bending modulus 2e-19 J, stress free in the biconcave shape.
-MODEL = MembraneModel(Skalak(2.8, 50.0), bending=0.2, spontaneous_curvature="rest", area=28.0, volume=500.0)
+#: G = 2.8 uN/m, modulus of area 0.2 mN/m (a third of it Skalak's with C = 10, the rest that of each triangle, without
+#: which the control points of Loop shells slowly crumple), bending modulus 2e-19 J, stress free in the biconcave shape.
+MODEL = MembraneModel(
+    Skalak(2.8, 10.0), bending=0.2, spontaneous_curvature="rest", area=28.0, local_area=140.0, volume=500.0
+)
 #: Viscosities (pN s/um^2) of plasma, of what is inside a cell, and of the dextran of Tran-Son-Tay et al. 1984.
 PLASMA, CYTOSOL, DEXTRAN = 1.2e-3, 6e-3, 35e-3
 #: Contact force between two vertices (pN), and how far it reaches between cells and from a wall (um).
@@ -53,6 +56,7 @@ class Lattice:
             law=Skalak(law.shear / tension, law.area_ratio),
             bending=MODEL.bending / (self.force * self.spacing),
             area=MODEL.area / tension,
+            local_area=MODEL.local_area / tension,
             volume=MODEL.volume * self.spacing / tension,
         )
         return CellType("red", Surface(mesh.vertices, mesh.faces), model)
