@@ -18,7 +18,7 @@ from seiche.report.validation.red_cells import DEXTRAN, PLASMA
 _TRAN = "Tran-Son-Tay, Sutera, Rao 1984, Biophys. J. 46, 65"
 _KELLER = "Keller, Skalak 1982, J. Fluid Mech. 120, 27"
 #: Viscosity inside over that outside that stands for cytosol and membrane in tank-treading (docs/theory/coupling.md,
-#: section 7).
+#: section 8).
 EFFECTIVE_CONTRAST = 1.0
 
 

@@ -54,9 +54,11 @@ def _against_pries(run: Flowing) -> list[Check]:
     diameter, hematocrit = run.suspension.diameter, run.effective_hematocrit
     name = f"tube of {diameter:g} um"
     viscosity = abs(run.viscosity / relative_viscosity(diameter, hematocrit) - 1)
+    plain = run.viscosity / relative_viscosity(diameter, run.discharge_hematocrit) - 1
     ratio = run.tube_hematocrit / run.discharge_hematocrit
     checks = [
         Check(f"{name}: viscosity at the discharge hematocrit", viscosity, 0.15, reference=_PRIES),
+        Check(f"{name}: viscosity at the hematocrit of the vertices, relative error", plain, sense="recorded"),
         Check(f"{name}: discharge hematocrit of cells as the flow sees them", hematocrit, sense="recorded"),
         Check(
             f"{name}: tube over discharge hematocrit",
