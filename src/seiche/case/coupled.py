@@ -66,7 +66,7 @@ def couple(
 ) -> Blood:
     """Put cells into the flow of `solver`, whose wall has the points `wall` (n, 3); not `fresh`: they move already.
 
-    They take the place of the cells `before`, if there were any.
+    They replace those of `before`.
 
     Raises:
         CaseError: what cannot be coupled.

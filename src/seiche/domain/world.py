@@ -52,8 +52,8 @@ class World:
         return world
 
     def first(self, ranks: int) -> World | None:
-        """Return the world of the first `ranks` ranks, None on the others (collective)."""
-        if ranks == self.size:
+        """Return the world of the first ranks, None on the others (collective)."""
+        if ranks >= self.size:
             return self
         from mpi4py import MPI
 
