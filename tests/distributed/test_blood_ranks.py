@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow import FlowModel, Newtonian, Regularised, Solver
 from seiche.flow.balance import SiteCosts
+from seiche.observe.movement import gather_movement
+from seiche.observe.replay import ideal_seconds
 
 SOFT = MembraneModel(Skalak(2e-3, 1.0), bending=1e-3, volume=0.01, area=0.01)
 RED = CellType("red", biconcave(162, radius=5.0), SOFT)
@@ -297,6 +300,69 @@ def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
     assert_same(moved, alone)
 
 
+@pytest.mark.ranks(3)
+def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together():
+    world = World.from_mpi()
+    flow = blood(BOX, PLACES, world=world, contact=beside)
+    solver = flow.solver
+    solver.timers.every = 1
+    begin = time.monotonic()
+    flow.run(12)
+    found = gather_movement(
+        solver.timers,
+        solver.phases,
+        world,
+        elapsed=time.monotonic() - begin,
+        on_device=False,
+        beside={},
+        transport=solver.halo.transport_name,
+        sites=len(solver.owned),
+    )
+    channels = {"halo", "velocities", "speeds", "places"}
+    assert {stage.messages.channel for stage in solver.stages if stage.messages} == channels
+    assert all(not stage.useful for stage in solver.stages if stage.messages)
+    assert next(stage for stage in solver.stages if stage.name == "forces of shared").useful
+    if found is not None:
+        taken, ideal = ideal_seconds([record.samples for record in found.ranks])
+        assert 0 < ideal <= taken
+        values = found.efficiencies()
+        assert values["parallel"] == pytest.approx(values["load_balance"] * values["communication"])
+        assert {"send places", "receive speeds", "await shared"} < set(found.as_dict()["not_useful"])
+
+
+def fetched(backend: Any) -> list[int]:
+    """Return a list that grows by the bytes of everything that comes from the device from now on."""
+    sizes: list[int] = []
+    download, copy = backend.download, backend.copy_to_host
+
+    def downloaded(array: Any) -> npt.NDArray[Any]:
+        sizes.append(int(array.nbytes))
+        return np.asarray(download(array))
+
+    def copied(array: Any, host: npt.NDArray[Any]) -> None:
+        sizes.append(int(host.nbytes))
+        copy(array, host)
+
+    backend.download, backend.copy_to_host = downloaded, copied
+    return sizes
+
+
+@pytest.mark.ranks(2)
+def test_between_looks_nothing_but_messages_comes_to_the_host_and_a_look_is_a_few_words():
+    """Where the host carries messages, it carries these; else nothing."""
+    flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
+    boundary = flow.boundary
+    assert isinstance(boundary, SharedBoundary)
+    flow.run(40)
+    messages = boundary.sharing.messages
+    sent = [each.bytes for each in (flow.solver.halo, boundary.fluid, messages.speeds, messages.places)]
+    sizes = fetched(flow.solver.backend)
+    flow.solver.run(32)
+    few = 12 + 4 * (1 + boundary.sharing.territory.words) * flow.cells.count
+    assert sum(size for size in sizes if size not in sent) <= 4 * few
+    assert 12 in sizes
+
+
 def ranks_equal_the_cpu(transport: str) -> None:
     """Compare cells on GPUs with one CPU: graphs of 32 steps between sharings, and fields taken in between."""
     world = World.from_mpi()
@@ -308,7 +374,12 @@ def ranks_equal_the_cpu(transport: str) -> None:
         given: dict[str, Any] = {"world": world, "device": "cuda", "layout": layout, "transport": transport}
         shared = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=2, **given)
         for steps in (100, 1, 100):
-            shared.run(steps)
+            sizes = fetched(shared.solver.backend)
+            shared.solver.run(steps)
+            if transport != "host":
+                # Looks and sharings see a few words a cell, never a field.
+                words = 4 * (1 + shared.boundary.sharing.territory.words) * shared.cells.count
+                assert max(sizes, default=0) <= max(12, words), sizes
             shared.state()
         assert_same(shared, alone)
         assert isinstance(shared.boundary, SharedBoundary)

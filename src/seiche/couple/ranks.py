@@ -4,13 +4,18 @@
 The stages that it adds to a step of the flow. Those marked * are for cells that other ranks hold too, and run, messages
 included, beside the ones for cells that are alone:
 
-    send velocities        * of the fluid, to the ranks beside
+    send velocities          of the fluid, to the ranks beside
+    receive velocities     *
+    interpolate shared     * V(X) of the vertices closest to own sites
+    send speeds            * V(X), to the owners of their cells
     interpolate velocity     V(X) = sum_x u(x) delta(x - X), X += V
-    interpolate shared     * V(X) of the vertices closest to own sites, to the owners of their cells
     membrane forces
-    move shared            * X += V at the owner, to all who hold the cell
-    receive shared         *
+    receive speeds         *
+    move shared            * X += V at the owner
+    send places            * X, to all who hold the cell
+    receive places         *
     forces of shared       *
+    await shared             here the two go on together
     mark inside              where cells have another viscosity
     contact forces
     list vertices            by the bricks of sites on which they act, when one has moved too far
@@ -21,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -45,7 +51,7 @@ from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.held import ALONE, MANY, SHARED
 from seiche.kernels.registry.ibm import BRICK, GROUP, SUPPORT, Delta
-from seiche.observe.stage import Stage
+from seiche.observe.stage import Messages, Stage
 
 Launch = Callable[[], None]
 
@@ -232,52 +238,79 @@ class SharedBoundary:
     def _stages(self) -> list[Stage]:
         """Return the stages of a step."""
         size, number = np.dtype(self._real).itemsize, self.cells.vertex_count
-        backend, cells = self.backend, self.cells
+        backend, cells, side, fluid = self.backend, self.cells, self._side, self.fluid
         speeds, places = self.sharing.messages.speeds, self.sharing.messages.places
+
+        def beside(name: str, action: Launch, *, useful: bool = True) -> Launch:
+            """Return the action in the stream of shared cells; the timers see there what computes."""
+
+            def run() -> None:
+                timed = useful and backend.asynchronous
+                with backend.use(side), self.solver.timers.beside(name, useful=True) if timed else nullcontext():
+                    action()
+
+            return run
 
         def interpolate() -> None:
             second = self.scheme != "euler" and self._moved > 0
             self._moved += 1
             self._alone[second]()
 
-        def interpolate_shared() -> None:
-            self._side.wait(backend.current().record())
-            with backend.use(self._side):
-                self.fluid.finish(self.flow)
-                self._interpolate()
-                speeds.start(self.here, "scatter_add")
+        def receive_velocities() -> None:
+            side.wait(backend.current().record())
+            with backend.use(side):
+                fluid.finish(self.flow)
 
         def move() -> None:
-            with backend.use(self._side):
-                speeds.finish(self.here, "scatter_add")
-                second = self.scheme != "euler" and self._moved > 1
-                self._shared[second]()
-                places.start(cells.place)
-
-        def receive() -> None:
-            with backend.use(self._side):
-                places.finish(cells.place)
-                self._settle_shared()
+            self._shared[self.scheme != "euler" and self._moved > 1]()
 
         def forces_of_shared() -> None:
-            with backend.use(self._side):
-                cells.forces(MANY)
-            backend.current().wait(self._side.record())
+            self._settle_shared()
+            cells.forces(MANY)
 
+        def message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
+            return Stage(name, action, volume, (after,), useful=False, messages=messages)
+
+        def shared(name: str, action: Launch, after: str) -> Stage:
+            return Stage(name, beside(name, action), 0, (after,))
+
+        def side_message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
+            return message(name, beside(name, action, useful=False), after, messages, volume)
+
+        def start_speeds() -> None:
+            speeds.start(self.here, "scatter_add")
+
+        def finish_speeds() -> None:
+            speeds.finish(self.here, "scatter_add")
+
+        sent, received = fluid.sent("velocities"), fluid.received("velocities")
+        gone, come = speeds.sent("speeds", "scatter_add"), speeds.received("speeds", "scatter_add")
+        left, arrived = places.sent("places"), places.received("places")
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
         forces = 3 * number * (8 + size)
+        place = cells.place
         return [
-            Stage("send velocities", lambda: self.fluid.start(self.flow), self.fluid.bytes, ("stream-collide edge",)),
-            Stage("interpolate shared", interpolate_shared, 0, ("send velocities",)),
+            message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
+            message("receive velocities", receive_velocities, "send velocities", received, fluid.bytes),
+            shared("interpolate shared", self._interpolate, "receive velocities"),
+            side_message("send speeds", start_speeds, "interpolate shared", gone, speeds.bytes),
             Stage("interpolate velocity", interpolate, number * (92 + 14 * size), ("stream-collide interior",)),
             Stage("membrane forces", lambda: cells.forces(1 << ALONE), forces, ("interpolate velocity",)),
-            Stage("move shared", move, speeds.bytes, ("interpolate shared",)),
-            Stage("receive shared", receive, places.bytes, ("move shared",)),
-            Stage("forces of shared", forces_of_shared, 0, ("receive shared",)),
+            side_message("receive speeds", finish_speeds, "send speeds", come, speeds.bytes),
+            shared("move shared", move, "receive speeds"),
+            side_message("send places", lambda: places.start(place), "move shared", left, places.bytes),
+            side_message("receive places", lambda: places.finish(place), "send places", arrived, places.bytes),
+            shared("forces of shared", forces_of_shared, "receive places"),
+            Stage(
+                "await shared",
+                lambda: backend.current().wait(side.record()),
+                after=("forces of shared",),
+                useful=False,
+            ),
             *marking,
             *contact,
-            Stage("list vertices", self._list, 0, ("forces of shared",)),
+            Stage("list vertices", self._list, 0, ("await shared",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
         ]
 

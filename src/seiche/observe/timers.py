@@ -72,7 +72,7 @@ class _Timed:
     def __init__(self, step: int, stages: Sequence[Stage]) -> None:
         self.step, self.stages = step, stages
         self.marks: list[Any] = []
-        self.beside: list[tuple[str, Any, Any]] = []
+        self.beside: list[tuple[str, Any, Any, bool]] = []
         #: Host seconds in stages that are not useful; a device does them while the host is elsewhere, or waits.
         self.host = 0.0
 
@@ -194,15 +194,18 @@ class StageTimers:
         self.steps += steps
 
     @contextmanager
-    def beside(self, name: str) -> Iterator[None]:
-        """Time the block, work of another stream that is current in it, as part of the step if that is timed."""
+    def beside(self, name: str, *, useful: bool = False) -> Iterator[None]:
+        """Time the block, work of another stream that is current in it, as part of the step if that is timed.
+
+        `useful` says that it computes.
+        """
         now = self._now
         if now is None:
             yield
             return
         begin = self._clock.record()
         yield
-        now.beside.append((name, begin, self._clock.record()))
+        now.beside.append((name, begin, self._clock.record(), useful))
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -281,9 +284,9 @@ class StageTimers:
             samples, total, least, most = self._times.get(stage.name, (0, 0.0, seconds, seconds))
             self._times[stage.name] = (samples + 1, total + seconds, min(least, seconds), max(most, seconds))
             spans.append(Span(stage.name, begin, end, stage.useful, stage.messages))
-        for name, begin_mark, end_mark in timed.beside:
+        for name, begin_mark, end_mark, useful in timed.beside:
             begin, end = self._clock.elapsed(first, begin_mark), self._clock.elapsed(first, end_mark)
-            spans.append(Span(name, begin, end, False, None, beside=True))
+            spans.append(Span(name, begin, end, useful, None, beside=True))
         sample = Sample(timed.step, self._at(first), tuple(spans))
         self.samples.append(sample)
         self._sampled += 1
