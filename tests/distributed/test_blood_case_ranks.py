@@ -75,3 +75,36 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
     one, two = both.blood.state(), alone.blood.state()
     assert one[1] == two[1]
     assert np.array_equal(one[0], two[0])
+
+
+def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_the_same_bits() -> None:
+    """`run.balance = "measured"` of a case, and of a restart: the state goes on, on another partition."""
+    world = World.from_mpi()
+    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
+    tables = blood_tables()
+    tables["packing"]["hematocrit"] = 0.1
+    tables["time"]["steps"] = 8
+    tables["run"] = {"threads": 1}
+    tables["body_force"] = {"force": ["1e6 N/m^3", "0 N/m^3", "0 N/m^3"]}
+    tables["output"] = {"checkpoint": {"every": 4}}
+    if world.rank == 0:
+        (folder / "case.toml").write_text(toml_of(tables))
+    world.barrier()
+    case, measured = folder / "case.toml", ["run.balance=measured"]
+    even = load(case, output=folder / "even", world=world)
+    even.run(steps=4)
+    even.outputs.drain()
+    world.barrier()
+    again = load(
+        case, output=folder / "again", world=world, overrides=measured, restart=folder / "even/checkpoint.seiche"
+    )
+    assert again.solver.time_step == 4
+    weighed = load(case, output=folder / "weighed", world=world, overrides=measured)
+    found = []
+    for each in (even, again, weighed):
+        each.run()
+        assert each.blood is not None
+        assert each.solver.time_step == 8
+        found.append(each.blood.state()[0])
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])

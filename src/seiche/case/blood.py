@@ -45,8 +45,12 @@ class Watch:
 class BloodRun:
     """Cells in the flow of a case."""
 
-    def __init__(self, setup: Setup, solver: Solver, state: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, setup: Setup, solver: Solver, state: dict[str, Any] | None = None, *, tubes: bool = True
+    ) -> None:
         """Put the cells of the packing, or of `state()` of an earlier run, into the flow.
+
+        Without `tubes` an open vessel is one through whose openings no cell comes or goes.
 
         Raises CaseError for what cannot be coupled, UnstableError for cells outside the fluid.
         """
@@ -67,7 +71,7 @@ class BloodRun:
         self.blood = couple(setup, solver, populations, self._wall, fresh=state is None)
         self.openings: Openings | None = None
         self._looks: Schedule | None = None
-        if setup.case.reservoir is not None:
+        if setup.case.reservoir is not None and tubes:
             self.openings = Openings(setup, self.cells, solver.world)
             if state is None:
                 self.openings.develop()

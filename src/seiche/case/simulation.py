@@ -135,12 +135,10 @@ class Simulation:
         case = setup.case
         self.solver: Solver = self._make_solver(None)
         if case.run.balance == "measured" and world.size > 1:
-            from seiche.flow.balance import measure_costs
-
-            costs = measure_costs(self.solver)
+            weights = self._measured_weights(restart)
             self.solver.close()
             # Rank 0 shares the sites out.
-            self.solver = self._make_solver(costs.weights(setup.vessel.sites) if world.rank == 0 else None)
+            self.solver = self._make_solver(weights if world.rank == 0 else None)
         checkpoint = None
         if restart is not None:
             checkpoint = resume(restart, setup, self.solver, world)
@@ -162,6 +160,23 @@ class Simulation:
         self.outputs = Outputs(setup, self.solver, world, folder, self.blood)
         if checkpoint is not None and self.outputs.averages is not None:
             self.outputs.averages.resume(checkpoint)
+
+    def _measured_weights(self, restart: Path | None) -> npt.NDArray[np.float64]:
+        """Return what every site costs, with the cells that are there at first or in `restart` (collective)."""
+        from seiche.flow.balance import measure_costs
+
+        setup, solver = self.setup, self.solver
+        if setup.cells is None:
+            return measure_costs(solver).weights(setup.vessel.sites)
+        from seiche.case.blood import BloodRun
+        from seiche.couple.balance import measure_blood_costs
+
+        state = None
+        if restart is not None:
+            checkpoint = resume(restart, setup, solver, self.world)
+            state = cells_state(checkpoint, self.world, solver.owned)
+        blood = BloodRun(setup, solver, state, tubes=False).blood
+        return measure_blood_costs(blood).weights(blood)
 
     def _make_solver(self, weights: npt.NDArray[np.float64] | None) -> Solver:
         from seiche.flow import Solver
