@@ -368,11 +368,11 @@ def ranks_equal_the_cpu(transport: str) -> None:
     world = World.from_mpi()
     slow = FlowModel(Newtonian(0.1), initial_velocity=(0.02, 0.01, 0.0), body_force=(1e-5, 0.0, 0.0))
     long = shapes.box((80, 24, 24))
-    alone = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=2)
+    alone = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=8)
     alone.run(201)
     for layout in ("tiles-8", "list-aa"):
         given: dict[str, Any] = {"world": world, "device": "cuda", "layout": layout, "transport": transport}
-        shared = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=2, **given)
+        shared = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=8, **given)
         for steps in (100, 1, 100):
             sizes = fetched(shared.solver.backend)
             shared.solver.run(steps)

@@ -125,7 +125,7 @@ class ImmersedBoundary:
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = None
         if self.inside is not None:
-            contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites)
+            contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites, self.inside.turn)
         solver.immerse(Immersion(force, fields, self.stages, contrast))
 
     def _bind_all(self) -> None:

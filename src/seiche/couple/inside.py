@@ -87,6 +87,10 @@ class Inside:
 
         return Stage("mark inside", action, int(self.bits.nbytes), ("interpolate velocity",))
 
+    def turn(self) -> int:
+        """Return how many steps of a period have been done."""
+        return self._steps % self._every
+
     def sites(self) -> npt.NDArray[np.bool_]:
         """Return which of the owned sites are inside, (n_owned,)."""
         bits = np.unpackbits(self._backend.download(self.bits).view(np.uint8), bitorder="little")

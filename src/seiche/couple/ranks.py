@@ -192,7 +192,11 @@ class SharedBoundary:
         self._bind_all()
         force, slots = self.bricks.slot_members()
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
-        contrast = Contrast(self._ratio, self.inside.bits, self.inside.sites) if self.inside is not None else None
+        contrast = (
+            Contrast(self._ratio, self.inside.bits, self.inside.sites, self.inside.turn)
+            if self.inside is not None
+            else None
+        )
         messages = self.sharing.messages
         messages.speeds.prepare(self.here, "scatter_add")
         exchanges = (self.fluid, messages.speeds, messages.places)

@@ -19,12 +19,14 @@ from seiche.observe.stage import Stage
 class Contrast:
     """Another viscosity inside cells: `ratio` times the outer one.
 
-    `bits` on the device says which slots are inside; `inside` returns which of the owned sites are, (n_owned,).
+    `bits` on the device says which slots are inside; `inside` returns which of the owned sites are, (n_owned,); `turn`
+    how many steps ago they were found last: a graph of steps may go on only where it began.
     """
 
     ratio: float
     bits: Array
     inside: Callable[[], npt.NDArray[np.bool_]]
+    turn: Callable[[], int]
 
 
 @dataclass(frozen=True, eq=False)

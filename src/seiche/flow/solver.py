@@ -92,6 +92,7 @@ class Solver:
         self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)
         self.timers = StageTimers(self.backend.clock())
         self._prepare: Callable[[int], int] | None = None
+        self._turn: Callable[[], int] = lambda: 0
         self._phases = self._steps.phases()
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
@@ -147,7 +148,7 @@ class Solver:
                 if self._can_replay(min(end - self.time_step, ready)):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
-                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases))
+                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases, self._turn()))
                     self.time_step += GRAPH_STEPS
                 else:
                     self.step()
@@ -324,6 +325,7 @@ class Solver:
         """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
         self._physics.immerse(immersion)
         self._steps.immersed, self._prepare = list(immersion.stages), immersion.prepare
+        self._turn = immersion.contrast.turn if immersion.contrast is not None else lambda: 0
         kept = (*self._own_exchanges, *immersion.exchanges)
         gone = [exchange for exchange in self._exchanges if exchange not in kept]
         self._exchanges[:] = kept

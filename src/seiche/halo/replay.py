@@ -15,14 +15,17 @@ GRAPH_STEPS = 32
 
 
 class Replay:
-    """The graphs of GRAPH_STEPS steps from the first phase on, one for each state of the transports' slots."""
+    """The graphs of GRAPH_STEPS steps from the first phase on.
+
+    One for each state of the transports' slots, and each `turn` of stages that do not do the same in every step.
+    """
 
     def __init__(self, backend: Backend, exchanges: Sequence[HaloExchange]) -> None:
         """Nothing is captured before the first launch; `exchanges` are those of a step."""
         self._backend, self._exchanges = backend, exchanges
         self._graphs: dict[tuple[int, ...], Graph] = {}
 
-    def launch(self, phases: Sequence[Sequence[Stage]]) -> None:
+    def launch(self, phases: Sequence[Sequence[Stage]], turn: int = 0) -> None:
         """Run the steps, whose stages are captured on first use."""
 
         def steps() -> None:
@@ -30,10 +33,10 @@ class Replay:
                 for stage in phases[k % len(phases)]:
                     stage.action()
 
-        slots = tuple(slot for exchange in self._exchanges for slot in exchange.next_slots)
-        if slots not in self._graphs:
-            self._graphs[slots] = self._backend.capture(steps)
-        self._graphs[slots].launch()
+        state = (turn, *(slot for exchange in self._exchanges for slot in exchange.next_slots))
+        if state not in self._graphs:
+            self._graphs[state] = self._backend.capture(steps)
+        self._graphs[state].launch()
 
     def clear(self) -> None:
         """Forget the graphs, because the stages have changed or their transports will be gone."""
