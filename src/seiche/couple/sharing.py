@@ -191,7 +191,8 @@ class Sharing:
         leaving = Table(old.kind[mine], old.number[mine], home, holders)
         going = [np.flatnonzero(leaving.held_by(peer)) for peer in range(world.size)]
         rows = leaving.rows()
-        parts = world.alltoall([rows[part] for part in going])
+        parts = world.alltoall([rows[part] if peer != rank else rows[:0] for peer, part in enumerate(going)])
+        parts[rank] = rows[going[rank]]  # most of them: they need no message
         source = np.repeat(np.arange(world.size), [len(part) for part in parts])
         every = np.concatenate(parts)
         order = np.lexsort((every[:, 1], every[:, 0]))
