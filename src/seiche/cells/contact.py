@@ -260,7 +260,7 @@ class Contact:
 
         def over_vertices(spec: KernelSpec, **members: Any) -> Launch:
             if held is not None:
-                return held.over_vertices(spec, **members)
+                return held.over_many(spec, POINT_GROUP, **members)
             return by_group(spec, vertices, **members)
 
         def by_group(spec: KernelSpec, number: int, **members: Any) -> Launch:

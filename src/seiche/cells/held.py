@@ -10,7 +10,7 @@ import numpy as np
 
 from seiche.backend import Array, Backend
 from seiche.kernels.registry import KernelSpec
-from seiche.kernels.registry.held import HERE, held
+from seiche.kernels.registry.held import HERE, held, held_groups
 
 Launch = Callable[[], None]
 
@@ -50,6 +50,10 @@ class Held:
         """Return the launch of a kernel whose items are vertices."""
         launches = [self._bound(spec, roles, room, room.first_vertex, room.vertices, members) for room in self.rooms]
         return together(launches)
+
+    def over_many(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are vertices, `group` by a team: one that rarely has work."""
+        return self.over_groups(held_groups(spec, group), group, roles, inner=members)
 
     def over_groups(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are `group` vertices each, of one type."""

@@ -50,7 +50,7 @@ from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.held import ALONE, MANY, SHARED
-from seiche.kernels.registry.ibm import BRICK, GROUP, SUPPORT, Delta
+from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
 from seiche.observe.stage import Messages, Stage
 
 Launch = Callable[[], None]
@@ -205,7 +205,7 @@ class SharedBoundary:
 
     def _bind_all(self) -> None:
         delta, real, space, bricks = self.delta, self._real, self.bricks.space, self.bricks.members
-        vertices, over = self._vertices, self.sharing.held.over_vertices
+        vertices, over, rarely = self._vertices, self.sharing.held.over_vertices, self.sharing.held.over_many
         both: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
@@ -224,9 +224,9 @@ class SharedBoundary:
         rows, sorting = self.bricks.rows, {"count": self.bricks.count}
         self._unlist = self._bound(held_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
         self._listing = [
-            over(registry.count_vertices(delta), **listed, place=vertices["place"]),
+            rarely(registry.count_vertices(delta), RARE_GROUP, **listed, place=vertices["place"]),
             self._bound(registry.place_lists(), 0, rows, **lists),
-            over(registry.fill_lists(delta), **listed),
+            rarely(registry.fill_lists(delta), RARE_GROUP, **listed),
             self._bound(held_kernels.forget_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
             self._bound(registry.sort_lists(), 0, -(-self.bricks.count // registry.SORT_GROUP), **lists, **sorting),
         ]

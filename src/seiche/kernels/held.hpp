@@ -37,6 +37,25 @@ struct Held {
   }
 };
 
+/// `group` items of another functor, one after the other by the threads of a team: where most calls have little to do,
+/// few teams are launched sooner than many.
+template <class Kernel, int group>
+struct HeldGroups {
+  struct Scratch {
+    u8 unused;
+  };
+  Kernel inner;
+  Chosen chosen;
+  Index end;  ///< of the items
+  static constexpr int bytes = group * Kernel::bytes;
+  SEICHE_FN void operator()(const Team& team, Index number, Scratch&) const {
+    const Index begin = chosen.first + number * group;
+    team.each(static_cast<int>(end - begin < group ? end - begin : group), [&](int k) SEICHE_INLINED {
+      if (chosen(begin + k)) inner(begin + k);
+    });
+  }
+};
+
 template <Teamed Kernel>
 struct Held<Kernel> {
   using Scratch = typename Kernel::Scratch;

@@ -27,6 +27,14 @@ def held(spec: KernelSpec) -> KernelSpec:
     return replace(spec, type=f"Held<{spec.type}>", header=f"{folder}/held.hpp", members=members)
 
 
+def held_groups(spec: KernelSpec, group: int) -> KernelSpec:
+    """Return the kernel whose teams handle `group` items of `spec` each, of cells in certain roles only."""
+    folder = spec.header.partition("/")[0]
+    members: Members = (("inner", spec.members), ("chosen", _CHOSEN), ("end", "int64"))
+    name = f"HeldGroups<{spec.type},{group}>"
+    return replace(spec, type=name, header=f"{folder}/held.hpp", members=members, threads=256, blocks=3, team=True)
+
+
 def interpolate_held(delta: Delta, real: Real, space: Space, *, owned: bool) -> KernelSpec:
     """Velocity of vertices of cells in certain roles, and their motion, GROUP by a team.
 
@@ -97,7 +105,7 @@ def other_kernels() -> Iterator[KernelSpec]:
     yield unlist()
     yield held(ibm.mark_inside())
     for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
-        yield held(spec)
+        yield held_groups(spec, membrane.POINT_GROUP)
     for real in reals:
         yield move_vertices(real)
         yield find_holders(real)
@@ -108,5 +116,5 @@ def other_kernels() -> Iterator[KernelSpec]:
             for owned in (False, True):
                 yield interpolate_held("peskin", real, space, owned=owned)
         yield held(ibm.settle("peskin", real, "walled"))
-    yield held(ibm.count_vertices("peskin"))
-    yield held(ibm.fill_lists("peskin"))
+    yield held_groups(ibm.count_vertices("peskin"), ibm.RARE_GROUP)
+    yield held_groups(ibm.fill_lists("peskin"), ibm.RARE_GROUP)
