@@ -106,8 +106,12 @@ class Territory:
         """Return what is fluid in `count` bricks, (count, 512), whose rows are found by their keys (-1: not wanted)."""
         fluid = np.zeros((count, BRICK**3), np.uint8)
         coords = self.region.sites.coords
+        wanted = (rows.reshape(self.extent[::-1] + 1) >= 0).any(axis=(0, 1))
         for begin in range(0, len(coords), _CHUNK):
-            brick, inside = np.divmod(coords[begin : begin + _CHUNK].astype(np.int64), BRICK)
+            part = coords[begin : begin + _CHUNK]
+            if not wanted[part[0, 0] // BRICK : part[-1, 0] // BRICK + 1].any():  # sites ascend along the first axis
+                continue
+            brick, inside = np.divmod(part.astype(np.int64), BRICK)
             row = rows[self.key(brick)]
             here = row >= 0
             lane = inside[:, 0] + BRICK * (inside[:, 1] + BRICK * inside[:, 2])
@@ -158,9 +162,14 @@ def _table(sites: SiteSet, low: npt.NDArray[np.int64], extent: npt.NDArray[np.in
         x = low[0] - shift[0]
         begin, end = np.searchsorted(sites.coords[:, 0], [x, x + extent[0]])
         for first in range(int(begin), int(end), _CHUNK):
-            place = sites.coords[first : min(first + _CHUNK, int(end))] + (shift - low)
-            inside = np.flatnonzero(np.all((place >= 0) & (place < extent), axis=1))
-            table[tuple(place[inside].T)] = first + inside
+            part = sites.coords[first : min(first + _CHUNK, int(end))]
+            place, inside = np.zeros(len(part), np.int64), np.ones(len(part), bool)
+            for axis, length in enumerate(extent):
+                along = part[:, axis] + (shift[axis] - low[axis])
+                inside &= (along >= 0) & (along < length)
+                place = place * length + along
+            here = np.flatnonzero(inside)
+            table.reshape(-1)[place[here]] = first + here
     return table
 
 
