@@ -106,7 +106,7 @@ class Territory:
         """Return what is fluid in `count` bricks, (count, 512), whose rows are found by their keys (-1: not wanted)."""
         fluid = np.zeros((count, BRICK**3), np.uint8)
         coords = self.region.sites.coords
-        wanted = (rows.reshape(self.extent[::-1] + 1) >= 0).any(axis=(0, 1))
+        wanted = np.asarray((rows.reshape(self.extent[::-1] + 1) >= 0).any(axis=(0, 1)))
         for begin in range(0, len(coords), _CHUNK):
             part = coords[begin : begin + _CHUNK]
             if not wanted[part[0, 0] // BRICK : part[-1, 0] // BRICK + 1].any():  # sites ascend along the first axis
