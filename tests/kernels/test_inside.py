@@ -113,6 +113,31 @@ def test_sites_are_marked_anew_as_often_as_asked() -> None:
     assert np.array_equal(boundary.inside.sites().reshape(32, 16, 16), np.roll(before, 1, axis=0))
 
 
+def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_split() -> None:
+    """Also after a restart between two such steps: the state says what was inside."""
+    model = FlowModel(Newtonian(0.05), initial_velocity=(0.1, 0.02, 0.0))
+    unit, faces = ball()
+    sites = shapes.box((32, 16, 16))
+
+    def flow() -> tuple[Solver, GivenForces, ImmersedBoundary]:
+        return marked(sites, unit * 5 + 8.3, faces, model=model, every=8)
+
+    whole, parts, (again, _, boundary) = flow()[0], flow(), flow()
+    whole.run(40)
+    for steps in (7, 4):
+        parts[0].run(steps)
+    state, place, velocity = parts[0].state(), parts[1].place, parts[2].velocity
+    assert 0 < state["inside"].sum() < len(sites)
+    again.load_state(state, 11)
+    boundary.place_all(place, velocity)
+    for solver, steps in ((parts[0], 29), (again, 29)):
+        solver.run(steps)
+        assert "inside" not in solver.state()
+        assert np.array_equal(solver.state()["populations"], whole.state()["populations"])
+    with pytest.raises(CaseError, match="state 'inside': expected an array of shape"):
+        again.load_state({**state, "inside": np.zeros(3)}, 11)
+
+
 def test_what_cannot_have_a_contrast_is_refused() -> None:
     unit, faces = ball()
     box = shapes.box((16, 16, 16))

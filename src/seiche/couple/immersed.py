@@ -125,7 +125,7 @@ class ImmersedBoundary:
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = None
         if self.inside is not None:
-            contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites, self.inside.turn)
+            contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites, mark_every, self.inside.begin)
         solver.immerse(Immersion(force, fields, self.stages, contrast))
 
     def _bind_all(self) -> None:
@@ -185,7 +185,7 @@ class ImmersedBoundary:
         """Take note of vertices that were moved, or given other forces, from outside: list and spread them anew."""
         self._settle()
         if self.inside is not None:
-            self.inside.mark()
+            self.inside.settle(self.solver.loaded_inside())
         for stage in self._acts:
             stage.action()
 

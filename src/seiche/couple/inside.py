@@ -32,7 +32,7 @@ class Inside:
         surfaces = [surface for surface in surfaces if surface.cells]
         if not surfaces:
             raise CaseError("a viscosity contrast needs closed surfaces: there are none")
-        self._backend, self._bricks, self._every, self._steps = backend, bricks, every, 0
+        self._backend, self._bricks, self.every, self._steps = backend, bricks, every, 0
         self.bits: Array = backend.zeros(bricks.rows * BRICK, np.uint64)
         self._filled: Sequence[bool] | None = None
 
@@ -82,14 +82,22 @@ class Inside:
 
         def action() -> None:
             self._steps += 1
-            if self._steps % self._every == 0:
+            if self._steps % self.every == 0:
                 self.mark()
 
         return Stage("mark inside", action, int(self.bits.nbytes), ("interpolate velocity",))
 
-    def turn(self) -> int:
-        """Return how many steps of a period have been done."""
-        return self._steps % self._every
+    def begin(self, step: int) -> None:
+        """Take note of how many steps were done: graphs of steps go on without the host."""
+        self._steps = step
+
+    def settle(self, sites: npt.NDArray[np.bool_] | None) -> None:
+        """Mark the sites now, or take `sites`, which of the owned ones were inside when they were found last."""
+        self.mark()
+        if sites is not None:
+            bits = np.zeros(self._bricks.rows * BRICK**3, np.uint8)
+            bits[self._bricks.slots] = sites
+            self._backend.assign(self.bits, np.packbits(bits, bitorder="little").view(np.uint64))
 
     def sites(self) -> npt.NDArray[np.bool_]:
         """Return which of the owned sites are inside, (n_owned,)."""

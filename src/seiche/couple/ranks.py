@@ -168,7 +168,7 @@ class SharedBoundary:
         self._until, self._window = self._from + 1, 1
         self._settle()
         if self.inside is not None:
-            self.inside.mark()
+            self.inside.settle(self.solver.loaded_inside())
         self._act()
 
     def _connect(self) -> None:
@@ -192,11 +192,9 @@ class SharedBoundary:
         self._bind_all()
         force, slots = self.bricks.slot_members()
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
-        contrast = (
-            Contrast(self._ratio, self.inside.bits, self.inside.sites, self.inside.turn)
-            if self.inside is not None
-            else None
-        )
+        contrast, inside = None, self.inside
+        if inside is not None:
+            contrast = Contrast(self._ratio, inside.bits, inside.sites, inside.every, inside.begin)
         messages = self.sharing.messages
         messages.speeds.prepare(self.here, "scatter_add")
         exchanges = (self.fluid, messages.speeds, messages.places)
@@ -372,7 +370,7 @@ class SharedBoundary:
         """Take note of forces or places that were changed from outside."""
         self._settle()
         if self.inside is not None:
-            self.inside.mark()
+            self.inside.settle(self.solver.loaded_inside())
         self._act()
 
     def lost_vertex(self) -> int | None:

@@ -19,14 +19,16 @@ from seiche.observe.stage import Stage
 class Contrast:
     """Another viscosity inside cells: `ratio` times the outer one.
 
-    `bits` on the device says which slots are inside; `inside` returns which of the owned sites are, (n_owned,); `turn`
-    how many steps ago they were found last: a graph of steps may go on only where it began.
+    `bits` on the device says which slots are inside; `inside` returns which of the owned sites are, (n_owned,). They
+    are found anew after every step whose number is a multiple of `every`; `begin` is told the number of steps done
+    before stages are launched or captured.
     """
 
     ratio: float
     bits: Array
     inside: Callable[[], npt.NDArray[np.bool_]]
-    turn: Callable[[], int]
+    every: int
+    begin: Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)

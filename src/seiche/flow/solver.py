@@ -15,7 +15,7 @@ from seiche.domain.sharing import by_rank_zero, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import choose_layout, make_layout, tile_edge
-from seiche.flow.immersion import Immersion
+from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
 from seiche.flow.layout import Leaving, refuse_misshapen
@@ -92,7 +92,9 @@ class Solver:
         self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)
         self.timers = StageTimers(self.backend.clock())
         self._prepare: Callable[[int], int] | None = None
-        self._turn: Callable[[], int] = lambda: 0
+        self._contrast: Contrast | None = None
+        #: Which sites were inside cells, and after how many steps, as a state said.
+        self._loaded: tuple[int, npt.NDArray[np.bool_]] | None = None
         self._phases = self._steps.phases()
         if self.layout.plan.peers or self.world.size > 1:
             for phase in range(self.layout.phases):
@@ -126,6 +128,7 @@ class Solver:
             self._prepare(1)
         self._walls.restore()
         self.iolets.prepare(self.time_step, 1)
+        self._begin()
         self.timers.step(self.stages)
         self._phase = (self._phase + 1) % self.layout.phases
         self.time_step += 1
@@ -148,10 +151,21 @@ class Solver:
                 if self._can_replay(min(end - self.time_step, ready)):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
-                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases, self._turn()))
+                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases, self._begin()))
                     self.time_step += GRAPH_STEPS
                 else:
                     self.step()
+
+    def _begin(self) -> int:
+        """Tell what is immersed how many steps were done; return how many of them since all was as it is at first."""
+        if self._contrast is None:
+            return 0
+        self._contrast.begin(self.time_step)
+        return self.time_step % self._contrast.every
+
+    def loaded_inside(self) -> npt.NDArray[np.bool_] | None:
+        """Return which owned sites were inside cells in the state that was loaded, if it told and no step was since."""
+        return self._loaded[1] if self._loaded is not None and self._loaded[0] == self.time_step else None
 
     def mark(self) -> Any:
         """Return an event that the device reaches after all it was handed so far."""
@@ -253,7 +267,8 @@ class Solver:
 
         `populations` (n_owned, Q): those that leave, shifted by the weight; `relaxation` (n_owned,): omega+ of the
         last step, for a rheology that needs it; `reference_velocity` (n_owned, 3): what `velocity_change` compares
-        with, once it was called; `moments` (n_owned, 10), of the layout of this name, which goes on from these to the
+        with, once it was called; `inside` (n_owned,): which sites were inside cells when that was found last, if it is
+        not found after this step; `moments` (n_owned, 10), of the layout of this name, which goes on from these to the
         last bit and from populations alone to round-off.
         """
         return {name: rows[:] for name, rows in self.state_rows().items()}
@@ -264,6 +279,8 @@ class Solver:
         state: dict[str, Leaving | npt.NDArray[np.float64]] = {**self.layout.state(self._phase)}
         if self._physics.has_rates:
             state["relaxation"] = self._physics.even_rates().astype(np.float64)
+        if self._contrast is not None and self.time_step % self._contrast.every:
+            state["inside"] = self._contrast.inside().astype(np.float64)
         reference = self._observation.reference_velocity
         if reference is not None:
             state["reference_velocity"] = reference.astype(np.float64)
@@ -290,7 +307,10 @@ class Solver:
             needed["reference_velocity"] = (3,)
         if self.layout_name == "moments" and "moments" in state:
             needed["moments"] = (COEFFICIENTS,)
+        if "inside" in state:
+            needed["inside"] = ()
         refuse_misshapen(state, len(self.owned), needed)
+        self._loaded = (time_step, state["inside"].astype(bool)) if "inside" in state else None
         self._walls.restore()
         self._phase, self.time_step = 0, time_step
         if self.iolets.windkessels is not None:
@@ -325,7 +345,7 @@ class Solver:
         """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
         self._physics.immerse(immersion)
         self._steps.immersed, self._prepare = list(immersion.stages), immersion.prepare
-        self._turn = immersion.contrast.turn if immersion.contrast is not None else lambda: 0
+        self._contrast = immersion.contrast
         kept = (*self._own_exchanges, *immersion.exchanges)
         gone = [exchange for exchange in self._exchanges if exchange not in kept]
         self._exchanges[:] = kept
