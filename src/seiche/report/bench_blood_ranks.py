@@ -147,7 +147,7 @@ class WeakScaling:
         self.setup = time.perf_counter() - begin
         self.flow = self.step_seconds()
 
-    def step_seconds(self, repeats: int = 3) -> float:
+    def step_seconds(self, repeats: int = 2) -> float:
         """Return the best time of a step on the slowest rank over runs of `steps`."""
         self.solver.run(self.steps)
         times: list[float] = []
