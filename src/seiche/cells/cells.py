@@ -102,8 +102,10 @@ class Cells:
         self._kept: list[Array] = []
         self._launches = [launch for block in self.blocks if block.cells for launch in self._bound(block)]
 
-    def reserve(self, capacities: Sequence[int]) -> Held:
+    def reserve(self, capacities: Sequence[int], many: Sequence[int]) -> Held:
         """Make room, one or more, for so many cells of each type; return their roles, all empty.
+
+        `many` of each may be held by other ranks, too.
 
         What was kept of the cells before is gone.
         """
@@ -114,7 +116,7 @@ class Cells:
             vertex, cell = vertex + cells * block.vertices, cell + cells
         self.blocks = blocks
         self.stride = (vertex // ALIGNMENT + 1) * ALIGNMENT  # the last column is nobody's
-        self.held = Held(self.backend, blocks)
+        self.held = Held(self.backend, blocks, many)
         self.place = self.backend.zeros((3, self.stride), np.float64)
         self._allocate()
         return self.held
@@ -215,8 +217,8 @@ class Cells:
             chunks=len(lists.chunk_first) - 1,
         )
         if self.held is not None:
-            ranges = (1 << ALONE, MANY)
-            return [(roles, self.held.over_cells(spec, block, roles, **members)) for roles in ranges]
+            alone = self.held.over_cells(spec, block, 1 << ALONE, **members)
+            return [(1 << ALONE, alone), (MANY, self.held.over_listed_cells(spec, block, **members))]
         kernel: Kernel = self.backend.load(spec)
         return [(HERE, kernel.bind(self.backend.pack(kernel, **members), 0, block.cells))]
 

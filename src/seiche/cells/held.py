@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.kernels.registry import KernelSpec
-from seiche.kernels.registry.held import HERE, held, held_groups
+from seiche.kernels.registry.held import HERE, MANY, held, held_groups, held_items, held_list
 
 Launch = Callable[[], None]
 
@@ -38,12 +39,14 @@ class Room(Protocol):
 class Held:
     """The roles of cells on a rank: `role` (cells,) on the device, of whatever there is room for.
 
-    A launch made here runs over all the room, and does only items of cells in the roles that it names.
+    A launch made here runs over all the room, and does only items of cells in the roles that it names; or over `many`,
+    the lists of the cells of each type that other ranks hold, too, of which there is room for so many.
     """
 
-    def __init__(self, backend: Backend, rooms: Sequence[Room]) -> None:
+    def __init__(self, backend: Backend, rooms: Sequence[Room], many: Sequence[int]) -> None:
         """Make the roles of `rooms`; nothing is here yet."""
-        self.backend, self.rooms = backend, tuple(rooms)
+        self.backend, self.rooms, self.room_for_many = backend, tuple(rooms), tuple(many)
+        self._many = [backend.zeros(1 + count, np.int32) for count in many]  # how many are listed, and they
         self.role: Array = backend.zeros(sum(room.cells for room in rooms), np.int32)
 
     def over_vertices(self, spec: KernelSpec, roles: int = HERE, **members: Any) -> Launch:
@@ -64,6 +67,41 @@ class Held:
             arguments = self.backend.pack(kernel, **members, chosen=chosen, end=first + count)
             launches.append(kernel.bind(arguments, 0, -(-count // group)))
         return together(launches)
+
+    def list_many(self, cells: Sequence[npt.NDArray[np.integer[Any]]]) -> None:
+        """List for each type the cells, counted from its first one, that other ranks hold, too."""
+        for array, room, chosen in zip(self._many, self.room_for_many, cells, strict=True):
+            host = np.zeros(1 + room, np.int32)
+            host[0], host[1 : 1 + len(chosen)] = len(chosen), chosen
+            self.backend.assign(array, host)
+
+    def over_listed(self, spec: KernelSpec, roles: int = MANY, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are vertices, of listed cells in these roles."""
+        kernel, launches = self.backend.load(held_items(spec)), []
+        for number, room in enumerate(self.rooms):
+            chosen = self._chosen(roles, room, room.first_vertex, room.vertices)
+            arguments = self.backend.pack(kernel, inner=members, listed=self._listed(number), chosen=chosen)
+            launches.append(kernel.bind(arguments, 0, self.room_for_many[number] * room.vertices))
+        return together(launches)
+
+    def over_listed_groups(self, spec: KernelSpec, group: int, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are `group` vertices each, of one listed cell."""
+        kernel, launches = self.backend.load(spec), []
+        for number, room in enumerate(self.rooms):
+            arguments = self.backend.pack(kernel, **members, listed=self._listed(number))
+            launches.append(kernel.bind(arguments, 0, self.room_for_many[number] * -(-room.vertices // group)))
+        return together(launches)
+
+    def over_listed_cells(self, spec: KernelSpec, room: Room, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are cells of a type, counted from its first one."""
+        kernel, number = self.backend.load(held_list(spec)), self.rooms.index(room)
+        arguments = self.backend.pack(kernel, inner=members, listed=self._listed(number))
+        return kernel.bind(arguments, 0, self.room_for_many[number])
+
+    def _listed(self, number: int) -> dict[str, int]:
+        room, address = self.rooms[number], self.backend.pointer(self._many[number])
+        each = {"first": room.first_vertex, "each": room.vertices}
+        return {"cells": address + np.dtype(np.int32).itemsize, "count": address, **each}
 
     def over_cells(self, spec: KernelSpec, room: Room, roles: int = HERE, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""

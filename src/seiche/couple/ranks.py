@@ -207,18 +207,23 @@ class SharedBoundary:
         both: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
-        groups, moving = self.sharing.held.over_groups, {"flow": self.flow, "velocity": self.velocity, **both}
-        one, owned = (held_kernels.interpolate_held(delta, real, space, owned=each) for each in (False, True))
+        held, moving = self.sharing.held, {"flow": self.flow, "velocity": self.velocity, **both}
+        one, owned = (
+            spec(delta, real, space) for spec in (held_kernels.interpolate_held, held_kernels.interpolate_owned)
+        )
         self._alone = [
-            groups(one, GROUP, 1 << ALONE, one={**moving, "now": a, "before": b}) for a, b in ((1.0, 0.0), (1.5, -0.5))
+            held.over_groups(one, GROUP, 1 << ALONE, one={**moving, "now": a, "before": b})
+            for a, b in ((1.0, 0.0), (1.5, -0.5))
         ]
         still = {**moving, "velocity": self.here, "now": 0.0, "before": 0.0}
-        self._interpolate = groups(owned, GROUP, MANY, one=still, owned=self._owned)
+        self._interpolate = held.over_listed_groups(owned, GROUP, one=still, owned=self._owned)
         step = {"place": self.cells.place, "here": self.here, "velocity": self.velocity, "stride": self.cells.stride}
         spec = held_kernels.move_vertices(real)
-        self._shared = [over(spec, 1 << SHARED, **step, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))]
+        self._shared = [
+            held.over_listed(spec, 1 << SHARED, **step, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))
+        ]
         spec = registry.settle(delta, real, space)
-        self._settle_all, self._settle_shared = over(spec, **both), over(spec, MANY, **both)
+        self._settle_all, self._settle_shared = over(spec, **both), held.over_listed(spec, **both)
         rows, sorting = self.bricks.rows, {"count": self.bricks.count}
         self._unlist = self._bound(held_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
         self._listing = [

@@ -76,11 +76,12 @@ class Sharing:
         self._told = self.backend.zeros(3, np.int32)
         self.table = Table.of(np.zeros((0, 3 + territory.words), np.int64), territory.words)
         self.messages = CellMessages(self.backend, world, self._real, transport, before_closing)
-        self.reserve([_LEAST for _ in self.total])
+        least = [_LEAST for _ in self.total]
+        self.reserve(least, least)
 
-    def reserve(self, capacities: Sequence[int]) -> None:
-        """Make room for cells; what was in the arrays is gone."""
-        self.held = self.cells.reserve(capacities)
+    def reserve(self, capacities: Sequence[int], many: Sequence[int]) -> None:
+        """Make room for cells, `many` of them held by other ranks, too; what was in the arrays is gone."""
+        self.held = self.cells.reserve(capacities, many)
         zeros, room, words = self.backend.zeros, self.cells.count, self.territory.words
         self.velocity = zeros((3, self.cells.stride), self._real)
         self._holders, self._wanted = zeros((room, words), np.uint32), zeros((room, words), np.uint32)
@@ -150,7 +151,7 @@ class Sharing:
         owner = np.full(len(mine), self.world.rank)
         table = Table.of(np.column_stack([mine, owner, holders]), self.territory.words)
         room = [max(have, _room(count)) for have, count in zip(self.capacities, self._counts(table), strict=True)]
-        self.reserve(room)
+        self.reserve(room, self.held.room_for_many)
         for array, source in ((self.cells.place, place), (self.velocity, velocity)):
             if source is None:
                 continue
@@ -205,7 +206,7 @@ class Sharing:
         sent = np.maximum(sent, self._values(vertices[table.kind], owned))
         received = np.maximum(received, self._values(vertices[table.kind], ghosts))
         sent[rank] = received[rank] = 0
-        grown = self._grow(old, self._counts(table), sent, received)
+        grown = self._grow(old, table, sent, received)
         self._move(old, mine, going, table, source)
         self._settle_roles(table)
         at, stride, messages = self._vertices(table), self.cells.stride, self.messages
@@ -226,16 +227,28 @@ class Sharing:
             ghosts.append(np.flatnonzero((table.owner == peer) & other))
         return owned, ghosts
 
-    def _grow(self, table: Table, counts: list[int], sent: Numbers, received: Numbers) -> bool:
-        """Make room for cells and messages on all ranks if one of them lacks it; return whether that was so."""
+    def _many(self, table: Table) -> npt.NDArray[np.bool_]:
+        """Return which cells (n,) of a table other ranks hold, too."""
+        others = table.holders.copy()
+        others[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
+        return np.asarray(others.any(axis=1) | (table.owner != self.world.rank))
+
+    def _grow(self, table: Table, new: Table, sent: Numbers, received: Numbers) -> bool:
+        """Make room for the cells of the table `new` and messages on all ranks if one lacks it; return whether so."""
+        counts = self._counts(new)
+        of_many = [int(count) for count in np.bincount(new.kind[self._many(new)], minlength=len(self.total))]
+        room_for_many = self.held.room_for_many
         lacks_room = any(count > room for count, room in zip(counts, self.capacities, strict=True))
+        lacks_room = lacks_room or any(count > room for count, room in zip(of_many, room_for_many, strict=True))
         if not any(self.world.allgather(lacks_room or not self.messages.fits(sent, received))):
             return False
         if lacks_room:
             (first, many), stride = self._vertices(table), self.cells.stride
             before = self.cells.place, self.velocity
             rooms = zip(counts, self.capacities, strict=True)
-            self.reserve([_room(count) if count > room else room for count, room in rooms])
+            more = zip(of_many, room_for_many, strict=True)
+            grown = ([_room(count) if count > room else room for count, room in each] for each in (rooms, more))
+            self.reserve(*grown)
             entries = np.column_stack([first, self._vertices(table)[0], many])
             for old, new in zip(before, (self.cells.place, self.velocity), strict=True):
                 move_cells(self.backend, old, new, entries, (stride, self.cells.stride))
@@ -265,12 +278,12 @@ class Sharing:
         """Tell the device what the cells of a table are here."""
         self.table = table
         slots = self.cell_slots(table)
-        others = table.holders.copy()
-        others[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
-        role = np.zeros(self.cells.count, np.int32)
+        role, many = np.zeros(self.cells.count, np.int32), self._many(table)
         own = table.owner == self.world.rank
-        role[slots] = np.where(own, np.where(others.any(axis=1), SHARED, ALONE), GHOST)
+        role[slots] = np.where(own, np.where(many, SHARED, ALONE), GHOST)
         self.backend.assign(self.held.role, role)
+        blocks = enumerate(self.cells.blocks)
+        self.held.list_many([slots[many & (table.kind == kind)] - block.first_cell for kind, block in blocks])
         holders = np.zeros((self.cells.count, self.territory.words), np.uint32)
         holders[slots] = table.holders
         self.backend.assign(self._holders, holders)

@@ -27,6 +27,41 @@ struct Chosen {
   }
 };
 
+/// Cells of a type by a list, so that few of many need few teams: `count` of them are in it.
+struct Listed {
+  const i32* cells;
+  const i32* count;
+  Index first;  ///< item of the type's first cell
+  i32 each;     ///< items of a cell
+};
+
+/// Items: places in the list, as many as there is room for. The inner item is the cell.
+template <class Kernel>
+struct HeldList {
+  using Scratch = typename Kernel::Scratch;
+  Kernel inner;
+  Listed listed;
+  static constexpr int bytes = Kernel::bytes;
+  SEICHE_FN void operator()(const Team& team, Index i, Scratch& scratch) const {
+    if (i < *listed.count) inner(team, listed.cells[i], scratch);
+  }
+};
+
+/// Items: those of the cells in the list, as many as there is room for, of cells in the chosen roles.
+template <class Kernel>
+struct HeldItems {
+  Kernel inner;
+  Listed listed;
+  Chosen chosen;
+  static constexpr int bytes = Kernel::bytes;
+  SEICHE_FN void operator()(Index i) const {
+    const i32 place = static_cast<i32>(i) / listed.each;
+    if (place >= *listed.count) return;
+    const Index item = listed.first + static_cast<Index>(listed.cells[place]) * listed.each + i % listed.each;
+    if (chosen(item)) inner(item);
+  }
+};
+
 template <class Kernel>
 struct Held {
   Kernel inner;

@@ -46,8 +46,8 @@ struct InterpolateHeld {
   }
 };
 
-/// Item: a group of vertices. Velocity of those of the chosen cells whose closest fluid site is owned here, zero for
-/// the others of these cells. No vertex moves. The whole stencil is then among the sites that are known here.
+/// Item: a group of vertices of a cell in a list. Velocity of those whose closest fluid site is owned here, zero for
+/// the others. No vertex moves. The whole stencil is then among the sites that are known here.
 template <class Delta, class Real, Space space>
 struct InterpolateOwned {
   using Group = InterpolateGroup<Delta, Real, space>;
@@ -57,16 +57,17 @@ struct InterpolateOwned {
     i32 owned[group];
   };
   typename Group::One one;
-  Chosen chosen;
-  Index end;         ///< of the vertices of the type
+  Listed listed;
   const u64* owned;  ///< bit by bit in the order of the slots
   static constexpr int bytes = Group::bytes;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const Index begin = chosen.first + item * group;
-    const int here = static_cast<int>(end - begin < group ? end - begin : group);
-    if (!chosen.any(begin, here)) return;
-    team.each(here, [&](int k) SEICHE_INLINED { scratch.owned[k] = chosen(begin + k) && owns(begin + k) ? 1 : 0; });
+    const i32 groups = (listed.each + group - 1) / group, place = static_cast<i32>(item) / groups;
+    if (place >= *listed.count) return;
+    const i32 from = static_cast<i32>(item) % groups * group, rest = listed.each - from;
+    const Index begin = listed.first + static_cast<Index>(listed.cells[place]) * listed.each + from;
+    const int here = rest < group ? rest : group;
+    team.each(here, [&](int k) SEICHE_INLINED { scratch.owned[k] = owns(begin + k) ? 1 : 0; });
     team.barrier();
     team.each(here * P, [&](int k) SEICHE_INLINED {
       if (scratch.owned[k / P] == 0) return;
@@ -76,7 +77,6 @@ struct InterpolateOwned {
     });
     team.barrier();
     team.each(here, [&](int k) SEICHE_INLINED {
-      if (!chosen(begin + k)) return;
       const Index v = begin + k;
       Real factor = Real(1);
       if constexpr (space != Space::open) factor = one.vertices.t[v].w;

@@ -18,6 +18,7 @@ OWN, MANY, HERE = 1 << ALONE | 1 << SHARED, 1 << SHARED | 1 << GHOST, 1 << ALONE
 MOST_RANKS = 512
 
 _CHOSEN: Members = (("role", "ptr"), ("first", "int64"), ("each", "int32"), ("roles", "uint32"))
+_LISTED: Members = (("cells", "ptr"), ("count", "ptr"), ("first", "int64"), ("each", "int32"))
 
 
 def held(spec: KernelSpec) -> KernelSpec:
@@ -35,16 +36,33 @@ def held_groups(spec: KernelSpec, group: int) -> KernelSpec:
     return replace(spec, type=name, header=f"{folder}/held.hpp", members=members, threads=256, blocks=3, team=True)
 
 
-def interpolate_held(delta: Delta, real: Real, space: Space, *, owned: bool) -> KernelSpec:
-    """Velocity of vertices of cells in certain roles, and their motion, GROUP by a team.
+def held_list(spec: KernelSpec) -> KernelSpec:
+    """Return the kernel `spec`, whose items are cells, for the cells in a list."""
+    folder = spec.header.partition("/")[0]
+    members: Members = (("inner", spec.members), ("listed", _LISTED))
+    return replace(spec, type=f"HeldList<{spec.type}>", header=f"{folder}/held.hpp", members=members)
 
-    With `owned` no vertex moves: of those whose closest site is owned here the velocity, for the others zero.
-    """
-    group = ibm.interpolate_group(delta, real, space)
-    name = f"{'InterpolateOwned' if owned else 'InterpolateHeld'}<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    one = ibm.interpolate(delta, real, space).members
+
+def held_items(spec: KernelSpec) -> KernelSpec:
+    """Return the kernel `spec` for the items of the cells in a list, of those in certain roles."""
+    folder = spec.header.partition("/")[0]
+    members: Members = (("inner", spec.members), ("listed", _LISTED), ("chosen", _CHOSEN))
+    return replace(spec, type=f"HeldItems<{spec.type}>", header=f"{folder}/held.hpp", members=members)
+
+
+def interpolate_held(delta: Delta, real: Real, space: Space) -> KernelSpec:
+    """Velocity of vertices of cells in certain roles, and their motion, GROUP by a team."""
+    group, one = ibm.interpolate_group(delta, real, space), ibm.interpolate(delta, real, space).members
+    name = f"InterpolateHeld<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     members: Members = (("one", one), ("chosen", _CHOSEN), ("end", "int64"))
-    members += (("owned", "ptr"),) if owned else ()
+    return replace(group, type=name, header="ibm/held.hpp", members=members)
+
+
+def interpolate_owned(delta: Delta, real: Real, space: Space) -> KernelSpec:
+    """Velocity of the vertices of listed cells whose closest site is owned here, zero for others, GROUP by a team."""
+    group, one = ibm.interpolate_group(delta, real, space), ibm.interpolate(delta, real, space).members
+    name = f"InterpolateOwned<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
+    members: Members = (("one", one), ("listed", _LISTED), ("owned", "ptr"))
     return replace(group, type=name, header="ibm/held.hpp", members=members)
 
 
@@ -107,14 +125,16 @@ def other_kernels() -> Iterator[KernelSpec]:
     for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
         yield held_groups(spec, membrane.POINT_GROUP)
     for real in reals:
-        yield move_vertices(real)
+        yield held_items(move_vertices(real))
         yield find_holders(real)
         yield move_cells(real)
-        yield held(membrane.membrane_force(membrane.loop_shell(real, 3, 12), real, 642))
+        for each in (held, held_list):
+            yield each(membrane.membrane_force(membrane.loop_shell(real, 3, 12), real, 642))
         yield held(membrane.contact_force(real))
         for space in ("open", "walled", "odd"):
-            for owned in (False, True):
-                yield interpolate_held("peskin", real, space, owned=owned)
-        yield held(ibm.settle("peskin", real, "walled"))
+            yield interpolate_held("peskin", real, space)
+            yield interpolate_owned("peskin", real, space)
+        for each in (held, held_items):
+            yield each(ibm.settle("peskin", real, "walled"))
     yield held_groups(ibm.count_vertices("peskin"), ibm.RARE_GROUP)
     yield held_groups(ibm.fill_lists("peskin"), ibm.RARE_GROUP)
