@@ -134,6 +134,7 @@ def bench_blood(
             precision=precision.value,
             points=points,
             steps=steps,
+            layout=layout,
             threads=threads,
             transport=transport,
             sizes=ranks or (),
