@@ -51,6 +51,17 @@ class World:
         local.Free()
         return world
 
+    def first(self, ranks: int) -> World | None:
+        """Return the world of the first ranks, None on the others (collective)."""
+        if ranks >= self.size:
+            return self
+        from mpi4py import MPI
+
+        comm = self.comm.Split(0 if self.rank < ranks else MPI.UNDEFINED, self.rank)
+        if comm == MPI.COMM_NULL:
+            return None
+        return World.of(comm) if ranks > 1 else World(0, 1, self.local_rank, self.local_size)
+
     def library(self) -> str:
         """Return the name and version of the MPI library, "none" in a serial world."""
         if self.comm is None:

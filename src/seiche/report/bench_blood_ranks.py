@@ -237,18 +237,6 @@ class WeakScaling:
         )
 
 
-def part_of(world: World, ranks: int) -> World | None:
-    """Return the world of the first ranks, None on the others (collective)."""
-    if ranks == world.size:
-        return world
-    from mpi4py import MPI
-
-    comm = world.comm.Split(0 if world.rank < ranks else MPI.UNDEFINED, world.rank)
-    if comm == MPI.COMM_NULL:
-        return None
-    return World.of(comm) if ranks > 1 else World(0, 1, world.local_rank, world.local_size)
-
-
 def sizes_of(ranks: int) -> list[int]:
     """Return 1, 2, 4 ... and `ranks` itself."""
     return sorted({*(1 << k for k in range(ranks.bit_length()) if 1 << k <= ranks), ranks})
@@ -287,7 +275,7 @@ def main(
         tile, counts = world.bcast(tile_of(load) if world.rank == 0 else None)
         packed = time.perf_counter() - begin
         for ranks in sorted(sizes) or sizes_of(world.size):
-            part = part_of(world, ranks)
+            part = world.first(ranks)
             if part is not None:
                 begin = time.perf_counter()
                 packing = tiled(load, ranks, tile, counts)
