@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seiche.case.simulation import load as load
+    from seiche.case.loading import load as load
 
 __version__ = "0.1.0"
 
@@ -23,7 +23,7 @@ _PARTS = (
 def __getattr__(name: str) -> Any:
     """Import the part called `name` on first use."""
     if name == "load":
-        return import_module("seiche.case.simulation").load
+        return import_module("seiche.case.loading").load
     if name in _PARTS:
         return import_module(f"seiche.{name}")
     raise AttributeError(f"module 'seiche' has no attribute {name!r}")

@@ -61,15 +61,22 @@ def run(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; any free one by default.")] = 0,
 ) -> None:
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
+    if _of_waves(case):
+        from seiche.case.waves.commands import run as run_waves
+
+        given = {"--trace": trace, "--serve": serve or None, "--ranks-info": ranks_info or None}
+        overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+        run_waves(case, device, restart, output, overrides, given, world_of_command())
+        return
     from seiche.case.limits import empty_outputs
     from seiche.case.simulation import load
     from seiche.case.ultrasound import is_ultrasound
 
     world = world_of_command()
     if is_ultrasound(case, changes or ()):
-        given = {"--restart": restart, "--ranks-info": ranks_info, "--trace": trace, "--serve": serve}
-        overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
-        _run_ultrasound(case, device, output, overrides, given)
+        refused = {"--restart": restart, "--ranks-info": ranks_info, "--trace": trace, "--serve": serve}
+        wanted = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+        _run_ultrasound(case, device, output, wanted, refused)
         return
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
     overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
@@ -131,6 +138,11 @@ def check(
     changes: Changes = None,
 ) -> None:
     """Say what a case is and what it will cost, without allocating its fields."""
+    if _of_waves(case):
+        from seiche.case.waves.commands import check as check_waves
+
+        check_waves(case, device, ranks, changes or (), world_of_command())
+        return
     from seiche.case.check import describe
     from seiche.case.limits import refuse_impossible, refuse_too_many_states
     from seiche.case.rims import rim_lines
@@ -155,17 +167,23 @@ def check(
         print("\n".join(describe(setup, ranks or world.size)))
 
 
+def _of_waves(case: Path) -> bool:
+    from seiche.case.waves.setup import is_waves
+
+    return is_waves(case)
+
+
 @app.command()
 def render(
-    folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells.", metavar="RUN")],
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells or waves.", metavar="RUN")],
     film: Annotated[bool, typer.Option("--film", help="An animated GIF of all states, not a picture of the last.")] = (
         False
     ),
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; beside the cells.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Take every so many states for a film.")] = 1,
-    series: Annotated[str | None, typer.Option(metavar="NAME", help="Which cells, such as cells.vtkhdf.")] = None,
+    series: Annotated[str | None, typer.Option(metavar="NAME", help="Which cells or snapshots, by file.")] = None,
 ) -> None:
-    """Draw the cells of a run, coloured by velocity."""
+    """Draw the cells of a run, coloured by velocity, or its waves in a plane."""
     from seiche.case.render import render as draw
 
     print(draw(folder, moving=film, output=output, every=every, series=series))

@@ -44,6 +44,13 @@ class Precision(StrEnum):
     FLOAT64 = "float64"
 
 
+class BloodLoad(StrEnum):
+    """What every rank is given by `bench blood --weak`."""
+
+    RESOLVED = "resolved"
+    COARSE = "coarse"
+
+
 @cache
 def world_of_command() -> World:
     """Return the ranks of this run; made once, because making it asks every rank."""
@@ -93,14 +100,48 @@ def bench_blood(
     vertices: Annotated[int, typer.Option(help="Vertices of a cell: 162, 642 or 2562.")] = 642,
     points: Annotated[int, typer.Option(help="Points of integration of an element: 1 or 3.")] = 3,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each measurement.")] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="Of the flow; moments (with the regularised collision) on a GPU, else tiles-8.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")] = None,
     json: JsonFile = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the shares of the stages here.")] = None,
+    weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks, each with the same load.")] = False,
+    load: Annotated[
+        list[BloodLoad] | None, typer.Option(help="With --weak: 256^3 sites of 0.25 um, 2*10^7 of 1 um; both.")
+    ] = None,
+    ranks: Annotated[list[int] | None, typer.Option(min=1, help="With --weak: on so many ranks only.")] = None,
+    transport: Annotated[str, typer.Option(help="With --weak: how messages travel.")] = "auto",
 ) -> None:
-    """Measure red cells in a periodic box, stage by stage, against the flow alone."""
+    """Measure red cells in a periodic box, stage by stage, against the flow alone; or on several ranks."""
+    from seiche.errors import CaseError
     from seiche.report.bench_blood import DELTAS, HEMATOCRITS
     from seiche.report.bench_blood import main as measure
 
+    world = world_of_command()
+    if weak:
+        from seiche.report.bench_blood_ranks import LOADS, Load
+        from seiche.report.bench_blood_ranks import main as measure_ranks
+
+        loads = [LOADS[name] for name in load or list(BloodLoad)]
+        if size is not None:
+            loads = [Load(f"{size}^3", (size, size, size), spacing, vertices, (hematocrit or [0.4])[0])]
+        measure_ranks(
+            world=world,
+            device=device,
+            loads=loads,
+            deltas=[DELTAS[number] for number in support or (3, 4)],
+            precision=precision.value,
+            points=points,
+            steps=steps,
+            threads=threads,
+            transport=transport,
+            sizes=ranks or (),
+            output=json,
+        )
+        return
+    if world.size > 1:
+        raise CaseError(f"bench blood on {world.size} ranks: add --weak")
     measure(
         device=device,
         hematocrits=hematocrit or HEMATOCRITS,
@@ -111,6 +152,7 @@ def bench_blood(
         vertices=vertices,
         points=points,
         steps=steps,
+        layout=layout,
         threads=threads,
         output=json,
         figure=figure,

@@ -49,6 +49,11 @@ def test_ranks_equal_one_rank() -> None:
         assert_same(solver, reference)
         np.testing.assert_array_equal(solver.rate(), reference.rate()[solver.mesh.number])
         np.testing.assert_array_equal(solver.samples(), reference.samples())
+        assert solver.peak is not None and reference.peak is not None
+        peaks, expected = solver.peak.gather(), reference.peak.gather()
+        for mine, alone_ in zip(peaks or (), expected or (), strict=world.rank == 0):
+            np.testing.assert_array_equal(mine, alone_)
+            assert np.abs(alone_).max() > 0
         assert len(solver.samples()) == STEPS // 2 and np.abs(solver.samples()).min() > 0
         solver.close()
 
@@ -190,3 +195,78 @@ def ranks_equal_the_cpu(transport: str) -> None:
         np.testing.assert_array_equal(solver.samples(), reference.samples())
         assert solver.ghosts is not None and solver.ghosts.exchanges[0].transport_name == transport
         solver.close()
+
+
+CASE = """
+solver = "waves"
+[mesh]
+lower = ["0 m", "0 m", "0 m"]
+upper = ["20 m", "20 m", "10 m"]
+trees = [2, 2, 1]
+nodes = 3
+frequency = "60 Hz"
+error = 0.05
+[[material]]
+name = "rock"
+density = "2000 kg/m^3"
+cp = "2400 m/s"
+cs = "1300 m/s"
+[[material]]
+name = "soil"
+density = "1700 kg/m^3"
+cp = "1500 m/s"
+cs = "800 m/s"
+where = { kind = "ellipsoid", center = ["10 m", "10 m", "10 m"], radii = ["6 m", "6 m", "4 m"] }
+[boundary]
+upper = ["absorbing", "absorbing", "free"]
+[[source]]
+position = ["10 m", "9 m", "4 m"]
+force = ["0 N", "1 N", "1 N"]
+time = { kind = "gaussian", sigma = "1 ms", delay = "2 ms" }
+[[receiver]]
+name = "A"
+position = ["12 m", "10 m", "10 m"]
+[time]
+duration = "8 ms"
+[[output.snapshots]]
+file = "waves.h5"
+every = "4 ms"
+points = 24
+[output.peak]
+"""
+
+
+@pytest.mark.ranks(2)
+def test_a_case_writes_the_same_files_on_two_ranks(tmp_path: Path) -> None:
+    import h5py
+
+    from seiche.case.waves.simulation import load_waves
+
+    world = World.from_mpi()
+    folder = Path(world.bcast(str(tmp_path)))
+    if world.rank == 0:
+        (folder / "case.toml").write_text(CASE)
+    world.barrier()
+    simulation = load_waves(folder / "case.toml", output=folder / "two", world=world)
+    assert simulation.setup.mesh.total > 30
+    simulation.run(steps=simulation.setup.steps // 2)
+    simulation.save()
+    simulation.run()
+    if world.rank:
+        return
+    again = load_waves(folder / "case.toml", output=folder / "one", world=World.serial())
+    again.run()
+    rest = load_waves(
+        folder / "case.toml", output=folder / "rest", world=World.serial(), restart=folder / "two" / "checkpoint.seiche"
+    )
+    rest.run()
+    np.testing.assert_array_equal(rest.solver.state(), again.solver.state())
+    for name, fields in {
+        "receivers.h5": ("time", "samples"),
+        "waves.h5": ("time", "velocity", "pressure"),
+        "peak.h5": ("position", "velocity"),
+    }.items():
+        with h5py.File(folder / "one" / name) as one, h5py.File(folder / "two" / name) as two:
+            for field in fields:
+                np.testing.assert_array_equal(one[field][:], two[field][:])
+                assert np.abs(one[field][:]).max() > 0

@@ -51,7 +51,7 @@ def material_of(mesh: Mesh, medium: str, by_node: bool) -> Material:
 
 
 def solver_of(case: str, world: World, **options: Any) -> Solver:
-    """Return a solver at rest: a source on a corner of elements and one inside, receivers on a face and inside."""
+    """Return a solver at rest: sources on a corner and inside, receivers on a face and inside, an absorbing layer."""
     medium, dim, flux, precision, by_node = CASES_OF_GPUS[case]
     mesh = mesh_of(dim, world)
     corner, inside = (1.0, 0.5, 0.5)[:dim], (0.27, 0.31, 0.4)[:dim]
@@ -74,6 +74,8 @@ def solver_of(case: str, world: World, **options: Any) -> Solver:
         sources=sources,
         receivers=[corner, inside, (0.51, 0.77, 0.1)[:dim]],
         sample_every=2,
+        sponge=0.2,
+        peak_side=3,
         world=world,
         **{"threads": 1, **options},
     )

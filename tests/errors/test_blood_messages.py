@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from case_files import blood_tables, changed, toml_of, tube_tables
+from seiche.case.check import describe
 from seiche.case.simulation import load, prepare
 from seiche.cells import icosphere
 from seiche.domain.surface import Surface
@@ -86,9 +87,13 @@ def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expect
     assert expected in message(tmp_path, changed(tables, path, value))
 
 
-def test_moment_storage_is_refused(tmp_path: Path) -> None:
-    tables = changed(blood_tables(), "lattice", {"tau": 1.0, "collision": "regularised", "layout": "moments"})
-    assert message(tmp_path, tables).startswith('lattice.layout: "moments" goes not with cells; choose tiles-8')
+def test_two_inner_viscosities_are_refused(tmp_path: Path) -> None:
+    tables = blood_tables()
+    tables["cells"].append({**tables["cells"][0], "name": "white", "inner_viscosity": "12 mPa s"})
+    tables["cells"][0]["inner_viscosity"] = "6 mPa s"
+    assert message(tmp_path, tables) == (
+        'cells["white"].inner_viscosity: 0.012 Pa s, but "red" has 0.006 Pa s; types that have one must have the same'
+    )
 
 
 def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
@@ -117,6 +122,24 @@ def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
     assert message(tmp_path, tables) == (
         'reservoir: is missing; cells would leave the vessel through iolet["inlet"] and none would enter'
     )
+
+
+def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path: Path) -> None:
+    tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing", "fluid")}}
+    tables["geometry"] = {"spacing": "0.5 um", "shape": {"kind": "tube", "radius": "6 um", "length": "24 um"}}
+    tables["lattice"] = {"tau": 1.0}
+    tables["reservoir"] = {"hematocrit": 0.01}
+    path = tmp_path / "case.toml"
+    path.write_text(toml_of(tables))
+    with pytest.raises(CaseError) as caught:
+        describe(prepare(path), measure=False)
+    assert str(caught.value) == (
+        f'{path}: reservoir before iolet["inlet"]: hematocrit = 0.01: 1 cells in 49 um make 0.0177, more than 2% '
+        "off; use a greater reservoir.length"
+    )
+    path.write_text(toml_of(changed(tables, "reservoir", {"hematocrit": 0.12})))
+    (line,) = [line for line in describe(prepare(path), measure=False) if line.startswith("reservoir inlet")]
+    assert float(line.split()[-1]) == pytest.approx(0.12, rel=0.02)
 
 
 @pytest.mark.parametrize(

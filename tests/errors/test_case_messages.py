@@ -55,7 +55,11 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
             [1, 2],
             "geometry.shape.axis: [1, 2] is not a vector; expected a list of three such as [0.0, ...]",
         ),
-        ("solver", "flo", 'solver: "flo" is not known; expected "flow", "blood" or "ultrasound"; did you mean "flow"?'),
+        (
+            "solver",
+            "flo",
+            'solver: "flo" is not known; expected "flow", "blood", "ultrasound" or "waves"; did you mean "flow"?',
+        ),
         ("fluid.viscosity", None, "fluid: give exactly one of viscosity, rheology; none is given"),
         (
             "fluid.viscosity",

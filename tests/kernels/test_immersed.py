@@ -21,7 +21,6 @@ Floats = npt.NDArray[np.float64]
 
 DELTAS = tuple(SUPPORT)
 WATER = FlowModel(Newtonian(0.1))
-REGULARISED = FlowModel(Newtonian(0.1), Regularised())
 BOX = shapes.box((16, 24, 16))
 TUBE = shapes.tube(7.3, 16.0, 1.0, axis=(0.0, 0.0, 1.0), periodic=True)
 
@@ -242,6 +241,22 @@ def test_results_are_the_same_bits_for_threads_and_layouts() -> None:
         assert np.array_equal(place, found[0][0]) and np.array_equal(velocity, found[0][1])
 
 
+@pytest.mark.parametrize("real", ["float64", "float32"])
+@pytest.mark.parametrize("sites", [BOX, TUBE], ids=["box", "tube"])
+def test_moment_storage_gives_the_bits_of_populations(sites: SiteSet, real: Real, device: str) -> None:
+    points, found = points_in(sites, 200), []
+    model = FlowModel(Newtonian(0.1), Regularised(), body_force=(1e-5, 0.0, 2e-5))
+    for layout in ("tiles-8", "moments"):
+        springs = lambda places: 1e-3 * (points.mean(axis=0) - places)  # noqa: E731
+        options = {"layout": layout, "model": model, "real": real, "device": device}
+        solver, markers, boundary = coupled(sites, points, springs, **options)  # type: ignore[arg-type]
+        solver.run(30)
+        found.append((markers.points, boundary.force_density(), solver.fields(["velocity"])["velocity"]))
+    assert np.abs(found[0][2]).max() > 1e-3
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -266,8 +281,6 @@ def test_what_cannot_be_coupled_is_refused() -> None:
     solver, markers, _ = coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)))
     with pytest.raises(CaseError, match="what is immersed in the fluid already gives every site a force"):
         solver.set_force(np.zeros((len(BOX), 3)))
-    with pytest.raises(CaseError, match="layout moments is not supported; choose tiles-8, tiles-4, list-aa or list-ab"):
-        coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)), layout="moments", model=REGULARISED)
     single = Solver(BOX, WATER, precision=Precision("float32", "float32"))
     with pytest.raises(CaseError, match="forces of vertices are float64, but the flow computes in float32"):
         ImmersedBoundary(single, markers)

@@ -11,6 +11,7 @@ import pytest
 from seiche.cli import main
 from seiche.errors import FormatError
 from seiche.report.bench_blood import read_rows
+from seiche.report.performance_blood import blood_part, compared, draw_compared, read_blood
 
 
 def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,3 +38,39 @@ def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pyte
     target.write_text('{"rows": [{"cells": 1}]}')
     with pytest.raises(FormatError, match="not a blood benchmark"):
         read_rows(target)
+
+
+def stored(folder: Path, name: str, device: str, scale: float, cells: int = 9) -> None:
+    """Write a result in which every stage takes `scale` microseconds times its number."""
+    stages = {"stream-collide interior": 8.0, "interpolate velocity": 2.0, "membrane forces": 4.0}
+    stages |= {"contact forces": 1.0, "list vertices": 0.5, "spread force": 3.0}
+    row = {
+        **{"hematocrit": 0.4, "delta": "peskin", "support": 4, "precision": "float32", "layout": "tiles-8"},
+        **{"sites": 32768, "cells": cells, "vertices": 642, "points": 3, "steps": 10},
+        **{"flow_microseconds": 10.0 * scale, "step_microseconds": 20.0 * scale, "ratio": 2.0},
+        **{"stages": {key: value * scale for key, value in stages.items()}, "vertices_per_second": {}},
+        **{"bytes_per_cell": 1.0, "bytes_per_site": 1.0},
+    }
+    document = {"benchmark": "blood", "device": device, "date": "2026-11-21", "commit": "abc", "rows": [row]}
+    (folder / f"{name}.json").write_text(json.dumps(document))
+
+
+def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path: Path) -> None:
+    stored(tmp_path, "gpu", "A GPU (cuda:0)", 2.0)
+    stored(tmp_path, "cpu", "A processor, 2 threads", 100.0)
+    stored(tmp_path, "other", "Another processor, 2 threads", 100.0, cells=10)
+    results = read_blood(tmp_path)
+    pairs = [(gpu.path.stem, cpu.path.stem) for gpu, cpu, _ in compared(results)]
+    assert pairs == [("gpu", "cpu")]
+    text = blood_part(results)
+    # 9 cells of 642 vertices in 400 us of membranes, 32768 sites in 800 us
+    assert "| 0.40 | 4 | 3 | 32,768 | 9 | 2 | 2.00 | 40.96 | 14.45 | 28.89 | 19.26 | 57.78 |" in text
+    assert "## A GPU (cuda:0) over A processor, 2 threads" in text
+    assert "| 0.40 | 4 | 3 | 50 | 50 | 50 | 50 | 50 | 50 |" in text
+    assert draw_compared(results, tmp_path / "shares.png")
+    assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
+    assert not draw_compared(results[1:2], tmp_path / "none.png")
+    assert blood_part([]) == ""
+    (tmp_path / "cpu.json").write_text('{"benchmark": "blood", "rows": []}')
+    with pytest.raises(FormatError, match=r"cpu\.json.*'device' is missing"):
+        read_blood(tmp_path)

@@ -20,11 +20,14 @@ from seiche.case.check import describe
 from seiche.case.check_cells import memory_of_cells
 from seiche.case.setup import Setup
 from seiche.case.simulation import Simulation, load, prepare
+from seiche.cells.mesh import biconcave
 from seiche.cells.space import FluidSpace
 from seiche.domain import shapes
+from seiche.domain.surface import Surface
 from seiche.flow import Solver
 from seiche.io.cell_files import read_list, read_surfaces
 from seiche.io.formats.pos import read_pos, write_pos
+from seiche.io.formats.stl import write_stl
 
 
 def case_file(folder: Path, tables: dict[str, Any]) -> Path:
@@ -189,6 +192,76 @@ def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Pa
     flow = [each.solver.state()["populations"] for each in (second, whole)]
     assert np.array_equal(*flow)
     assert [path.name for path, _ in read_list(tmp_path / "parts" / "cells.vtkhdf")] == [p.name for p, _ in states]
+
+
+def test_types_without_an_inner_viscosity_have_that_of_the_fluid(tmp_path: Path) -> None:
+    tables = changed(several_types(), "cells.0.inner_viscosity", "2.4 mPa s")
+    simulation = load(case_file(tmp_path, tables), output=tmp_path / "out")
+    assert simulation.blood is not None and simulation.blood.blood.boundary.inside is not None
+    inside, sites = simulation.blood.blood.boundary.inside, simulation.setup.vessel.sites
+    platelet = simulation.blood.populations()[1]
+    volume = 3 * simulation.blood.cells.volumes()[0]
+    assert inside.sites().sum() == pytest.approx(volume, rel=0.03)
+    middle = np.round(platelet.vertices.mean(axis=(0, 1))).astype(np.int64) % 24
+    assert not inside.sites()[sites.find(middle[None])].any()
+    lines = "\n".join(describe(simulation.setup, measure=False))
+    assert "2 times that of the fluid, in red only" in lines
+    simulation.run(steps=2)
+    assert inside.sites().sum() == pytest.approx(volume, rel=0.03)
+
+
+def write_mesh(path: Path, vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Write a mesh with numbers as other programs do."""
+    points = ["{:.9g} {:.9g} {:.9g}".format(*point) for point in vertices]
+    if path.suffix == ".off":
+        lines = ["OFF", f"{len(points)} {len(faces)} 0", *points, *("3 {} {} {}".format(*face) for face in faces)]
+    elif path.suffix == ".msh":
+        lines = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", str(len(points))]
+        lines += [f"{k} {point}" for k, point in enumerate(points, 1)] + ["$EndNodes", "$Elements", str(len(faces))]
+        lines += ["{} 2 2 0 1 {} {} {}".format(k, *face) for k, face in enumerate(faces + 1, 1)] + ["$EndElements"]
+    else:
+        write_stl(path, Surface(vertices, faces))
+        return
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("model", ["loop", "triangles"])
+@pytest.mark.parametrize("ending", ["off", "stl", "msh"])
+def test_a_mesh_from_a_file_is_the_cell_that_is_built_in(ending: str, model: str, tmp_path: Path) -> None:
+    """Area, volume, moduli and the longest time step are those of the same shape without a file; and it runs."""
+    built = changed(blood_tables(), "cells.0.model", model)
+    built = changed(built, "packing.hematocrit", 0.06)
+    expected = prepared(tmp_path, built).cells
+    shape = biconcave(162)
+    write_mesh(tmp_path / f"red.{ending}", shape.vertices, shape.faces)
+    tables = changed(built, "cells.0.shape", {"kind": "mesh", "file": f"red.{ending}", "unit": "1 um"})
+    simulation = load(case_file(tmp_path, tables), output=tmp_path / "out")
+    cells = simulation.setup.cells
+    assert cells is not None and expected is not None
+    assert cells.surfaces[0].volume == pytest.approx(expected.surfaces[0].volume, rel=1e-5)
+    assert cells.surfaces[0].area == pytest.approx(expected.surfaces[0].area, rel=1e-5)
+    assert cells.types[0].model == expected.types[0].model
+    assert cells.limits[0].ratio == pytest.approx(expected.limits[0].ratio, rel=1e-2)
+    simulation.run(steps=2)
+    assert simulation.blood is not None
+    simulation.blood.note()
+    assert simulation.blood.watch.volume_drift < 1e-6
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"kind": "biconcave", "vertices": 2562},
+        {"kind": "sphere", "diameter": "6 um", "vertices": 642},
+        {"kind": "ellipsoid", "half_axes": ["3 um", "2.5 um", "1.5 um"], "vertices": 642},
+    ],
+)
+def test_built_in_shapes_have_their_volume(shape: dict[str, Any], tmp_path: Path) -> None:
+    exact = {"biconcave": 94.09, "sphere": 36 * np.pi, "ellipsoid": 4 / 3 * np.pi * 3 * 2.5 * 1.5}[shape["kind"]]
+    tables = changed(changed(blood_tables(), "cells.0.shape", shape), "packing.hematocrit", 0.06)
+    cells = prepared(tmp_path, tables).cells
+    assert cells is not None
+    assert cells.volumes()[0] / 8 == pytest.approx(exact, rel=0.012)
 
 
 def test_vtk_reads_the_cells(tmp_path: Path) -> None:

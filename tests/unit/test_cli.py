@@ -59,7 +59,7 @@ def test_import_loads_nothing_heavy() -> None:
 
 def test_parts_are_imported_when_they_are_named() -> None:
     assert seiche.flow.__name__ == "seiche.flow"
-    assert seiche.load is load
+    assert seiche.load is seiche.case.loading.load
     with pytest.raises(AttributeError, match="has no attribute 'wind'"):
         _ = seiche.wind
 

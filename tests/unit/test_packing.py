@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from seiche.backend import open_backend
 from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
 from seiche.cells.overlap import overlapping_pairs
-from seiche.cells.packing import fill
+from seiche.cells.packing import fill, press
 from seiche.cells.vessels import Vessel, signed_distance
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, FormatError
@@ -119,6 +119,22 @@ def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
     assert not len(overlapping_pairs([RED], packing, np.full(3, 30.0)))
 
 
+def test_a_large_vessel_is_packed_as_densely_as_a_small_one(monkeypatch: pytest.MonkeyPatch):
+    """Copies of a tile without the cells at the wall reach a hematocrit of 0.3 only: cells are pushed off the wall."""
+    from seiche.cells import packing as module
+
+    monkeypatch.setattr(module, "LARGEST_GROWN", 40)
+    monkeypatch.setattr(module, "TILE_CELLS", 30)
+    vessel = Tube(12.0, 30.0)
+    packing = packed_in(vessel, [RED], 0.42)
+    assert abs(packing.hematocrit - 0.42) <= 0.51 * RED.volume / vessel.volume
+    assert not len(overlapping_pairs([RED], packing, np.array([30.0, 0, 0])))
+    assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
+    tile = Box((20, 20, 20))
+    with pytest.raises(CaseError, match=r"tile: \d+ cells of type 0 are in the vessel, 90 are needed: a lower hemato"):
+        press(vessel, [RED], tile, packed_in(tile, [RED], 0.2), np.array([90]), gap=0.1)
+
+
 def test_overlaps_are_found_when_edges_cross_and_when_one_cell_is_inside_another():
     ball, small = ellipsoid((1, 1, 1), 162), ellipsoid((0.2, 0.2, 0.2), 42)
     turns = np.broadcast_to(np.eye(3), (2, 3, 3))
@@ -178,7 +194,7 @@ def test_what_cannot_be_packed_is_said_in_one_line(
 
 
 def test_packing_that_jams_names_the_cells(monkeypatch: pytest.MonkeyPatch):
-    from seiche.cells import packing as module
+    from seiche.cells import growth as module
 
     monkeypatch.setattr(module, "_LAST_PUSHES", 30)
     with pytest.raises(CaseError, match=r"37 cells cannot be packed without overlaps.*a lower hematocrit"):

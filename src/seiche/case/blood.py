@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.coupled import Population, couple, packed, populations_of
-from seiche.case.reservoir import Openings, inlets_of, interval_of
+from seiche.case.reservoir import Openings, interval_of
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup
+from seiche.case.tubes import inlets_of
 from seiche.cells.space import wall_points
 from seiche.errors import CaseError
 
@@ -27,11 +29,13 @@ Floats = npt.NDArray[np.float64]
 class Watch:
     """What was seen of the cells: hematocrits over time, largest changes of volume and area, those that came and went.
 
-    `entered` and `left` count cells by opening; `volume_drift` and `area_drift` are relative.
+    `hematocrits` are of the whole vessel; `openings` what an open vessel tells beside, by name. `entered` and `left`
+    count cells by opening; `volume_drift` and `area_drift` are relative.
     """
 
     times: list[float] = field(default_factory=list)
     hematocrits: list[float] = field(default_factory=list)
+    openings: dict[str, list[float | None]] = field(default_factory=dict)
     volume_drift: float = 0.0
     area_drift: float = 0.0
     entered: dict[str, int] = field(default_factory=dict)
@@ -100,7 +104,7 @@ class BloodRun:
             for name, number in seen.items():
                 counts[name] = counts.get(name, 0) + number
         self.names = [population.names for population in populations]
-        self.blood = couple(self.setup, self.solver, populations, self._wall, fresh=False)
+        self.blood = couple(self.setup, self.solver, populations, self._wall, fresh=False, before=self.blood)
 
     def check(self) -> None:
         """Note hematocrit, volumes and areas; UnstableError if a cell is torn, inside out or outside the fluid."""
@@ -119,6 +123,20 @@ class BloodRun:
                 self.watch.volume_drift = max(self.watch.volume_drift, float(drift[1]))
         self.watch.times.append(self.solver.time_step * self.setup.units.step)
         self.watch.hematocrits.append(float(measures[:, 1].sum()) / len(self.setup.vessel.sites))
+        if self.openings is not None:
+            for name, value in self._history(self.openings):
+                self.watch.openings.setdefault(name, []).append(value)
+
+    def _history(self, openings: Openings) -> Iterator[tuple[str, float | None]]:
+        """Yield what is told of an open vessel over time, in SI units."""
+        yield "hematocrit_inside", openings.inside
+        for name, tube in openings.tubes.items():
+            yield f"reservoir {name}: hematocrit", tube.hematocrit
+            yield f"reservoir {name}: discharge_hematocrit", tube.discharge()
+        volume = self.setup.units.spacing**3
+        for name, passed in openings.passed.items():
+            yield f"{name}: blood_m3", passed.blood * volume
+            yield f"{name}: cells_m3", passed.cells * volume
 
     def state(self) -> tuple[Floats, str]:
         """Return what a restart needs: all vertices and their velocities as one row of numbers, and a note (JSON)."""
@@ -172,6 +190,36 @@ class BloodRun:
             "edges_sites": self.blood.edges(),
             "entered": watch.entered,
             "left": watch.left,
-            "turned_away": self.openings.turned_away if self.openings is not None else 0,
-            "history": {"time_s": watch.times, "hematocrit": watch.hematocrits},
+            **(self._open_summary(self.openings) if self.openings is not None else {}),
+            "history": {"time_s": watch.times, "hematocrit": watch.hematocrits, **watch.openings},
+        }
+
+    def _open_summary(self, openings: Openings) -> dict[str, Any]:
+        """Return the hematocrits of an open vessel: means over the second half of what was noted."""
+        seen, waiting = self.watch.openings, openings.waiting()
+
+        def mean(name: str) -> float | None:
+            values = [value for value in seen.get(name, [])[len(self.watch.times) // 2 :] if value is not None]
+            return float(np.mean(values)) if values else None
+
+        def discharge(name: str) -> float | None:
+            blood, cells = (np.array(seen.get(f"{name}: {what}", []), np.float64) for what in ("blood_m3", "cells_m3"))
+            half = len(blood) // 2
+            passed = blood[-1] - blood[half] if len(blood) else 0.0
+            return float((cells[-1] - cells[half]) / passed) if passed else None
+
+        return {
+            "hematocrit_inside": mean("hematocrit_inside"),
+            "discharge_hematocrit": {name: discharge(name) for name in openings.passed},
+            "waiting": waiting,
+            "reservoirs": {
+                name: {
+                    "hematocrit": tube.hematocrit,
+                    "hematocrit_wanted": openings.wanted,
+                    "discharge_hematocrit": mean(f"reservoir {name}: discharge_hematocrit"),
+                    "cells": tube.blood.cells.count,
+                    "length_m": tube.prism.length * self.setup.units.spacing,
+                }
+                for name, tube in openings.tubes.items()
+            },
         }

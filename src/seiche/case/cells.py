@@ -30,6 +30,9 @@ from seiche.io.formats.pos import read_pos
 
 Floats = npt.NDArray[np.float64]
 
+#: Directions over which the width of a cell is averaged.
+_DIRECTIONS = 400
+
 
 @dataclass(frozen=True, eq=False)
 class CellsSetup:
@@ -37,7 +40,9 @@ class CellsSetup:
 
     `surfaces` are the undeformed polyhedra of the points that move, one a type: their volumes count for the
     hematocrit. `packing` (centers are means of those points) is None for a run that goes on from a checkpoint.
-    `hematocrit` is the one that was asked for, None where places were given. `limits` of the time step, one a type.
+    `filled` says which types have the viscosity `contrast` inside.
+    `hematocrit` is the one that was asked for, None where places were given: it is that of the part `reached` of the
+    fluid, without what packed cells leave free at openings. `limits` of the time step, one a type.
     """
 
     types: tuple[CellType, ...]
@@ -49,6 +54,8 @@ class CellsSetup:
     between: Repulsion
     wall: Repulsion
     limits: tuple[StepLimit, ...]
+    filled: tuple[bool, ...]
+    reached: float = 1.0
 
     def volumes(self) -> Floats:
         """Return the volume of a cell of each type, in volumes of a site."""
@@ -62,6 +69,15 @@ class CellsSetup:
 def radius_of(surface: Surface) -> float:
     """Return the largest distance of a vertex from the mean of the vertices."""
     return float(np.linalg.norm(surface.vertices - surface.vertices.mean(axis=0), axis=1).max())
+
+
+def mean_half_width(surface: Surface) -> float:
+    """Return the mean over all directions of how far a surface reaches from the mean of its vertices."""
+    steps = np.arange(_DIRECTIONS) + 0.5
+    height, turn = 1 - 2 * steps / _DIRECTIONS, np.pi * (1 + 5**0.5) * steps
+    ring = np.sqrt(1 - height**2)
+    directions = np.stack([ring * np.cos(turn), ring * np.sin(turn), height])
+    return float(((surface.vertices - surface.vertices.mean(axis=0)) @ directions).max(axis=0).mean())
 
 
 def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup:
@@ -78,7 +94,8 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
         backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
         limits = tuple(step_limit(backend, kind, case.coupling.delta, viscosity) for kind in types)
         _refuse_unstable(units, types, limits)
-        packing = _places(case, sites, units, folder, types, surfaces, gap) if place else None
+        reached = _reached(case, sites, surfaces) if case.packing is not None else 1.0
+        packing = _places(case, sites, units, folder, types, surfaces, gap, reached) if place else None
         between, wall = repulsions(case, units)
         contrast = _contrast(case)
     except CaseError as error:
@@ -86,7 +103,8 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
     except OSError as error:
         raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
     hematocrit = case.packing.hematocrit if case.packing is not None else None
-    return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits)
+    filled = tuple(table.inner_viscosity is not None for table in case.cells)
+    return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits, filled, reached)
 
 
 def _refuse_unstable(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:
@@ -161,7 +179,7 @@ def repulsions(case: Case, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:
 
 
 def _contrast(case: Case) -> float:
-    inner = case.cells[0].inner_viscosity
+    inner = next((table.inner_viscosity for table in case.cells if table.inner_viscosity is not None), None)
     if inner is None:
         return 1.0
     outer = case.fluid.viscosity
@@ -187,6 +205,7 @@ def _places(
     types: Sequence[CellType],
     surfaces: Sequence[Surface],
     gap: float,
+    reached: float,
 ) -> Packing:
     space = FluidSpace(sites)
     for kind, surface in zip(types, surfaces, strict=True):
@@ -199,12 +218,28 @@ def _places(
                 "wider vessel"
             ) from None
     if case.packing is not None:
-        shares = [table.share for table in case.cells]
+        shares, seed = [table.share for table in case.cells], case.packing.seed
         try:
-            return pack(space, surfaces, case.packing.hematocrit, shares=shares, gap=gap, seed=case.packing.seed)
+            return pack(space, surfaces, case.packing.hematocrit * reached, shares=shares, gap=gap, seed=seed)
         except CaseError as error:
             raise CaseError(f"packing.{error}") from None
     return _given(case, sites, space, folder, types, surfaces)
+
+
+def _reached(case: Case, sites: SiteSet, surfaces: Sequence[Surface]) -> float:
+    """Return the share of the fluid that is not left free at openings, which no packed cell crosses.
+
+    That is a layer as thick as the mean distance of a plane that touches a cell, turned at random, from its middle.
+    """
+    weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
+    depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
+    places, free = sites.coords * sites.spacing + np.asarray(sites.origin), 0
+    for plane in sites.iolets:
+        beside = places - np.asarray(plane.center)
+        height = beside @ np.asarray(plane.normal)
+        aside = np.linalg.norm(beside - height[:, None] * np.asarray(plane.normal), axis=1)
+        free += int(((height < depth * sites.spacing) & (aside < 1.3 * (plane.radius or np.inf))).sum())
+    return max(1.0 - free / len(sites), 0.5)
 
 
 def _given(

@@ -11,6 +11,7 @@ import numpy as np
 from seiche.case.cells import CellsSetup
 from seiche.case.predict import tiles_of
 from seiche.case.setup import Setup
+from seiche.case.tubes import planned
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
@@ -55,10 +56,21 @@ def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
         )
         yield f"memory {kind.name}", f"{memory.cell[kind.name] / 1e3:.4g} kB a cell"
     if cells.packing is not None:
-        wanted = f" ({cells.hematocrit:g} wanted)" if cells.hematocrit is not None else ""
-        yield "hematocrit", f"{cells.packing.hematocrit:.4f}{wanted}, {len(cells.packing.centers):,} cells, no overlaps"
+        away = " away from the openings" if cells.reached < 1 else ""
+        wanted = f"{away} ({cells.hematocrit:g} wanted)" if cells.hematocrit is not None else ""
+        hematocrit, count = cells.packing.hematocrit / cells.reached, len(cells.packing.centers)
+        yield "hematocrit", f"{hematocrit:.4f}{wanted}, {count:,} cells, no overlaps"
+    for name, plan in planned(setup, cells).items():
+        length = plan.prism.length * units.spacing * 1e6
+        yield (
+            f"reservoir {name}",
+            f"{plan.cells.sum():,} cells in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
+            f"{plan.hematocrit:.4f}",
+        )
     if cells.contrast != 1:
-        yield "viscosity inside", f"{cells.contrast:.3g} times that of the fluid"
+        names = [kind.name for kind, filled in zip(cells.types, cells.filled, strict=True) if filled]
+        where = "" if all(cells.filled) else f", in {', '.join(names)} only"
+        yield "viscosity inside", f"{cells.contrast:.3g} times that of the fluid{where}"
     yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
 
 

@@ -56,9 +56,17 @@ def packed(cells: CellsSetup) -> list[Population]:
 
 
 def couple(
-    setup: Setup, solver: Solver, populations: Sequence[Population], wall: Floats, *, fresh: bool = True
+    setup: Setup,
+    solver: Solver,
+    populations: Sequence[Population],
+    wall: Floats,
+    *,
+    fresh: bool = True,
+    before: Blood | None = None,
 ) -> Blood:
     """Put cells into the flow of `solver`, whose wall has the points `wall` (n, 3); not `fresh`: they move already.
+
+    They replace those of `before`.
 
     Raises:
         CaseError: what cannot be coupled.
@@ -90,6 +98,8 @@ def couple(
             scheme=table.scheme,
             viscosity_contrast=given.contrast,
             mark_every=table.mark_every,
+            filled=given.filled,
+            before=before,
         )
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None

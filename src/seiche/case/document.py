@@ -55,10 +55,15 @@ This page is made from the schema by `python -m seiche.case.document ultrasound`
 
 def page(model: type[BaseModel] = Case) -> str:
     """Return the page of a schema, that of flow and blood or `UltrasoundCase`, as Markdown."""
-    parts = [_INTRODUCTION if model is Case else _ULTRASOUND]
-    for name, field in model.model_fields.items():
+    return sections(model, _INTRODUCTION if model is Case else _ULTRASOUND)
+
+
+def sections(root: type[BaseModel], introduction: str) -> str:
+    """Return a page with a section for every table of `root`."""
+    parts = [introduction]
+    for name, field in root.model_fields.items():
         parts.extend(_section(name, field))
-    top = [("solver", model.model_fields["solver"]), ("title", model.model_fields["title"])]
+    top = [("solver", root.model_fields["solver"]), ("title", root.model_fields["title"])]
     parts.insert(1, "## Top of the file\n\n" + _table(top))
     return "\n".join(parts).rstrip() + "\n"
 
@@ -144,7 +149,8 @@ def _type(field: FieldInfo) -> str:
     if get_origin(plain) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(plain))
     if get_origin(plain) is tuple:
-        return "list of texts" if str in get_args(plain) else "list of numbers"
+        kinds = {str: "list of texts", bool: "list of true or false"}
+        return next((word for kind, word in kinds.items() if kind in get_args(plain)), "list of numbers")
     return {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(plain, "text")
 
 

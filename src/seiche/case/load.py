@@ -16,7 +16,7 @@ from seiche.case.quantities import shorten
 from seiche.case.schema import Case
 from seiche.errors import CaseError, FormatError
 
-Checked = TypeVar("Checked", bound=BaseModel)
+Root = TypeVar("Root", bound=BaseModel)
 
 #: A case file is written by hand; anything larger is some other file.
 LARGEST_FILE = 4 * 1024 * 1024
@@ -41,8 +41,19 @@ def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tupl
         for override in overrides:
             _override(data, override)
     else:
-        data = tables_of(path, overrides)
+        data = read_tables(path, overrides)
     return check_case(data, str(path)), notes
+
+
+def read_tables(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what stands in the case file `path`, after the changes `overrides`, unchecked.
+
+    Raises FormatError when it is no TOML, CaseError when it cannot be read or a change has no place.
+    """
+    data = _read_toml(path)
+    for override in overrides:
+        _override(data, override)
+    return data
 
 
 def is_hemelb(path: Path | str) -> bool:
@@ -51,29 +62,23 @@ def is_hemelb(path: Path | str) -> bool:
 
 
 def check_case(data: dict[str, Any], source: str) -> Case:
-    """Return the tables `data` as a case; CaseError whose message begins with `source`."""
+    """Return the tables `data` as a case of flow or blood; CaseError whose message begins with `source`."""
+    if data.get("solver") == "waves":
+        raise CaseError(f"{source}: solver: a case of waves has no vessel; `seiche run`, `check` and `render` take it")
     return check_tables(data, source, Case)
 
 
-def tables_of(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the tables of a TOML case after the changes `overrides`, not checked; errors as of `read_case`."""
-    data = _read_toml(path)
-    for override in overrides:
-        _override(data, override)
-    return data
-
-
-def check_tables(data: dict[str, Any], source: str, model: type[Checked]) -> Checked:
-    """Return the tables `data` as a case of the schema `model`; errors as of `check_case`."""
+def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
+    """Return the tables `data` as `root`; CaseError whose message begins with `source`."""
     try:
-        return model.model_validate(data)
+        return root.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         # An unknown key is often the misspelling of one that is then missing: say the cause, not the effect; and the
         # solver decides what is known.
         first = min(details, key=lambda detail: (detail["loc"] != ("solver",), detail["type"] != "extra_forbidden"))
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-        raise CaseError(f"{source}: {_describe(first, data, model)}{more}") from None
+        raise CaseError(f"{source}: {_describe(first, data, root)}{more}") from None
 
 
 def _read_toml(path: Path | str) -> dict[str, Any]:
@@ -141,7 +146,7 @@ def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel])
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", '"')
         if path == "solver":
-            choices = '"flow", "blood" or "ultrasound"'
+            choices = '"flow", "blood", "ultrasound" or "waves"'
         hint = nearest(value, _quoted(choices), listing=False)
         return f"{path}: {shorten(value)} is not known; expected {choices}{hint}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):

@@ -34,6 +34,7 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "surface_modulus": ("N/m", "a surface modulus", "5.3 uN/m"),
     "energy": ("J", "an energy", "2e-19 J"),
     "force": ("N", "a force", "1 pN"),
+    "volume": ("m^3", "a volume", "1 mL"),
     "wave_number": ("1/m", "one over a length", "10 1/um"),
     "frequency": ("1/s", "a frequency", "500 kHz"),
     "heat_capacity": ("J/kg/K", "a heat capacity", "3600 J/kg/K"),
@@ -211,6 +212,9 @@ StepsOrTime = Annotated[int | float, BeforeValidator(parse_steps_or_time)]
 Point = Annotated[tuple[float, float, float], _vector("length")]
 VelocityVector = Annotated[tuple[float, float, float], _vector("velocity")]
 ForceDensity = Annotated[tuple[float, float, float], _vector("force_density")]
+ForceVector = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="force"))]
+Energy = Annotated[float, _scalar("energy")]
+Volume = Annotated[float, _scalar("volume")]
 Direction = Annotated[tuple[float, float, float], _vector(None)]
 Place = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="length"))]
 PositiveFrequency = Annotated[float, _scalar("frequency"), Field(gt=0)]

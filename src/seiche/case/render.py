@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche render`: pictures and films of the cells that a run has written."""
+"""`seiche render`: pictures and films of the cells or waves that a run has written."""
 
 from __future__ import annotations
 
@@ -11,29 +11,40 @@ from seiche.io.cell_files import Surfaces, read_list, read_surfaces, wall_path
 
 
 def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 1, series: str | None = None) -> Path:
-    """Draw the last state of the cells in the folder `run`, or a film of every `every`-th, and return the file.
+    """Draw the last state of the cells or waves in the folder `run`, or a film of every `every`-th; return the file.
 
     Raises:
-        CaseError: no cells there, or a name with an ending that is none of a picture or a film.
+        CaseError: neither there, or a name with an ending that is none of a picture or a film.
         FormatError: a broken file.
     """
     from seiche.report.cells_figure import cells_figure, film
+    from seiche.report.waves_figures import is_motion, render_motion
 
+    snapshots = [path for path in sorted(run.glob("*.h5")) if series in (None, path.name) and is_motion(path)]
+    if snapshots and not any(run.glob("*.vtkhdf.series")):
+        target = output or snapshots[0].with_suffix(".gif" if moving else ".png")
+        _check_ending(target, moving)
+        render_motion(target, snapshots[0], moving=moving, every=every)
+        return target
     source = _series(run, series)
     states = read_list(source)
     if not states:
         raise CaseError(f"{source}: no state of the cells is there")
     wall: Surfaces | None = read_surfaces(wall_path(source)) if wall_path(source).exists() else None
     target = output or source.with_suffix(".gif" if moving else ".png")
-    endings = (".gif",) if moving else (".png", ".pdf", ".svg", ".jpg")
-    if target.suffix.lower() not in endings:
-        what = "a film" if moving else "a picture"
-        raise CaseError(f"--output {target}: {what} ends with {' or '.join(endings)}")
+    _check_ending(target, moving)
     if moving:
         film(target, [partial(read_surfaces, path) for path, _ in states[::every]], wall)
     else:
         cells_figure(target, read_surfaces(states[-1][0]), wall)
     return target
+
+
+def _check_ending(target: Path, moving: bool) -> None:
+    endings = (".gif",) if moving else (".png", ".pdf", ".svg", ".jpg")
+    if target.suffix.lower() not in endings:
+        what = "a film" if moving else "a picture"
+        raise CaseError(f"--output {target}: {what} ends with {' or '.join(endings)}")
 
 
 def _series(run: Path, name: str | None) -> Path:
@@ -44,6 +55,9 @@ def _series(run: Path, name: str | None) -> Path:
     if name is not None:
         found = [path for path in found if path.name == name]
     if not found:
-        wanted = f"series {name}" if name is not None else "cells"
-        raise CaseError(f"{run}: holds no {wanted}; a case writes them with [[output.cells]], file = cells.vtkhdf")
+        wanted = f"series {name}" if name is not None else "cells or waves"
+        raise CaseError(
+            f"{run}: holds no {wanted}; a case writes them with [[output.cells]], file = cells.vtkhdf, or with"
+            " [[output.snapshots]], file = waves.h5"
+        )
     return found[0]

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Open vessels: cells leave at the openings, others enter from a periodic tube before each inlet.
 
-The number of cells of each type in the vessel is held: one that comes out of the tube enters if the vessel lacks one of
-its type and there is room. The tubes hold more blood than the vessel, so that there are always some. Every cell that
-came, went or was turned away is counted.
+The tubes hold their hematocrit, and every cell that their blood carries through a section is owed to the vessel: it
+enters where it comes out, or, if that place is taken for long, in the first that is free. So the inflow of cells is
+that of the tube (theory/coupling, eq. 17). Every cell that came, went or waits is counted.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,12 @@ import numpy.typing as npt
 
 from seiche.case.cells import CellsSetup
 from seiche.case.setup import Setup
+from seiche.case.tubes import inlets_of, least_length, planned
 from seiche.case.upstream import Arrival, Upstream
 from seiche.cells.mesh import mean_edge
-from seiche.cells.packing import HIGHEST_HEMATOCRIT
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace
 from seiche.cells.vessels import signed_distance
-from seiche.domain.sites import IoletPlane
 from seiche.domain.surface import Surface
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -38,16 +38,27 @@ _TRAVEL, _LOOKS = 2.0, (8, 1024)
 _MARGIN = 1.5
 #: Mach number of the peak velocity when nothing says it.
 _UNKNOWN = 0.1
-#: The tube is at least this number of the radii of its largest cell long.
-_LENGTH = 6.0
-#: The hematocrit of the tube over that of the vessel, which has some room without cells at its ends.
-_RICHER = 1.15
 #: How far behind an inlet there may be room for cells that have not come round the tube, in radii of the largest.
 _DEPTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+#: Where a cell that has come out of the tube is put: by these parts of its way from the seam farther back.
+_BACK = (0.0, 0.35, 0.7, 1.0)
 #: How far a vertex may be beyond the wall, in sites: as far as the wall lets it come.
 _BEYOND_WALL = 0.5
 #: Closer than this, in edges of the meshes, cells count as in the way.
 _CLOSE = 0.05
+
+
+@dataclass
+class Passed:
+    """What has come in through an opening so far, less what went out: volumes of blood and of cells, in sites."""
+
+    blood: float = 0.0
+    cells: float = 0.0
+
+    @property
+    def hematocrit(self) -> float | None:
+        """Return the discharge hematocrit, None before anything has passed."""
+        return self.cells / self.blood if self.blood else None
 
 
 @dataclass
@@ -63,11 +74,6 @@ class Traffic:
     def quiet(self) -> bool:
         """Return whether no cell comes or goes."""
         return not self.entered and not self.left
-
-
-def inlets_of(setup: Setup) -> list[IoletPlane]:
-    """Return the openings through which cells enter."""
-    return [plane for plane in setup.vessel.sites.iolets if plane.role == "inlet"]
 
 
 def interval_of(setup: Setup) -> float:
@@ -101,26 +107,26 @@ class Openings:
         sites, table = setup.vessel.sites, setup.case.reservoir
         assert table is not None and cells.hematocrit is not None
         self._cells = cells
-        shares = np.array([each.share for each in setup.case.cells])
-        shares = shares / shares.sum()
-        #: Cells of each type that the vessel should hold.
-        self.wanted = shares * cells.hematocrit * len(sites) / float(shares @ cells.volumes())
-        self.turned_away = 0
-        rich = table.hematocrit or min(_RICHER * cells.hematocrit, HIGHEST_HEMATOCRIT)
-        length = _LENGTH * cells.largest()
-        if table.length is not None:
-            length = setup.units.to_lattice("length", table.length)
+        self.wanted = table.hematocrit or cells.hematocrit
         self._walls = FluidSpace(sites, closed=False)
-        self._planes = {plane.name: Prism(sites, plane, math.ceil(length), self._walls) for plane in sites.iolets}
+        plans, least = planned(setup, cells, self._walls), least_length(setup, cells)
+        self._planes = {
+            plane.name: plans[plane.name].prism if plane.name in plans else Prism(sites, plane, least, self._walls)
+            for plane in sites.iolets
+        }
         self._radii = {plane.name: (plane.radius or np.inf) / sites.spacing for plane in sites.iolets}
         self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
-        self._tubes: dict[str, Upstream] = {}
+        self.tubes: dict[str, Upstream] = {}
+        #: Cells of each type that are to enter in any place that is free, by inlet.
+        self._late = {plane.name: np.zeros(len(cells.types), np.int64) for plane in inlets_of(setup)}
+        self.passed = {plane.name: Passed() for plane in sites.iolets}
+        self._flows = np.zeros(len(sites.iolets))
         for plane in inlets_of(setup):
             try:
-                tube = Upstream(setup, cells, self._planes[plane.name], rich, table.seed, world)
+                tube = Upstream(setup, cells, self._planes[plane.name], self.wanted, table.seed, world)
             except CaseError as error:
                 raise CaseError(f'{setup.source}: reservoir before iolet["{plane.name}"]: {error}') from None
-            self._tubes[plane.name] = tube
+            self.tubes[plane.name] = tube
         half = 0.5 * SUPPORT[setup.case.coupling.delta]
         speed = setup.invariants.velocity_scale
         lattice = setup.units.to_lattice("velocity", speed) if speed else _UNKNOWN
@@ -128,51 +134,97 @@ class Openings:
         #: Heights behind an opening at which cells enter, and at which they count as gone.
         self._enter = half + _MARGIN + 1.0
         self._gone = half + _MARGIN + self._interval * lattice
-        self._patience = self._enter + cells.largest()
+        self._patience = cells.largest()
         self._close = _CLOSE * min(mean_edge(surface) for surface in cells.surfaces)
+        #: Hematocrit of the vessel where cells come as close to the openings as anywhere else.
+        self.inside: float | None = None
+        self._inner = self._away(sites.coords.astype(np.float64)).sum()
 
     def develop(self) -> None:
         """Let the flow in the tubes develop."""
-        for tube in self._tubes.values():
+        for tube in self.tubes.values():
             tube.develop()
+
+    def _near(self, name: str, points: Floats, height: float) -> Keep:
+        """Tell which points (..., 3) are less than `height` behind an opening."""
+        above, aside = self._planes[name].heights(points)
+        return np.asarray((above < height) & (aside < 1.3 * self._radii[name] + 2.0))
+
+    def _away(self, points: Floats) -> Keep:
+        """Tell which points (n, 3) are so far from all openings that a cell there need not be at one."""
+        largest = self._cells.largest()
+        far = np.ones(len(points), bool)
+        for name in self._planes:
+            far &= ~self._near(name, points, (self._enter if name in self.tubes else self._gone) + largest)
+        return far
+
+    def measure(self, vertices: list[Floats]) -> float | None:
+        """Return the hematocrit away from the openings, by the middles of cells; None in a vessel too short."""
+        if not self._inner:
+            return None
+        middles = (each.mean(axis=1) for each in vertices)
+        counts = np.array([int(self._away(each).sum()) for each in middles])
+        return float(counts @ self._cells.volumes()) / float(self._inner)
 
     def traffic(self, vertices: list[Floats], flows: Floats) -> Traffic:
         """Return who leaves and enters.
 
         `vertices` (n, v, 3) are those of the cells of each type, `flows` (iolets,) what enters in a step through each.
         """
-        found = Traffic([np.ones(len(each), bool) for each in vertices])
-        for name, prism in self._planes.items():
-            limit = 0.5 * (self._enter - 1.0) if name in self._tubes else self._gone
+        found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
+        self.inside = self.measure(vertices)
+        came = 0.5 * (self._flows + flows) * self._interval
+        self._flows = np.asarray(flows, np.float64)
+        for name in self._planes:
+            self.passed[name].blood += float(came[self._numbers[name]])
+            limit = 0.5 * (self._enter - 1.0) if name in self.tubes else self._gone
             for kind, places in enumerate(vertices):
-                height, aside = prism.heights(places)
-                near = (height < limit) & (aside < 1.3 * self._radii[name] + 2.0)
-                gone = near.any(axis=1) & found.keep[kind]
-                if gone.any():
+                gone = self._near(name, places, limit).any(axis=1) & found.keep[kind]
+                if number := int(gone.sum()):
                     found.keep[kind] &= ~gone
-                    found.left[name] = found.left.get(name, 0) + int(gone.sum())
-        present = [places[keep] for places, keep in zip(vertices, found.keep, strict=True)]
-        lacking = self.wanted - [len(places) for places in present]
-        others = np.concatenate([places.reshape(-1, 3) for places in present])
-        for name, tube in self._tubes.items():
-            tube.advance(float(flows[self._numbers[name]]) * self._interval / tube.prism.area)
-            waiting = tube.arrivals(self._enter)
-            # Those that have come round the tube first; then any for which there is room.
-            shifts = (self._enter + depth * self._cells.largest() for depth in _DEPTHS)
-            for arrival in (*waiting, *(each for shift in shifts for each in tube.others(shift))):
-                if lacking.max() < 0.5 and not arrival.waits:
-                    break
-                kind = arrival.kind
-                if lacking[kind] >= 0.5 and self._has_room(arrival, others):
-                    found.enter.append(arrival)
+                    found.left[name] = found.left.get(name, 0) + number
+                    self.passed[name].cells -= number * float(volumes[kind])
+                    if name in self.tubes:  # comes in again with the blood
+                        self._late[name][kind] += number
+        others = np.concatenate([each[keep].reshape(-1, 3) for each, keep in zip(vertices, found.keep, strict=True)])
+        for name, tube in self.tubes.items():
+            tube.advance(float(came[self._numbers[name]]) / tube.prism.area)
+            if flows[self._numbers[name]] <= 0:
+                continue
+            for arrival in self._wanting(name, tube):
+                late = self._late[name]
+                if not arrival.waits and late[arrival.kind] <= 0:
+                    continue
+                placed = next((each for each in self._places(arrival, tube) if self._has_room(each, others)), None)
+                if placed is not None:
+                    found.enter.append(placed)
                     found.entered[name] = found.entered.get(name, 0) + 1
-                    lacking[kind] -= 1
-                    others = np.concatenate([others, arrival.vertices])
+                    self.passed[name].cells += float(volumes[arrival.kind])
+                    others = np.concatenate([others, placed.vertices])
                     tube.done(arrival)
+                    late[arrival.kind] -= not arrival.waits
                 elif arrival.beyond > self._patience:
                     tube.done(arrival)
-                    self.turned_away += 1
+                    late[arrival.kind] += 1
         return found
+
+    def _wanting(self, name: str, tube: Upstream) -> Iterator[Arrival]:
+        """Yield those that have come out of the tube, then any that may stand in for those that waited too long."""
+        yield from tube.arrivals(self._enter)
+        for depth in _DEPTHS:
+            if not (self._late[name] > 0).any():
+                return
+            yield from tube.others(self._enter + depth * self._cells.largest())
+
+    def _places(self, arrival: Arrival, tube: Upstream) -> Iterator[Arrival]:
+        """Yield a cell where it is, then farther back, down to the seam: others before it may be slower."""
+        for part in _BACK if arrival.waits else _BACK[:1]:
+            moved = arrival.vertices - part * arrival.beyond * tube.prism.frame[0]
+            yield replace(arrival, vertices=moved)
+
+    def waiting(self) -> dict[str, int]:
+        """Return how many cells are owed to the vessel at each inlet."""
+        return {name: int(sum(tube.waiting()) + self._late[name].sum()) for name, tube in self.tubes.items()}
 
     def _has_room(self, arrival: Arrival, others: Floats) -> bool:
         """Tell whether a cell is inside the vessel and meets no other: no vertex of those is in it or close to it."""
@@ -190,14 +242,18 @@ class Openings:
         """Return the numbers that a restart needs, and a note."""
         parts: list[Floats] = []
         notes = {}
-        for name, tube in self._tubes.items():
+        for name, tube in self.tubes.items():
             numbers, notes[name] = tube.state()
             parts += numbers
-        return parts, {"turned_away": self.turned_away, "tubes": notes}
+        passed = {name: [each.blood, each.cells] for name, each in self.passed.items()}
+        late = {name: each.tolist() for name, each in self._late.items()}
+        return parts, {"late": late, "passed": passed, "flows": self._flows.tolist(), "tubes": notes}
 
     def load_state(self, numbers: Floats, note: dict[str, Any]) -> None:
         """Set what `state()` returned."""
-        self.turned_away = int(note["turned_away"])
+        self._late = {name: np.array(each, np.int64) for name, each in note["late"].items()}
+        self._flows = np.array(note["flows"], np.float64)
+        self.passed = {name: Passed(*each) for name, each in note["passed"].items()}
         at = 0
-        for name, tube in self._tubes.items():
+        for name, tube in self.tubes.items():
             at += tube.load_state(numbers[at:], note["tubes"][name])

@@ -89,7 +89,8 @@ class CellTable(Table):
     local_area: Modulus = Field(default=0.0, description="penalty on the area of every triangle")
     volume: VolumeModulus = Field(default=500.0, description="penalty on the volume (Pa by default)")
     inner_viscosity: Viscosity | None = Field(
-        default=None, description="dynamic viscosity inside, the same for all types; that of the fluid by default"
+        default=None,
+        description="dynamic viscosity inside, the same for all types with one; that of the fluid by default",
     )
 
     @model_validator(mode="after")
@@ -147,14 +148,13 @@ class Coupling(Table):
 class Reservoir(Table):
     """Cells enter an open vessel from a periodic tube of blood before each inlet, and leave at all openings.
 
-    The hematocrit of [packing] is held in the vessel.
+    The tube holds its hematocrit within 2 %, and the cells that its blood carries through a section enter the vessel.
     """
 
-    hematocrit: float | None = Field(
-        default=None, gt=0, lt=1, description="of the tube; 1.15 times that of [packing] by default"
-    )
+    hematocrit: float | None = Field(default=None, gt=0, lt=1, description="of the tube; that of [packing] by default")
     length: PositiveLength | None = Field(
-        default=None, description="of the tube, after which it repeats itself; three of the largest cells by default"
+        default=None,
+        description="least length of the tube, after which it repeats itself; three of the largest cells by default",
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="of the random places in the tube")
     every: int | None = Field(default=None, ge=1, le=2**20, description="steps between two looks at the openings")
@@ -189,6 +189,10 @@ def refuse_unplaced(cells: tuple[CellTable, ...], packing: Packing | None) -> No
         raise ValueError(f'cells["{missing}"]: its places are missing; give positions for every type, or [packing]')
     if packing is not None and not sum(table.share for table in cells) > 0:
         raise ValueError("cells: the shares of all types are zero; at least one must be positive")
-    inner = {table.inner_viscosity for table in cells}
+    inner = {table.inner_viscosity: table.name for table in cells if table.inner_viscosity is not None}
     if len(inner) > 1:
-        raise ValueError("cells: inner_viscosity must be the same for all types")
+        one, two = list(inner.items())[:2]
+        raise ValueError(
+            f'cells["{two[1]}"].inner_viscosity: {two[0]:g} Pa s, but "{one[1]}" has {one[0]:g} Pa s; types that '
+            "have one must have the same"
+        )

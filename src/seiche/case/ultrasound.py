@@ -320,11 +320,11 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
 
 def is_ultrasound(path: Path | str, overrides: Sequence[str] = ()) -> bool:
     """Return whether a case file asks for this solver; False for files that cannot be read, which others say."""
-    from seiche.case.load import is_hemelb, tables_of
+    from seiche.case.load import is_hemelb, read_tables
 
     if is_hemelb(path):
         return False
     try:
-        return bool(tables_of(path, overrides).get("solver") == "ultrasound")
+        return bool(read_tables(path, overrides).get("solver") == "ultrasound")
     except SeicheError:
         return False

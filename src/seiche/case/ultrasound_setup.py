@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.load import check_tables, tables_of
+from seiche.case.load import check_tables, read_tables
 from seiche.case.schema_ultrasound import (
     ArcSource,
     BallSource,
@@ -58,7 +58,7 @@ def prepare(path: Path | str, overrides: Sequence[str] = ()) -> UltrasoundSetup:
         CaseError: a key or value is wrong, or what it asks for is impossible.
         FormatError: a file is broken.
     """
-    case = check_tables(tables_of(path, overrides), str(path), UltrasoundCase)
+    case = check_tables(read_tables(path, overrides), str(path), UltrasoundCase)
     try:
         return _setup(case, Path(path))
     except CaseError as error:

@@ -3,7 +3,8 @@
 
 It has the cross-section of the inlet, the fluid and the cells of the case, and is driven by a force. A cell that passes
 its seam enters the vessel as it is, deformed and moving, and goes on round the tube, too. The tube is advanced by as
-many steps as its blood needs to come as far as the blood that enters the vessel.
+many steps as its blood needs to come as far as the blood that enters the vessel. So its hematocrit never changes, and
+the vessel is owed the cells that the blood of the tube carries through a section (theory/coupling, eq. 17).
 """
 
 from __future__ import annotations
@@ -125,6 +126,14 @@ class Upstream:
             return np.zeros(0, np.int64)
         return np.floor(self._last(population) / self.prism.length).astype(np.int64)
 
+    def discharge(self) -> float:
+        """Return the hematocrit of what flows now through a section (theory/coupling, eq. 16)."""
+        if not self.speed > 0:
+            return self.hematocrit
+        volumes, populations = self._cells.volumes(), self.populations()
+        moving = sum(v * p.velocity[..., 0].mean(axis=1).sum() for v, p in zip(volumes, populations, strict=True))
+        return float(moving) / (len(self.sites) * self.speed)
+
     def arrivals(self, shift: float) -> list[Arrival]:
         """Return the cells that wait to enter, the farthest first; `shift` is how far behind the inlet the seam is."""
         found = []
@@ -150,8 +159,13 @@ class Upstream:
                 found.append(Arrival(kind, number, self.prism.world(local), moving, 0.0, waits=False))
         return found
 
+    def waiting(self) -> list[int]:
+        """Return how many cells of each type have passed the seam and not entered."""
+        found = zip(self.populations(), self._rounds, strict=True)
+        return [int(np.maximum(self._rounds_of(population) - rounds, 0).sum()) for population, rounds in found]
+
     def done(self, arrival: Arrival) -> None:
-        """Note that a cell that waited has entered, or will not."""
+        """Note that a cell that waited has entered, or will in another place."""
         if arrival.waits:
             self._rounds[arrival.kind][arrival.number] += 1
 

@@ -40,6 +40,8 @@ _UNIT = 2.0**-40
 _ROOM = 8
 #: Places in bins are known to 2^-16 of a bin, so lists reach a little farther than their radius.
 _ROUNDING = 1 + 2.0**-12
+#: State of lists that must be made anew.
+_ANEW = np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32)
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ class Contact:
         self._owners = cells.backend.upload(owners)
         self._calls: list[Callable[[], None]] = []
         self._arrays: list[Array] = [self._owners]
+        self._states: list[Array] = []
         if self._between is not None:
             moved, bins, forces = self._lists(self._between, cells.place, self._owners, cells.stride, None)
             self._calls += [moved, *bins, *forces]
@@ -186,6 +189,11 @@ class Contact:
         for call in self._calls:
             call()
 
+    def forget(self) -> None:
+        """Have all lists made anew at the next call: other cells lie where those were for which they were made."""
+        for state in self._states:
+            self.cells.backend.assign(state, _ANEW)
+
     def memory(self) -> int:
         """Return the bytes of bins, lists and owners."""
         return sum(int(array.nbytes) for array in self._arrays)
@@ -199,8 +207,7 @@ class Contact:
     ) -> tuple[Launch, list[Launch], list[Launch]]:
         """Return the launches: have vertices moved, points into bins, lists and what the points do to the vertices.
 
-        The points are those of a wall, or, None, the vertices themselves. Where cells come and go between ranks, lists
-        are made anew at every call.
+        The points are those of a wall, or, None, the vertices themselves.
         """
         backend, cells = self.cells.backend, self.cells
         periods = self._lengths[self._lengths > 0]
@@ -217,7 +224,8 @@ class Contact:
         held, count = cells.held, cells.vertex_count if points_at_rest is None else points_at_rest
         slots = _slots(count)
         zeros, vertices = backend.zeros, cells.vertex_count
-        state = backend.upload(np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32))
+        state = backend.upload(_ANEW)
+        self._states.append(state)
         reference = backend.upload(np.full((3, cells.stride), np.inf))
         bins: dict[str, Any] = {
             **{name: zeros(slots, np.uint32) for name in ("first", "count", "tally")},
@@ -264,7 +272,7 @@ class Contact:
             return by_group(spec, count, **points)
 
         points: dict[str, Any] = {"place": place, "stride": stride, "bins": bins, "state": state}
-        limit = (0.5 * max(skin, 0.0)) ** 2 if held is None else -1.0
+        limit = (0.5 * max(skin, 0.0)) ** 2
         known: dict[str, Any] = {"place": cells.place, "reference": reference, "stride": cells.stride, "state": state}
         acting: dict[str, Any] = {"force": cells.force, "other": place, "other_stride": stride, "law": law.members()}
         acting |= {"lists": lists, "state": state}

@@ -51,6 +51,16 @@ class Held:
         launches = [self._bound(spec, roles, room, room.first_vertex, room.vertices, members) for room in self.rooms]
         return together(launches)
 
+    def over_groups(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are `group` vertices each, of one type."""
+        kernel, launches = self.backend.load(spec), []
+        for room in self.rooms:
+            count, first = room.cells * room.vertices, room.first_vertex
+            chosen = self._chosen(roles, room, first, room.vertices)
+            arguments = self.backend.pack(kernel, **members, chosen=chosen, end=first + count)
+            launches.append(kernel.bind(arguments, 0, -(-count // group)))
+        return together(launches)
+
     def over_cells(self, spec: KernelSpec, room: Room, roles: int = HERE, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""
         return self._bound(spec, roles, room, 0, 1, members)
@@ -59,10 +69,12 @@ class Held:
         self, spec: KernelSpec, roles: int, room: Room, first: int, each: int, members: dict[str, Any]
     ) -> Launch:
         kernel = self.backend.load(held(spec))
-        role = self.backend.pointer(self.role) + room.first_cell * np.dtype(np.int32).itemsize
-        chosen = {"role": role, "first": first, "each": each, "roles": roles}
-        arguments = self.backend.pack(kernel, inner=members, chosen=chosen)
+        arguments = self.backend.pack(kernel, inner=members, chosen=self._chosen(roles, room, first, each))
         return kernel.bind(arguments, first, first + room.cells * each)
+
+    def _chosen(self, roles: int, room: Room, first: int, each: int) -> dict[str, int]:
+        role = self.backend.pointer(self.role) + room.first_cell * np.dtype(np.int32).itemsize
+        return {"role": role, "first": first, "each": each, "roles": roles}
 
 
 def together(launches: Sequence[Launch]) -> Launch:

@@ -14,7 +14,7 @@ from seiche.cells.vessels import signed_distance
 from seiche.domain.surface import Surface
 
 if TYPE_CHECKING:
-    from seiche.cells.packing import Packing
+    from seiche.cells.growth import Packing
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

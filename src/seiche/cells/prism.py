@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import numpy.typing as npt
 
@@ -48,6 +50,13 @@ class Prism:
         self.low = np.concatenate([[0.0], slab[:, 1:].min(axis=0) - 1.0])
         self.high = np.concatenate([[float(length)], slab[:, 1:].max(axis=0) + 1.0])
         self.area = len(slab) / (_SLAB[1] - _SLAB[0])
+
+    def longer(self, length: int) -> Prism:
+        """Return the same tube with another length."""
+        other = copy(self)
+        other.length = length
+        other.high = np.array([float(length), *self.high[1:]])
+        return other
 
     def sites(self) -> SiteSet:
         """Return the sites of a lattice of its own in the tube; positions are its own coordinates."""

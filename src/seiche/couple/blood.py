@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class Blood:
         scheme: Scheme = "euler",
         viscosity_contrast: float = 1.0,
         mark_every: int = 1,
+        filled: Sequence[bool] | None = None,
         before: Blood | None = None,
     ) -> None:
         """Put `cells` into the flow of `solver`; all ranks must call it, and all methods, together.
@@ -49,6 +51,7 @@ class Blood:
             scheme: euler or adams-bashforth.
             viscosity_contrast: viscosity inside cells over that of the fluid.
             mark_every: steps after which the sites inside cells are found anew: 1, 2, 4, 8, 16 or 32.
+            filled: which types of cells have that viscosity inside, all by default; the others have that of the fluid.
             before: other cells in this flow, which are no more: several ranks go on with what they know of the sites.
 
         Raises:
@@ -89,6 +92,8 @@ class Blood:
                 surfaces=surfaces,
                 **self.options,
             )
+        if filled is not None and self.boundary.inside is not None:
+            self.boundary.inside.restrict(filled)
         self.check()
 
     def step(self) -> None:

@@ -41,14 +41,12 @@ def check_coupling(solver: Solver, markers: Markers, delta: str, scheme: str) ->
     """Refuse what cannot be coupled.
 
     Raises:
-        CaseError: moment storage, unknown names, another precision.
+        CaseError: unknown names, another precision.
     """
     if delta not in SUPPORT:
         raise CaseError(f"delta function {delta!r} is not one of {', '.join(SUPPORT)}")
     if scheme not in ("euler", "adams-bashforth"):
         raise CaseError(f"scheme {scheme!r} of moving vertices is not one of euler, adams-bashforth")
-    if solver.layout_name == "moments":
-        raise CaseError("cells in flow: layout moments is not supported; choose tiles-8, tiles-4, list-aa or list-ab")
     real = solver.precision.compute
     if np.dtype(markers.force.dtype) != np.dtype(real):
         raise CaseError(f"forces of vertices are {markers.force.dtype}, but the flow computes in {real}")
@@ -85,7 +83,7 @@ class ImmersedBoundary:
             mark_every: steps after which it is found out anew which sites are inside.
 
         Raises:
-            CaseError: several ranks, moment storage, unknown names, another precision, an impossible contrast.
+            CaseError: several ranks, unknown names, another precision, an impossible contrast.
         """
         check_coupling(solver, markers, delta, scheme)
         if solver.world.size > 1:

@@ -34,6 +34,7 @@ class Inside:
             raise CaseError("a viscosity contrast needs closed surfaces: there are none")
         self._backend, self._bricks, self._every, self._steps = backend, bricks, every, 0
         self.bits: Array = backend.zeros(bricks.rows * BRICK, np.uint64)
+        self._filled: Sequence[bool] | None = None
 
     def bind(self, markers: Markers, surfaces: Sequence[Surfaces], held: Held | None = None) -> None:
         """Prepare the launches for the present arrays of the vertices and, with `held`, cells in certain roles."""
@@ -41,8 +42,11 @@ class Inside:
         clear, words = backend.load(registry.clear_inside()), self._bricks.rows * BRICK
         self._launches = [clear.bind(backend.pack(clear, inside=self.bits), 0, words)]
         self._kept: list[Array] = []
-        for surface, room in zip(surfaces, held.rooms if held is not None else surfaces, strict=True):
-            if not surface.cells:
+        self._bound = markers, surfaces, held
+        rooms = held.rooms if held is not None else surfaces
+        filled = self._filled or [True] * len(surfaces)
+        for surface, room, mine in zip(surfaces, rooms, filled, strict=True):
+            if not surface.cells or not mine:
                 continue
             faces = backend.upload(np.ascontiguousarray(surface.faces.T, np.int32))
             self._kept.append(faces)
@@ -61,6 +65,12 @@ class Inside:
                 continue
             mark = backend.load(registry.mark_inside())
             self._launches.append(mark.bind(backend.pack(mark, **members), 0, surface.cells))
+
+    def restrict(self, filled: Sequence[bool]) -> None:
+        """Mark from now on only sites inside surfaces of the kinds that `filled` says."""
+        self._filled = tuple(filled)
+        self.bind(*self._bound)
+        self.mark()
 
     def mark(self) -> None:
         """Mark the sites now."""

@@ -44,7 +44,7 @@ from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.held import ALONE, MANY, SHARED
-from seiche.kernels.registry.ibm import BRICK, SUPPORT, Delta
+from seiche.kernels.registry.ibm import BRICK, GROUP, SUPPORT, Delta
 from seiche.observe.stage import Stage
 
 Launch = Callable[[], None]
@@ -199,12 +199,13 @@ class SharedBoundary:
         both: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
-        moving = {"flow": self.flow, "velocity": self.velocity, **both}
-        spec = registry.interpolate(delta, real, space)
-        self._alone = [over(spec, 1 << ALONE, **moving, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))]
-        moving["velocity"] = self.here
-        owned = {"inner": {**moving, "now": 0.0, "before": 0.0}, "owned": self._owned}
-        self._interpolate = over(held_kernels.interpolate_owned(delta, real, space), MANY, **owned)
+        groups, moving = self.sharing.held.over_groups, {"flow": self.flow, "velocity": self.velocity, **both}
+        one, owned = (held_kernels.interpolate_held(delta, real, space, owned=each) for each in (False, True))
+        self._alone = [
+            groups(one, GROUP, 1 << ALONE, one={**moving, "now": a, "before": b}) for a, b in ((1.0, 0.0), (1.5, -0.5))
+        ]
+        still = {**moving, "velocity": self.here, "now": 0.0, "before": 0.0}
+        self._interpolate = groups(owned, GROUP, MANY, one=still, owned=self._owned)
         step = {"place": self.cells.place, "here": self.here, "velocity": self.velocity, "stride": self.cells.stride}
         spec = held_kernels.move_vertices(real)
         self._shared = [over(spec, 1 << SHARED, **step, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))]
@@ -285,7 +286,9 @@ class SharedBoundary:
             launch()
 
     def _settle(self) -> None:
-        """Take note of where all vertices are, and let all of them be listed anew."""
+        """Take note of where all vertices are, and let all of them be listed anew, for each other too."""
+        if self.contact is not None:
+            self.contact.forget()
         self._unlist()
         self._settle_all()
 

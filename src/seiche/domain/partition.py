@@ -75,14 +75,14 @@ def partition(
     if method not in METHODS:
         raise CaseError(f"partition {method!r} is unknown: use one of {', '.join(map(repr, METHODS))}")
     site_weights = _site_weights(len(sites), weights)
+    if parts == 1 and len(sites):
+        return np.zeros(len(sites), np.int32)
     grid, block_of_site = _blocks(sites, block)
     if not len(grid):
         raise CaseError("there are no fluid sites to share among ranks")
     if parts > len(grid):
         what = "fluid sites" if block == 1 else f"blocks of {block}^3 sites with fluid"
         raise CaseError(f"{parts} ranks cannot share {len(grid)} {what}: use at most {len(grid)} ranks")
-    if parts == 1:
-        return np.zeros(len(sites), np.int32)
     block_weights: Weights = np.bincount(block_of_site, site_weights, len(grid)).astype(np.float64)
     if method == "slabs":
         return _cut_slabs(grid, block_weights, parts)[block_of_site]

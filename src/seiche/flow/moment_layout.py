@@ -220,10 +220,17 @@ class MomentLayout(TileLayout):
         self._move("Pack", phase, self.backend.upload(self._slot(number, self.item).astype(np.uint32)), buffer)
         return self.backend.download(buffer)
 
-    def _store(self, number: int, values: npt.NDArray[Any]) -> None:
-        """Overwrite stored number `number` before a step of phase 0."""
-        slots = self.backend.upload(self._slot(number, self.item).astype(np.uint32))
-        self._move("Unpack", 0, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
+    def _store(self, column: Callable[[int], npt.NDArray[Any]]) -> None:
+        """Overwrite the stored numbers before a step of phase 0: `column(k)` (n_owned,) are those numbered k."""
+        tile, lane = np.divmod(self.item, self.volume)
+        tile *= self.numbers * self.volume
+        first = 0
+        for width in GROUPS[self.store]:
+            slots = (tile + (first * self.volume + lane * width)).astype(np.uint32)
+            for k in range(width):
+                values = np.ascontiguousarray(column(first + k), self.store)
+                self._move("Unpack", 0, self.backend.upload(slots + np.uint32(k)), self.backend.upload(values))
+            first += width
 
     def members(self, phase: int) -> dict[str, Any]:
         """Return array addresses, table, wall masks and the side table of links."""
@@ -283,15 +290,14 @@ class MomentLayout(TileLayout):
 
     def _set(self, moments: Floats, links: Floats) -> None:
         """Store coefficients (n_owned, 10) and the values (n, Q) of the sites whose links have them."""
-        for k in range(COEFFICIENTS):
+        halves = np.ascontiguousarray(moments[:, :CONSERVED], np.float32).view(np.float16)  # two numbers each
+
+        def column(k: int) -> npt.NDArray[Any]:
             if self.store != "float16":
-                self._store(k, moments[:, k])
-            elif k < CONSERVED:
-                halves = np.ascontiguousarray(moments[:, k], np.float32).view(np.float16).reshape(-1, 2)
-                self._store(2 * k, halves[:, 0])
-                self._store(2 * k + 1, halves[:, 1])
-            else:
-                self._store(CONSERVED + k, moments[:, k] * HALF_SCALE)
+                return moments[:, k]
+            return halves[:, k] if k < 2 * CONSERVED else moments[:, k - CONSERVED] * HALF_SCALE
+
+        self._store(column)
         if len(links):
             values = np.zeros(self.boundary(0).size, self.boundary_store)
             values[: links.size] = links.reshape(-1)

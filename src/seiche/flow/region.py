@@ -114,15 +114,22 @@ class Region:
         if math.prod(int(n) for n in extent) > max(32 * len(self.owned), 1 << 22):
             return None
         table = np.full(math.prod(int(n) for n in extent), -1, np.int32)
-        shape = np.array(self.sites.shape)
-        wraps = [(0, -1, 1) if periodic else (0,) for periodic in self.sites.periodic]
-        shifts = [np.array(wrap) * shape for wrap in product(*wraps)]
-        # Only images of the whole box that reach into the rank's box matter.
-        shifts = [s for s in shifts if np.all(s < low + extent) and np.all(s + shape > low)]
-        for begin in range(0, len(self.sites), _CHUNK):
-            coords = self.sites.coords[begin : begin + _CHUNK]
-            for shift in shifts:
-                place = coords + (shift - low)
-                inside = np.flatnonzero(np.all((place >= 0) & (place < extent), axis=1))
-                table[place[inside] @ self._padded_strides] = begin + inside
+        images = [
+            [step * n for step in ((0, -1, 1) if periodic else (0,))]
+            for n, periodic in zip(self.sites.shape, self.sites.periodic, strict=True)
+        ]
+        along_x = self.sites.coords[:, 0]  # ascending
+        for shift in images[0]:
+            first, end = np.searchsorted(along_x, [low[0] - shift, low[0] + extent[0] - shift])
+            for begin in range(int(first), int(end), _CHUNK):
+                coords = self.sites.coords[begin : min(begin + _CHUNK, int(end))]
+                place = (coords[:, 0] + (shift - low[0])) * self._padded_strides[0]
+                for aside, beyond in product(*images[1:]):
+                    y = coords[:, 1] + (aside - low[1])
+                    inside = np.flatnonzero((y >= 0) & (y < extent[1]))
+                    if len(inside):
+                        z = coords[inside, 2] + (beyond - low[2])
+                        there = (z >= 0) & (z < extent[2])
+                        inside, z = inside[there], z[there]
+                        table[place[inside] + y[inside] * self._padded_strides[1] + z] = begin + inside
         return table

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from seiche.errors import CaseError
+
 
 def part_path(path: Path) -> Path:
     """Return the name under which the next `path` is written: same folder, so that the rename is atomic."""
@@ -52,3 +54,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with suppress(OSError):
             part.unlink()
         raise
+
+
+def refuse_foreign(path: str | os.PathLike[str], begin: str, reading: str, present: str) -> None:
+    """Refuse to replace a file at `path` that does not begin with `begin`, as those that are written there do.
+
+    Raises:
+        CaseError: `reading` if the file cannot be read, `present` if it is another one.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            found = file.read(len(begin))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CaseError(f"{reading}: {error.strerror}") from None
+    if found != begin:
+        raise CaseError(present)

@@ -18,6 +18,13 @@ struct Chosen {
   i32 each;   ///< items of a cell
   u32 roles;  ///< bit by bit
   SEICHE_FN bool operator()(Index i) const { return (roles >> role[static_cast<i32>(i - first) / each] & 1u) != 0; }
+  /// Whether one of `many` items from `i` on counts.
+  SEICHE_FN bool any(Index i, int many) const {
+    const i32 from = static_cast<i32>(i - first), last = (from + many - 1) / each;
+    bool found = false;
+    for (i32 cell = from / each; cell <= last; ++cell) found = found || (roles >> role[cell] & 1u) != 0;
+    return found;
+  }
 };
 
 template <class Kernel>

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.domain.world import World
-from seiche.errors import CaseError
-from seiche.io.files import replacing
+from seiche.io import files
 from seiche.observe.sample import Replayed, Sample
 from seiche.observe.timers import StageTimers
 
@@ -51,15 +50,8 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     Raises:
         CaseError: there is one.
     """
-    try:
-        with Path(path).open(encoding="utf-8", errors="replace") as file:
-            begin = file.read(len(_BEGIN))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise CaseError(f"output.trace: cannot write {path}: {error.strerror}") from None
-    if begin != _BEGIN:
-        raise CaseError(f"output.trace: {path} is there and is no trace; give the trace another name")
+    known = f"output.trace: {path} is there and is no trace; give the trace another name"
+    files.refuse_foreign(path, _BEGIN, f"output.trace: cannot write {path}", known)
 
 
 def common_epoch(world: World) -> int:
@@ -97,7 +89,7 @@ def write_trace(path: str | os.PathLike[str], ranks: Sequence[RankTrace], **abou
         OSError: it cannot be written.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part, part.open("w", encoding="utf-8") as file:
+    with files.replacing(path) as part, part.open("w", encoding="utf-8") as file:
         file.write(f'{_BEGIN}, "displayTimeUnit": "ns", "otherData": {json.dumps(about)}, "traceEvents": [')
         for number, event in enumerate(trace_events(ranks)):
             file.write(",\n" if number else "\n")

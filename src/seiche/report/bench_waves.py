@@ -16,7 +16,7 @@ from rich.table import Table
 
 from seiche.domain.world import World
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.dg import Discretisation, Flux, Medium
+from seiche.kernels.registry.dg import Flux, Medium, words_a_node
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.report.bench_flow import heading
 from seiche.waves import Brick, Material, Mesh, SizeField, Solver
@@ -57,11 +57,6 @@ class Row:
     share_of_copy: float
     message_bytes: int
     error: float
-
-
-def words_a_node(of: Discretisation) -> float:
-    """Return the words a node a stage, mean of the five stages (the first reads no register, the last writes none)."""
-    return 3.6 * of.fields + 2 * 6 / of.nodes * of.slot / of.face_nodes
 
 
 def start(solver: Solver) -> None:

@@ -6,10 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 
-from seiche.errors import CaseError
-from seiche.io.files import replacing
+from seiche.io import files
 from seiche.report.style import COLORS
 
 __all__ = ["COLORS", "bars", "cards", "escape", "page", "refuse_foreign", "section", "share", "table", "write_page"]
@@ -114,15 +112,8 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     Raises:
         CaseError: there is one.
     """
-    try:
-        with Path(path).open(encoding="utf-8", errors="replace") as file:
-            begin = file.read(len(_BEGIN))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise CaseError(f"cannot write {path}: {error.strerror}") from None
-    if begin != _BEGIN:
-        raise CaseError(f"{path} is there and is no report; name another file with --output")
+    known = f"{path} is there and is no report; name another file with --output"
+    files.refuse_foreign(path, _BEGIN, f"cannot write {path}", known)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
@@ -133,5 +124,5 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
         OSError: it cannot be written.
     """
     refuse_foreign(path)
-    with replacing(path) as part:
+    with files.replacing(path) as part:
         part.write_text(text, encoding="utf-8")

@@ -2,8 +2,9 @@
 """Write the performance page and the README's table from the stored benchmark results.
 
 `python -m seiche.report.performance_page [ROOT]` reads ROOT/benchmarks/results/*.json (as `seiche bench flow --json`
-writes them), writes ROOT/docs/performance/index.md and replaces what stands between the two marks in ROOT/README.md.
-ROOT is the repository, the current folder by default.
+and `seiche bench blood --json` write them), writes ROOT/docs/performance/index.md, draws docs/figures/blood-shares.png
+if there are cells on a GPU and a CPU, and replaces what stands between the two marks in ROOT/README.md. ROOT is the
+repository, the current folder by default.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 
 from seiche.errors import FormatError
 from seiche.report.bench_flow import Row
+from seiche.report.performance_blood import BloodResult, blood_part, draw_compared, read_blood
+from seiche.report.table import markdown
 
 #: What the generated part of the README stands between.
 MARKS = ("<!-- measured -->", "<!-- /measured -->")
@@ -79,10 +82,10 @@ def _result(path: Path, document: dict[str, Any]) -> Result:
         raise FormatError(path, "rows", f"not a flow benchmark: {error}") from None
 
 
-def page(results: Sequence[Result]) -> str:
+def page(results: Sequence[Result], blood: Sequence[BloodResult] = ()) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
-    return "\n".join([_INTRODUCTION, *sections])
+    return "\n".join([_INTRODUCTION, *sections, *([blood_part(blood)] if blood else [])])
 
 
 def _section(result: Result) -> str:
@@ -107,7 +110,7 @@ def _section(result: Result) -> str:
         )
         for row in result.rows
     ]
-    return head + table(columns, lines, text_columns=4)
+    return head + markdown(columns, lines, text_columns=4)
 
 
 def readme_table(results: Sequence[Result]) -> str:
@@ -134,19 +137,13 @@ def readme_table(results: Sequence[Result]) -> str:
         )
         for result, row in best.values()
     ]
-    return table(columns, lines, text_columns=4)
+    return markdown(columns, lines, text_columns=4)
 
 
 def _rows(results: Sequence[Result]) -> Iterator[tuple[Result, Row]]:
     for result in results:
         for row in result.rows:
             yield result, row
-
-
-def table(columns: Sequence[str], lines: Sequence[Sequence[str]], *, text_columns: int) -> str:
-    """Return a Markdown table whose first `text_columns` columns are set to the left, the others to the right."""
-    rule = ["---" if k < text_columns else "---:" for k in range(len(columns))]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (columns, rule, *lines))
 
 
 def with_table(readme: str, block: str) -> str:
@@ -162,10 +159,12 @@ def with_table(readme: str, block: str) -> str:
 
 def main(root: Path) -> None:
     """Bring page and README up to date."""
-    results = read_results(root / "benchmarks" / "results")
+    folder = root / "benchmarks" / "results"
+    results, blood = read_results(folder), read_blood(folder)
+    draw_compared(blood, root / "docs" / "figures" / "blood-shares.png")
     target = root / "docs" / "performance" / "index.md"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page(results))
+    target.write_text(page(results, blood))
     readme = root / "README.md"
     readme.write_text(with_table(readme.read_text(), readme_table(results)))
 

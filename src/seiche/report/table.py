@@ -118,3 +118,9 @@ def as_text(table: Table, width: int = 100) -> str:
 
 def _seconds(value: float) -> str:
     return f"{value:.1f}" if value >= 100 else f"{value:.3g}"
+
+
+def markdown(columns: Sequence[str], lines: Sequence[Sequence[str]], *, text_columns: int) -> str:
+    """Return a Markdown table whose first `text_columns` columns are set to the left, the others to the right."""
+    rule = ["---" if k < text_columns else "---:" for k in range(len(columns))]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (columns, rule, *lines))

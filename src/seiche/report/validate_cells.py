@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche validate cells`: run the checks of membranes, print pass or fail for each, store and draw them."""
+"""`seiche validate cells`: run the checks of membranes and of cells in flow; print, store and draw them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seiche.report import validate_flow
-from seiche.report.validation import capsules, membranes, tweezers
+from seiche.report.validation import (
+    capsule_order,
+    capsule_table,
+    capsules,
+    membranes,
+    shear_flow,
+    suspensions,
+    tweezers,
+)
 from seiche.report.validation.check import Check, Setting
 
 #: Every family of checks, in the order in which they run.
@@ -17,6 +25,12 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     membranes.rest,
     tweezers.stretching,
     capsules.small_deformation,
+    capsule_order.order_in_time,
+    capsule_table.finite_deformation,
+    shear_flow.one_red_cell,
+    suspensions.tubes,
+    suspensions.shear_thinning,
+    suspensions.endurance,
 )
 
 

@@ -93,7 +93,7 @@ def main(
     Args:
         device: where the solver runs.
         quick: smaller sizes.
-        json: file to store the results in.
+        json: file to store the results in, those there are after every family.
         plots: folder to draw comparisons in.
         families: the checks; those of the flow solver by default.
 
@@ -106,11 +106,17 @@ def main(
     for folder in (plots, json.parent if json is not None else None):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-    checks = run_checks(Setting(device, quick), FAMILIES if families is None else families)
+
+    chosen = FAMILIES if families is None else families
+
+    def keep(so_far: Sequence[Check], done: int) -> None:
+        if json is not None:
+            seconds = time.perf_counter() - begin
+            store(json, so_far, device=described, quick=quick, seconds=seconds, complete=done == len(chosen))
+
+    checks = run_checks(Setting(device, quick), chosen, keep)
     seconds = time.perf_counter() - begin
     Console(highlight=False).print(results_table(checks, f"seiche {seiche.__version__} on {described}"))
-    if json is not None:
-        store(json, checks, device=described, quick=quick, seconds=seconds)
     if plots is not None:
         for check in checks:
             if check.plot is not None:
@@ -121,14 +127,19 @@ def main(
     return 1 if failed else 0
 
 
-def run_checks(setting: Setting, families: Sequence[Callable[[Setting], list[Check]]]) -> list[Check]:
-    """Run every family, saying on a terminal which one is at work."""
+def run_checks(
+    setting: Setting,
+    families: Sequence[Callable[[Setting], list[Check]]],
+    keep: Callable[[Sequence[Check], int], None] = lambda so_far, done: None,
+) -> list[Check]:
+    """Run every family, saying on a terminal which one is at work; `keep` is given what there is after so many."""
     console = Console(stderr=True, highlight=False)
     checks: list[Check] = []
     with console.status("") as status:
         for number, family in enumerate(families, start=1):
             status.update(f"{number} of {len(families)}: {family.__name__.replace('_', ' ')}")
             checks += family(setting)
+            keep(checks, number)
     return checks
 
 

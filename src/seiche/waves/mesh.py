@@ -230,6 +230,22 @@ class Mesh:
         element, first = np.unique(found, return_index=True)
         return element, np.clip(place[first], -1.0, 1.0)
 
+    def holding(self, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the own element that holds each point (n, dim), -1 if none does, and the place in it, -1 to 1.
+
+        Every point of the brick belongs to one element of one rank; others are moved to the nearest of the brick.
+        """
+        fine = (points - self.origin) / self.tree_size * (1 << self.brick.depth)
+        cell = np.clip(np.floor(fine).astype(np.int64), 0, self.brick.extent - 1)
+        keys, order = self._curve
+        holder = np.searchsorted(keys, morton_keys(cell), side="right") - 1
+        found = np.where(holder >= 0, order[holder], 0)
+        side = np.int64(1) << (self.brick.depth - self.level[found])
+        corner = self.corner[found]
+        inside = (holder >= 0) & ((cell >= corner) & (cell < corner + side[:, None])).all(1)
+        place = np.clip(2 * (fine - corner) / side[:, None] - 1, -1.0, 1.0)
+        return np.where(inside, found, -1), place
+
     @cached_property
     def keys(self) -> Keys:
         """Return the keys of own elements and ghosts, (count + ghosts,)."""

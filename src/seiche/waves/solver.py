@@ -9,8 +9,9 @@ One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each c
     mortar traces        large sides' traces at their small neighbours' nodes
 
 On several ranks the first two are done for elements that touch no other rank's while these' traces travel, and for the
-others after that. No result depends on the number of ranks. After the last stage `record` samples the receivers and the
-clock advances.
+others after that. No result depends on the number of ranks. In the last stage the `sponge` damps its layer before the
+mortar traces; then `record` samples the receivers, `peak` keeps the largest velocities of a side and the clock
+advances.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ from seiche.waves.limits import largest_step
 from seiche.waves.material import Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.operator import Operator
+from seiche.waves.peak import Peak
 from seiche.waves.probes import WINDOW, Receivers, Sources
 from seiche.waves.sources import PointSource
+from seiche.waves.sponge import Sponge
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,6 +80,8 @@ class Solver:
         world: World | None = None,
         transport: TransportName = "auto",
         ghosts: GhostKind = "traces",
+        sponge: float = 0.0,
+        peak_side: int | None = None,
     ) -> None:
         """Build the right-hand side on the device (collective).
 
@@ -97,6 +102,8 @@ class Solver:
             world: the ranks; this process alone when left out.
             transport: how messages travel.
             ghosts: what travels; all but half (precision) give the same results.
+            sponge: thickness of a layer before absorbing sides that takes waves away; 0 for none.
+            peak_side: side of the mesh, 2 axis + (0: low, 1: high), whose largest velocities `peak` keeps.
 
         Raises:
             CaseError: something that cannot be computed, or an unstable time step.
@@ -142,6 +149,8 @@ class Solver:
         self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
         self.sources = Sources(self.operator, sources, *probes) if sources else None
         self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
+        self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
+        self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
         self.timers = StageTimers(self.backend.clock())
         self._phases = (self._step(0), self._step(1))
         self._rate = self._stage(0, 0, dt=1.0, b=0.0), self._stage(0, 1, dt=1.0, b=0.0)
@@ -173,6 +182,11 @@ class Solver:
     def stages(self) -> list[Stage]:
         """Return the stages of the next step."""
         return self._phases[self.steps % 2]
+
+    @property
+    def phases(self) -> tuple[list[Stage], list[Stage]]:
+        """Return the stages of the two kinds of step that alternate."""
+        return self._phases
 
     def state(self) -> npt.NDArray[Any]:
         """Return the unknowns of this rank's elements, (elements, fields, nodes); nodes count along x first.
@@ -343,9 +357,13 @@ class Solver:
             if self.sources is not None and self.sources.items:
                 launch = self.sources.stage(number, self.dt, self.u, self._k, self._traces[trace])
                 stages.append(Stage("sources", *launch))
+            if number == len(_POSITIONS) - 1 and self.sponge is not None and self.sponge.items:
+                stages.append(Stage("sponge", *self.sponge.launch(self.u, self._traces[trace])))
             stages += self._mortar_traces(trace)
         if self.receivers is not None and self.receivers.items:
             stages.append(Stage("record", *self.receivers.launch(self.u)))
+        if self.peak is not None and self.peak.items:
+            stages.append(Stage("peak", *self.peak.launch(self.u)))
         if self.sources is not None or self.receivers is not None:
             kernel = self.backend.load(dg.advance_clock())
             stages.append(Stage("advance clock", kernel.bind(self.backend.pack(kernel, clock=self._clock), 0, 1)))

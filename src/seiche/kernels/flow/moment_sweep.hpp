@@ -39,6 +39,7 @@ struct MomentSweep {
   SEICHE_FN Quadratic<Real> update(Index item, const Real (&f)[Q]) const {
     const auto g = force.at(item);
     const auto m = moments<L>(f, g);
+    if constexpr (requires { g.keep(m); }) g.keep(m);  // somebody else wants the velocity
     const auto p = nonequilibrium<L>(f, m, g);
     return regularised(m, p, relaxation(item, p, m.rho).even, g);
   }

@@ -8,23 +8,92 @@
 
 namespace seiche {
 
-/// Velocity of a vertex whose closest fluid site is owned here, zero for others. No vertex moves: `inner` has the
-/// factors zero. The whole stencil is then among the sites that are known here.
+/// Item: a group of vertices, of which only those of the chosen cells count; as InterpolateGroup, with the same bits.
+template <class Delta, class Real, Space space>
+struct InterpolateHeld {
+  using Group = InterpolateGroup<Delta, Real, space>;
+  using Scratch = typename Group::Scratch;
+  static constexpr int P = Group::P, group = Group::group;
+  typename Group::One one;
+  Chosen chosen;
+  Index end;  ///< of the vertices of the type
+  static constexpr int bytes = Group::bytes;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index begin = chosen.first + item * group;
+    const int here = static_cast<int>(end - begin < group ? end - begin : group);
+    if (!chosen.any(begin, here)) return;
+    Private<typename Group::One::Known, group> known;
+    team.each(here, [&](int k) SEICHE_INLINED {
+      if (chosen(begin + k)) known[k] = one.fetched(begin + k);
+    });
+    team.each(here * P, [&](int k) SEICHE_INLINED {
+      if (!chosen(begin + k / P)) return;
+      Real part[3];
+      one.plane(begin + k / P, k % P, part);
+      for (int axis = 0; axis < 3; ++axis) scratch.part[axis][k % P][k / P] = part[axis];
+    });
+    team.barrier();
+    team.each(here, [&](int k) SEICHE_INLINED {
+      if (!chosen(begin + k)) return;
+      Real speed[3];
+      for (int axis = 0; axis < 3; ++axis) {
+        speed[axis] = scratch.part[axis][0][k];
+        for (int i = 1; i < P; ++i) speed[axis] += scratch.part[axis][i][k];
+      }
+      one.move(begin + k, known[k], speed);
+    });
+    team.barrier();
+  }
+};
+
+/// Item: a group of vertices. Velocity of those of the chosen cells whose closest fluid site is owned here, zero for
+/// the others of these cells. No vertex moves. The whole stencil is then among the sites that are known here.
 template <class Delta, class Real, Space space>
 struct InterpolateOwned {
-  Interpolate<Delta, Real, space> inner;
+  using Group = InterpolateGroup<Delta, Real, space>;
+  static constexpr int P = Group::P, group = Group::group;
+  struct Scratch {
+    typename Group::Scratch planes;
+    i32 owned[group];
+  };
+  typename Group::One one;
+  Chosen chosen;
+  Index end;         ///< of the vertices of the type
   const u64* owned;  ///< bit by bit in the order of the slots
-  static constexpr int bytes = Interpolate<Delta, Real, space>::bytes;
+  static constexpr int bytes = Group::bytes;
 
-  SEICHE_FN void operator()(Index v) const {
-    if (owns(v)) {
-      inner(v);
-    } else {
-      for (int axis = 0; axis < 3; ++axis) inner.velocity[axis * inner.vertices.stride + v] = Real(0);
-    }
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index begin = chosen.first + item * group;
+    const int here = static_cast<int>(end - begin < group ? end - begin : group);
+    if (!chosen.any(begin, here)) return;
+    team.each(here, [&](int k) SEICHE_INLINED { scratch.owned[k] = chosen(begin + k) && owns(begin + k) ? 1 : 0; });
+    team.barrier();
+    team.each(here * P, [&](int k) SEICHE_INLINED {
+      if (scratch.owned[k / P] == 0) return;
+      Real part[3];
+      one.plane(begin + k / P, k % P, part);
+      for (int axis = 0; axis < 3; ++axis) scratch.planes.part[axis][k % P][k / P] = part[axis];
+    });
+    team.barrier();
+    team.each(here, [&](int k) SEICHE_INLINED {
+      if (!chosen(begin + k)) return;
+      const Index v = begin + k;
+      Real factor = Real(1);
+      if constexpr (space != Space::open) factor = one.vertices.t[v].w;
+      for (int axis = 0; axis < 3; ++axis) {
+        Real speed = Real(0);
+        if (scratch.owned[k] != 0) {
+          speed = scratch.planes.part[axis][0][k];
+          for (int i = 1; i < P; ++i) speed += scratch.planes.part[axis][i][k];
+          speed *= factor;
+        }
+        one.velocity[axis * one.vertices.stride + v] = speed;
+      }
+    });
+    team.barrier();
   }
   SEICHE_FN i32 slot(const i32 (&first)[3], int i, int j, int k) const {
-    const Bricks& bricks = inner.bricks;
+    const Bricks& bricks = one.bricks;
     const i32 x = bricks.site(0, first[0], i), y = bricks.site(1, first[1], j), z = bricks.site(2, first[2], k);
     if (x < 0 || y < 0 || z < 0) return -1;
     const i32 row = bricks.row(x / brick_edge, y / brick_edge, z / brick_edge) >> 1;
@@ -32,8 +101,8 @@ struct InterpolateOwned {
   }
   SEICHE_FN bool owns(Index v) const {
     constexpr int P = Delta::support;
-    const Place place = inner.vertices.first[v];
-    const Four<Real> at = inner.vertices.t[v];
+    const Place place = one.vertices.first[v];
+    const Four<Real> at = one.vertices.t[v];
     const i32 first[3] = {place.x, place.y, place.z};
     const Real t[3] = {at.x, at.y, at.z};
     int near[3];
@@ -56,7 +125,7 @@ struct InterpolateOwned {
     }
     return found >= 0 && (owned[found / 64] >> (found % 64) & 1u) != 0;
   }
-  SEICHE_FN bool fluid(i32 at) const { return (inner.bricks.fluid[at / 64] >> (at % 64) & 1u) != 0; }
+  SEICHE_FN bool fluid(i32 at) const { return (one.bricks.fluid[at / 64] >> (at % 64) & 1u) != 0; }
 };
 
 /// Items: the rows for places where there is nothing, and for those that other ranks know. Vertices that were listed

@@ -72,6 +72,11 @@ class Discretisation:
         )
 
 
+def words_a_node(of: Discretisation) -> float:
+    """Return the words a node a stage, mean of the five stages (the first reads no register, the last writes none)."""
+    return 3.6 * of.fields + 4 * of.dim / of.nodes * of.slot / of.face_nodes
+
+
 @dataclass(frozen=True)
 class Team:
     """How a block of a GPU shares its work; on the CPU only the number of elements an item matters.
@@ -216,6 +221,18 @@ def halve_traces(of: Discretisation, back: bool = False) -> KernelSpec:
     return _per_element(of, functor, "dg/ghosts.hpp", tuple((name, "ptr") for name in names))
 
 
+def damp(of: Discretisation) -> KernelSpec:
+    """The decay of an absorbing layer, an item an element of it."""
+    members: Members = (("on", of.members), *((name, "ptr") for name in ("u", "trace", "elements", "factors")))
+    return _per_element(of, f"Damp<{of.type}>", "dg/sponge.hpp", members)
+
+
+def peak_motion(of: Discretisation) -> KernelSpec:
+    """The largest velocities on a side of the mesh, an item an element on it."""
+    members: Members = (*((name, "ptr") for name in ("u", "elements", "peaks")), ("axis", "int32"), ("side", "int32"))
+    return _per_element(of, f"PeakMotion<{of.type}>", "dg/peak.hpp", members)
+
+
 def advance_clock() -> KernelSpec:
     """The clock of sources and receivers."""
     return KernelSpec("AdvanceClock", "dg/points.hpp", (("clock", "ptr"),), threads=32)
@@ -249,3 +266,5 @@ def other_kernels() -> Iterator[KernelSpec]:
             yield write_traces(of)
             yield add_sources(of)
             yield record(of)
+            yield damp(of)
+            yield peak_motion(of)

@@ -93,7 +93,8 @@ def force_type(force: str, real: Real) -> tuple[str, Members]:
 
 def _header(header: str, force: str) -> str:
     """Return the header that has a kernel with this force."""
-    return "ibm/coupled.hpp" if force in IMMERSED else header
+    moments = "_moments" if header.startswith("flow/moment") else ""
+    return f"ibm/coupled{moments}.hpp" if force in IMMERSED else header
 
 
 def stream_collide(
@@ -116,7 +117,7 @@ def stream_collide(
         # an item is a tile; as many blocks as there is shared memory for on a multiprocessor of 228 KB
         small = velocity_set != "D3Q27" and (force == "none" or (force == "uniform" and relaxation == "constant"))
         blocks = 2 if real == "float64" else 5 if small else 4  # five ask for 48 registers
-        return KernelSpec(name, "flow/moment_sweep.hpp", members, threads=256, blocks=blocks, team=True)
+        return KernelSpec(name, _header("flow/moment_sweep.hpp", force), members, threads=256, blocks=blocks, team=True)
     rule = f"Coupled<{collision.capitalize()}>" if force in IMMERSED else collision.capitalize()
     name = f"StreamCollide<{layout_cpp},{rule},{relaxation_cpp},{force_cpp}>"
     every_site = force == "site" or force in IMMERSED

@@ -27,11 +27,17 @@ def held(spec: KernelSpec) -> KernelSpec:
     return replace(spec, type=f"Held<{spec.type}>", header=f"{folder}/held.hpp", members=members)
 
 
-def interpolate_owned(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """Velocity of the vertices whose closest site is owned here, zero for others."""
-    inner = ibm.interpolate(delta, real, space)
-    name = f"InterpolateOwned<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    return replace(inner, type=name, header="ibm/held.hpp", members=(("inner", inner.members), ("owned", "ptr")))
+def interpolate_held(delta: Delta, real: Real, space: Space, *, owned: bool) -> KernelSpec:
+    """Velocity of vertices of cells in certain roles, and their motion, GROUP by a team.
+
+    With `owned` no vertex moves: of those whose closest site is owned here the velocity, for the others zero.
+    """
+    group = ibm.interpolate_group(delta, real, space)
+    name = f"{'InterpolateOwned' if owned else 'InterpolateHeld'}<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
+    one = ibm.interpolate(delta, real, space).members
+    members: Members = (("one", one), ("chosen", _CHOSEN), ("end", "int64"))
+    members += (("owned", "ptr"),) if owned else ()
+    return replace(group, type=name, header="ibm/held.hpp", members=members)
 
 
 def forget_lists() -> KernelSpec:
@@ -99,8 +105,8 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield held(membrane.membrane_force(membrane.loop_shell(real, 3, 12), real, 642))
         yield held(membrane.contact_force(real))
         for space in ("open", "walled", "odd"):
-            yield interpolate_owned("peskin", real, space)
-            yield held(ibm.interpolate("peskin", real, space))
+            for owned in (False, True):
+                yield interpolate_held("peskin", real, space, owned=owned)
         yield held(ibm.settle("peskin", real, "walled"))
     yield held(ibm.count_vertices("peskin"))
     yield held(ibm.fill_lists("peskin"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from .flow import ladd_velocity, nash_pressure, observe, stream_collide
 from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
 
 Delta = Literal["hat", "roma", "peskin", "cosine"]
@@ -116,7 +117,8 @@ def spread(delta: Delta, real: Real) -> KernelSpec:
         *((name, "ptr") for name in ("force", "field", "touched")),
     )
     name = f"Spread<{delta.capitalize()},{CPP_TYPE[real]}>"
-    return KernelSpec(name, "ibm/spread.hpp", members, threads=64, team=True)
+    blocks = 12 if real == "float32" else 0  # 40 registers: more teams at a time hide what they wait for
+    return KernelSpec(name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True)
 
 
 def clear_inside() -> KernelSpec:
@@ -166,6 +168,12 @@ def other_kernels() -> Iterator[KernelSpec]:
             yield spread(delta, real)
             yield interpolate_group(delta, real, "walled")
     for real in reals:
+        for layout in ("tiles-8", "moments"):
+            for relaxation, force in (("constant", "immersed-own"), ("inside-own", "immersed-own")):
+                yield stream_collide(layout, real, real, relaxation, force, collision="regularised")
+            yield observe(layout, real, real, "inside-table", "immersed-table")
+        yield nash_pressure("moments", real, real, "immersed-own")
+        yield ladd_velocity("moments", real, real, "immersed-own")
         yield settle("peskin", real, "odd")
         yield interpolate_group("peskin", real, "odd")
         yield interpolate("peskin", real, "odd")

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from seiche.backend import open_backend
-from seiche.cells import Cells, CellType, MembraneModel, Skalak, biconcave, equilibrium
+from seiche.cells import Cells, CellType, biconcave, equilibrium
 from seiche.cells.loop import limit_points
 from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 from seiche.report.validation.check import Check, Floats, Setting
+from seiche.report.validation.red_cells import MODEL, RADIUS
 
 _MILLS = "Mills et al. 2004, Mech. Chem. Biosyst. 1, 169"
 #: Force (pN), axial and transverse diameter with their error bars (um).
@@ -28,9 +29,6 @@ MEASURED = np.array(
         (193.1, 16.28, 1.79, 4.37, 0.62),
     ]
 )
-#: Micrometres and piconewtons: shear modulus 2.8 uN/m, C = 10, bending modulus 2e-19 J; half the diameter at rest.
-RADIUS = 0.5 * 7.57
-MODEL = MembraneModel(Skalak(2.8, 10.0), bending=0.2, spontaneous_curvature="rest", area=28.0, volume=500.0)
 #: Share of the vertices at each end that the force is spread over.
 END = 0.05
 

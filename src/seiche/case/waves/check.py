@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche check` for waves: what a case is and what it will cost, without allocating a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from seiche.backend import open_backend
+from seiche.case.waves.setup import WaveSetup
+from seiche.domain.world import World
+from seiche.errors import BackendUnavailable
+from seiche.kernels.registry.dg import Discretisation, words_a_node
+from seiche.observe.bandwidth import copy_bandwidth
+
+
+def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
+    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    rows = [*_mesh(setup), *_media(setup), *_cost(setup, ranks, measure)]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:<{width}}  {value}" for name, value in rows]
+    return lines + [f"advice: {note}" for note in setup.notes]
+
+
+def _mesh(setup: WaveSetup) -> Iterator[tuple[str, str]]:
+    mesh, n = setup.mesh, setup.case.mesh.nodes
+    yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
+    lower, upper = mesh.extent
+    yield "box", " x ".join(f"{side:g}" for side in upper - lower) + " m"
+    sizes = mesh.sizes[: mesh.count].max(1)
+    count = mesh.total
+    yield "elements", f"{count:,} of {n**mesh.dim} nodes: {count * n**mesh.dim:,} nodes"
+    yield "element sides", f"{sizes.min():.4g} to {sizes.max():.4g} m"
+    hanging = int((mesh.neighbours[:, :, 1] >= 0).sum())
+    if hanging:
+        yield "hanging faces", f"{hanging:,}"
+    yield "sides", ", ".join(_side(setup, face) for face in range(mesh.faces))
+
+
+def _side(setup: WaveSetup, face: int) -> str:
+    name = "xyz"[face // 2] + ("+" if face % 2 else "-")
+    return f"{name} " + ("periodic" if setup.mesh.brick.periodic[face // 2] else setup.sides[face])
+
+
+def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
+    material = setup.material
+    for name, values, unit in (
+        ("density", material.density, "kg/m^3"),
+        ("cp", material.cp, "m/s"),
+        ("cs", material.cs, "m/s"),
+    ):
+        yield name, f"{values.min():g} to {values.max():g} {unit}" if np.ptp(values) else f"{values.min():g} {unit}"
+    if setup.resolution is not None:
+        yield "nodes a wavelength", f"{setup.resolution[0]:.1f} ({setup.resolution[1]:.1f} advised)"
+    yield "time step", f"{setup.step:.4g} s (largest {setup.limit:.4g} s), {setup.steps:,} steps"
+    yield "duration", f"{setup.steps * setup.step:.4g} s"
+    yield "sources, receivers", f"{len(setup.sources)}, {len(setup.names)}"
+
+
+def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
+    case, mesh = setup.case, setup.mesh
+    medium = "elastic" if setup.material.has_solid else "acoustic"
+    of = Discretisation(medium, mesh.dim, case.mesh.nodes, case.mesh.flux, case.run.precision)  # type: ignore[arg-type]
+    size = np.dtype(case.run.precision).itemsize
+    nodes = mesh.total * case.mesh.nodes**mesh.dim
+    traces = 2 * mesh.faces * of.slot / case.mesh.nodes**mesh.dim
+    memory = nodes * (2 * of.fields + traces) * size
+    yield "device", f"{case.run.device}, {case.run.precision}"
+    yield "state", f"{memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
+    if not measure:
+        return
+    world = World.serial()
+    try:
+        bandwidth = copy_bandwidth(open_backend(case.run.device, case.run.threads or world.threads(), 0), world)
+    except BackendUnavailable:
+        return
+    moved = words_a_node(of) * size * nodes * 5 * setup.steps
+    yield "at least", f"{moved / bandwidth / ranks:.3g} s at the copy bandwidth of {bandwidth / 1e9:.1f} GB/s"

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The media of a case: values at points, and how small elements have to be where they are slow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.waves.schema import Box, Ellipsoid, Layer, MaterialTable
+from seiche.errors import CaseError, FormatError
+from seiche.waves.material import Material
+from seiche.waves.mesh import Mesh
+from seiche.waves.sizes import SizeField
+
+Floats = npt.NDArray[np.float64]
+NAMES = ("density", "cp", "cs")
+#: Parts along the last axis into which a body is cut to say where elements have to be small.
+_PARTS = 8
+#: Blocks along an axis into which a grid of values is cut for the same.
+_BLOCKS = 16
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values on a grid: `axes`, ascending, and (density, cp, cs), each of the shape of the grid."""
+
+    axes: tuple[Floats, ...]
+    values: Floats
+
+    def at(self, points: Floats) -> Floats:
+        """Return density, cp and cs at points (n, dim), those outside like the nearest of the grid: (3, n)."""
+        from scipy.interpolate import RegularGridInterpolator
+
+        inside = np.stack([np.clip(points[:, a], axis[0], axis[-1]) for a, axis in enumerate(self.axes)], 1)
+        return np.stack([RegularGridInterpolator(self.axes, value)(inside) for value in self.values])
+
+
+def read_grid(path: Path, dim: int) -> Grid:
+    """Return the grid of a file.
+
+    Raises:
+        CaseError: it cannot be opened.
+        FormatError: a data set is missing or has a wrong shape, or a value is not finite.
+    """
+    import h5py
+
+    names = ("x", "y", "z")[:dim]
+    try:
+        with h5py.File(path, "r") as file:
+            for name in (*names, *NAMES):
+                if not isinstance(file.get(name), h5py.Dataset):
+                    raise FormatError(path, name, f"no such data set; needed are {', '.join((*names, *NAMES))}")
+            axes = tuple(np.asarray(file[name], np.float64) for name in names)
+            values = [np.asarray(file[name], np.float64) for name in NAMES]
+    except FormatError:
+        raise
+    except FileNotFoundError:
+        raise CaseError(f"material: cannot read {path}: no such file") from None
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise FormatError(
+            path, "whole file", f"not a readable HDF5 file: {' '.join(str(error).split())[:80]}"
+        ) from None
+    for name, axis in zip(names, axes, strict=True):
+        if axis.ndim != 1 or len(axis) < 2 or not np.isfinite(axis).all() or np.any(np.diff(axis) <= 0):
+            raise FormatError(path, name, "has to be a list of at least two ascending numbers")
+    shape = tuple(len(axis) for axis in axes)
+    for name, value in zip(NAMES, values, strict=True):
+        if value.shape != shape:
+            raise FormatError(path, name, f"has the shape {value.shape}, the axes say {shape}")
+        if not np.isfinite(value).all():
+            place = np.unravel_index(int(np.argmax(~np.isfinite(value))), shape)
+            raise FormatError(path, name, f"is not finite at {[int(index) for index in place]}")
+    return Grid(axes, np.stack(values))
+
+
+def _inside(where: Layer | Box | Ellipsoid | None, points: Floats) -> npt.NDArray[np.bool_]:
+    if where is None:
+        return np.ones(len(points), np.bool_)
+    if isinstance(where, Layer):
+        return np.asarray((points[:, -1] >= where.bottom) & (points[:, -1] <= where.top))
+    if isinstance(where, Box):
+        return np.asarray(((points >= np.array(where.lower)) & (points <= np.array(where.upper))).all(1))
+    return np.asarray((((points - np.array(where.center)) / np.array(where.radii)) ** 2).sum(1) <= 1)
+
+
+def _boxes(where: Layer | Box | Ellipsoid | None, dim: int) -> tuple[Floats, Floats]:
+    """Return boxes (k, dim) that together hold a region."""
+    lower, upper = np.full((1, dim), -np.inf), np.full((1, dim), np.inf)
+    if isinstance(where, Layer):
+        lower[:, -1], upper[:, -1] = where.bottom, where.top
+    elif isinstance(where, Box):
+        lower[:], upper[:] = where.lower, where.upper
+    elif isinstance(where, Ellipsoid):
+        center, radii = np.array(where.center), np.array(where.radii)
+        ends = np.linspace(-1.0, 1.0, _PARTS + 1)
+        widest = np.where((ends[:-1] < 0) & (ends[1:] > 0), 0.0, np.minimum(abs(ends[:-1]), abs(ends[1:])))
+        across = np.sqrt(1 - widest**2)[:, None] * radii
+        lower, upper = center - across, center + across
+        lower[:, -1], upper[:, -1] = center[-1] + radii[-1] * ends[:-1], center[-1] + radii[-1] * ends[1:]
+    return lower, upper
+
+
+class Media:
+    """The tables of a case with what their files hold."""
+
+    def __init__(self, tables: Sequence[MaterialTable], dim: int, folder: Path) -> None:
+        """Read the files.
+
+        Raises:
+            CaseError, FormatError: a file that is missing or wrong, or a region with another number of axes.
+        """
+        self._tables, self._dim = tuple(tables), dim
+        self._grids = [read_grid(folder / t.file, dim) if t.file is not None else None for t in tables]
+        for table in tables:
+            where = table.where
+            if isinstance(where, Box | Ellipsoid):
+                size = len(where.lower if isinstance(where, Box) else where.center)
+                other = len(where.upper if isinstance(where, Box) else where.radii)
+                if {size, other} != {dim}:
+                    raise CaseError(f'material["{table.name}"].where: needs {dim} numbers, one an axis of the mesh')
+
+    def at(self, points: Floats) -> Floats:
+        """Return density, cp and cs at points (n, dim): (3, n)."""
+        result = np.empty((3, len(points)))
+        for table, grid in zip(self._tables, self._grids, strict=True):
+            here = _inside(table.where, points)
+            if grid is not None:
+                result[:, here] = grid.at(points[here])
+            else:
+                result[:, here] = np.array([[table.density], [table.cp], [table.cs or 0.0]], np.float64)
+        return result
+
+    def material(self, mesh: Mesh, nodes: Floats | None = None) -> Material:
+        """Return the media of the elements of a mesh, or at their `nodes` (elements, nodes, dim).
+
+        An element is fluid or solid by its centre; nodes where the media say otherwise get those of the centre.
+        """
+        center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+        middle = self.at(center)
+        if nodes is None:
+            return Material(*middle)
+        # A little towards the centre: nodes on faces that are boundaries of media belong to their own side.
+        inner = center[:, None] + (nodes - center[:, None]) * (1 - 1e-9)
+        values = self.at(inner.reshape(-1, self._dim)).reshape(3, *nodes.shape[:2])
+        other = (values[2] > 0) != (middle[2] > 0)[:, None]
+        values = np.where(other, middle[:, :, None], values)
+        return Material(*values)
+
+    def sizes(self, elements_a_wavelength: float, frequency: float, origin: Floats, tree: Floats) -> SizeField:
+        """Return sizes, in tree units, that give the slowest wave of `frequency` so many elements a wavelength."""
+        lower, upper, sizes = [], [], []
+        for table, grid in zip(self._tables, self._grids, strict=True):
+            if grid is None:
+                low, high = _boxes(table.where, self._dim)
+                slowest = np.full(len(low), table.cs or table.cp, np.float64)
+            else:
+                low, high, slowest = _slowest(grid)
+            lower.append((low - origin) / tree)
+            upper.append((high - origin) / tree)
+            sizes.append(slowest / (frequency * elements_a_wavelength) / tree.max())
+        return SizeField(np.concatenate(lower), np.concatenate(upper), np.concatenate(sizes))
+
+
+def _slowest(grid: Grid) -> tuple[Floats, Floats, Floats]:
+    """Return blocks of a grid and the slowest speed in each; those at its edges reach to infinity."""
+    speed = np.where(grid.values[2] > 0, grid.values[2], grid.values[1])
+    edges = [
+        np.unique(np.linspace(0, len(axis) - 1, min(_BLOCKS, len(axis) - 1) + 1).astype(int)) for axis in grid.axes
+    ]
+    lower, upper, slowest = [], [], []
+    for block in np.ndindex(*(len(edge) - 1 for edge in edges)):
+        ranges = [(int(edge[b]), int(edge[b + 1])) for edge, b in zip(edges, block, strict=True)]
+        lower.append([axis[a] if a else -np.inf for axis, (a, _) in zip(grid.axes, ranges, strict=True)])
+        upper.append([axis[b] if b < len(axis) - 1 else np.inf for axis, (_, b) in zip(grid.axes, ranges, strict=True)])
+        slowest.append(speed[tuple(slice(a, b + 1) for a, b in ranges)].min())
+    return np.array(lower), np.array(upper), np.array(slowest)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sources of a case: pulses as functions of time, with the highest frequency that each contains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import e, pi, sqrt
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.waves.schema import BrunePulse, GaussianPulse, RickerPulse, SourceTable, WaveCase
+from seiche.errors import CaseError, FormatError
+from seiche.waves.sources import Brune, Gaussian, PointSource, Ricker, TimeFunction
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """`factor` times another function of time."""
+
+    function: TimeFunction
+    factor: float
+
+    def __call__(self, t: Floats) -> Floats:
+        """Return the amplitudes."""
+        return self.factor * self.function(t)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Values at times, linear between them, zero beyond."""
+
+    times: Floats
+    values: Floats
+
+    def __call__(self, t: Floats) -> Floats:
+        """Return the amplitudes."""
+        return np.asarray(np.interp(t, self.times, self.values, left=0.0, right=0.0))
+
+
+def read_pulse(path: Path) -> Sampled:
+    """Return the pulse of a text file of two columns.
+
+    Raises:
+        CaseError: it cannot be read.
+        FormatError: not two columns of finite numbers with ascending times.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CaseError(f"source: cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FormatError(path, "whole file", "is no text") from None
+    rows: list[tuple[float, float]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        try:
+            time, value = (float(word) for word in words)
+        except ValueError:
+            raise FormatError(path, f"line {number}", "needs two numbers, a time in s and a value") from None
+        if not (np.isfinite(time) and np.isfinite(value)) or (rows and time <= rows[-1][0]):
+            raise FormatError(path, f"line {number}", "needs finite numbers and times that ascend")
+        rows.append((time, value))
+    if len(rows) < 2:
+        raise FormatError(path, "whole file", "needs at least two lines of a time and a value")
+    return Sampled(*np.array(rows).T)
+
+
+def pulse(table: SourceTable, folder: Path) -> TimeFunction:
+    """Return how a source acts in time."""
+    time, force = table.time, table.force is not None
+    if isinstance(time, RickerPulse):
+        made = Ricker(time.frequency, time.delay if time.delay is not None else 1.5 / time.frequency)
+        return made if force else Multiple(made, time.frequency)
+    if isinstance(time, GaussianPulse):
+        gaussian = Gaussian(time.sigma, time.delay if time.delay is not None else 6 * time.sigma)
+        return Multiple(gaussian, time.sigma * sqrt(2 * pi)) if force else gaussian
+    if isinstance(time, BrunePulse):
+        brune = Brune(time.duration)
+        return Multiple(brune, e * time.duration) if force else brune
+    return read_pulse(folder / time.file)
+
+
+def highest_frequency(case: WaveCase) -> float:
+    """Return the frequency (Hz) above which the pulses have less than about a hundredth of their largest amplitude.
+
+    2.5 f of a Ricker pulse, 0.48/sigma of a Gaussian, 1.6/T of a Brune; 0 if none is known.
+    """
+    found = [0.0]
+    for table in case.source:
+        time = table.time
+        if isinstance(time, RickerPulse):
+            found.append(2.5 * time.frequency)
+        elif isinstance(time, GaussianPulse):
+            found.append(0.48 / time.sigma)
+        elif isinstance(time, BrunePulse):
+            found.append(1.6 / time.duration)
+    return max(found)
+
+
+def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
+    """Return the sources of a case.
+
+    Raises:
+        CaseError, FormatError: a file of a pulse, or a tensor that is no matrix of the right size.
+    """
+    sources = []
+    for number, table in enumerate(case.source):
+        made = pulse(table, folder)
+        if table.force is not None:
+            sources.append(PointSource(table.position, made, force=table.force))
+        elif table.volume is not None:
+            sources.append(PointSource(table.position, made, volume=table.volume))
+        else:
+            tensor = np.array(table.tensor or np.eye(case.dim), dtype=object)
+            if tensor.shape != (case.dim, case.dim):
+                raise CaseError(f"source[{number}].tensor: needs {case.dim} rows of {case.dim} numbers")
+            moment = (table.moment or 0.0) * tensor.astype(np.float64)
+            sources.append(PointSource(table.position, made, moment=moment.tolist()))
+    return sources

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The case file of waves as tables of checked values, all in SI units; docs/reference/waves-case.md is made from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from seiche.case.quantities import (
+    Density,
+    Energy,
+    ForceVector,
+    Length,
+    Place,
+    PositiveLength,
+    PositiveRate,
+    PositiveTime,
+    PositiveVelocity,
+    StepsOrTime,
+    Velocity,
+    Volume,
+)
+from seiche.case.schema import CheckpointOutput
+from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table
+
+Side = Literal["free", "rigid", "absorbing"]
+Sides = Annotated[tuple[Side, ...], FromList]
+Axis = Literal["x", "y", "z"]
+
+
+class MeshTable(Table):
+    """The box, its trees and its elements: exactly one of `size` and `frequency`."""
+
+    lower: Place = Field(description="lower corner of the box; two axes make a plane problem, three a solid one")
+    upper: Place = Field(description="upper corner; the last axis points upwards")
+    trees: Annotated[tuple[int, ...], FromList] = Field(
+        default=(), description="boxes along each axis that are halved into elements; one each by default"
+    )
+    periodic: Annotated[tuple[bool, ...], FromList] = Field(
+        default=(), description="whether the sides of each axis are one; not by default"
+    )
+    nodes: int = Field(default=5, ge=2, le=10, description="nodes of an element a direction, the order of accuracy")
+    size: PositiveLength | None = Field(default=None, description="longest side of any element")
+    frequency: PositiveRate | None = Field(
+        default=None, description="highest frequency: elements are as small as its wavelengths ask for"
+    )
+    error: float = Field(default=1e-2, ge=1e-5, le=0.1, description="error that one wavelength may bring (frequency)")
+    material: Literal["element", "node"] = Field(default="element", description="where the material may vary")
+    flux: Literal["upwind", "central"] = Field(default="upwind", description="exact Riemann flux, or averages")
+
+    @model_validator(mode="after")
+    def _one_size(self) -> MeshTable:
+        self.exactly_one_of(("size", "frequency"))
+        if len(self.lower) != len(self.upper):
+            raise ValueError(f"lower has {len(self.lower)} axes and upper {len(self.upper)}")
+        if any(high <= low for low, high in zip(self.lower, self.upper, strict=True)):
+            raise ValueError("upper has to exceed lower along every axis")
+        for name in ("trees", "periodic"):
+            given = getattr(self, name)
+            if given and len(given) != len(self.lower):
+                raise ValueError(f"{name} needs {len(self.lower)} entries, one an axis; it has {len(given)}")
+        if any(count < 1 for count in self.trees):
+            raise ValueError(f"trees = {list(self.trees)}: needs at least one along every axis")
+        return self
+
+
+class Layer(Table):
+    """Between two heights along the last axis."""
+
+    kind: Literal["layer"]
+    bottom: Length = Field(description="lower boundary")
+    top: Length = Field(description="upper boundary")
+
+    @model_validator(mode="after")
+    def _has_thickness(self) -> Layer:
+        if self.bottom >= self.top:
+            raise ValueError(f"bottom = {self.bottom:g} m is not below top = {self.top:g} m")
+        return self
+
+
+class Box(Table):
+    """A box along the axes."""
+
+    kind: Literal["box"]
+    lower: Place = Field(description="lower corner")
+    upper: Place = Field(description="upper corner")
+
+
+class Ellipsoid(Table):
+    """An ellipsoid (an ellipse in the plane) along the axes: a basin, a salt body."""
+
+    kind: Literal["ellipsoid"]
+    center: Place = Field(description="its centre")
+    radii: Place = Field(description="half its extent along each axis")
+
+    @model_validator(mode="after")
+    def _has_extent(self) -> Ellipsoid:
+        if min(self.radii) <= 0:
+            raise ValueError("radii have to be positive")
+        return self
+
+
+class MaterialTable(Table):
+    """A medium, in the whole box or `where` it is said; later ones replace earlier ones.
+
+    Either `density`, `cp` and `cs`, or a `file`: HDF5 (or netCDF-4) with the data sets x, y(, z), ascending, in m, and
+    density, cp, cs on that grid in SI units; between its points values are interpolated.
+    """
+
+    name: str = Field(max_length=80, description="of the medium, for messages")
+    density: Density | None = Field(default=None, description="mass density")
+    cp: PositiveVelocity | None = Field(default=None, description="speed of longitudinal waves")
+    cs: Velocity | None = Field(default=None, description="speed of shear waves; zero or left out: a fluid")
+    file: FileName | None = Field(default=None, description="grid of values instead")
+    where: Annotated[Layer | Box | Ellipsoid, Field(discriminator="kind")] | None = Field(
+        default=None, description="where it is; everywhere by default"
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> MaterialTable:
+        self.exactly_one_of(("density", "file"))
+        if self.file is None and self.cp is None:
+            raise ValueError("cp is missing; needed: speed of longitudinal waves")
+        if self.file is not None and (self.cp is not None or self.cs is not None):
+            raise ValueError("cp and cs stand in the file; leave them out here")
+        return self
+
+
+class RickerPulse(Table):
+    """(1 - 2 a) exp(-a) with a = (pi f (t - delay))^2; for moments and volumes its rate is f times that."""
+
+    kind: Literal["ricker"]
+    frequency: PositiveRate = Field(description="peak frequency f")
+    delay: PositiveTime | None = Field(default=None, description="time of the peak; 1.5/f by default")
+
+
+class GaussianPulse(Table):
+    """A Gaussian: of peak one for forces, of area one for the rates of moments and volumes."""
+
+    kind: Literal["gaussian"]
+    sigma: PositiveTime = Field(description="standard deviation")
+    delay: PositiveTime | None = Field(default=None, description="time of the peak; 6 sigma by default")
+
+
+class BrunePulse(Table):
+    """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
+
+    kind: Literal["brune"]
+    duration: PositiveTime = Field(description="T")
+
+
+class FilePulse(Table):
+    """Values over time, linear between them and zero beyond them."""
+
+    kind: Literal["file"]
+    file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")
+
+
+Pulse = Annotated[RickerPulse | GaussianPulse | BrunePulse | FilePulse, Field(discriminator="kind")]
+
+
+class SourceTable(Table):
+    """A point source: exactly one of `force`, `moment` (solids) and `volume` (fluids); in a plane, of a metre."""
+
+    position: Place = Field(description="where it is")
+    time: Pulse = Field(description="how it acts in time")
+    force: ForceVector | None = Field(default=None, description="force at the pulse's value one")
+    moment: Energy | None = Field(default=None, description="seismic moment; its rate follows the pulse")
+    tensor: Annotated[tuple[Annotated[tuple[float, ...], FromList], ...], FromList] = Field(
+        default=(),
+        description="moment only: symmetric matrix, rows as lists; the unit matrix, an explosion, by default",
+    )
+    volume: Volume | None = Field(default=None, description="volume that is added, at the rate of the pulse")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> SourceTable:
+        self.exactly_one_of(("force", "moment", "volume"))
+        if self.tensor and self.moment is None:
+            raise ValueError("tensor goes only with moment")
+        return self
+
+
+class ReceiverTable(Table):
+    """A point where the unknowns are sampled, or `count` of them along a line."""
+
+    name: str = Field(min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="station, 8 signs at most")
+    position: Place | None = Field(default=None, description="where it is")
+    start: Place | None = Field(default=None, description="first of a line; a number is added to their names")
+    end: Place | None = Field(default=None, description="last of a line")
+    count: int | None = Field(default=None, ge=2, le=9999, description="how many on a line")
+
+    @model_validator(mode="after")
+    def _point_or_line(self) -> ReceiverTable:
+        self.exactly_one_of(("position", "start"))
+        if (self.start is None) != (self.end is None) or (self.start is None) != (self.count is None):
+            raise ValueError("a line of receivers needs start, end and count")
+        if self.count is not None and len(self.name) > 4:
+            raise ValueError(f"{self.name}: names of lines have 4 signs at most, for the number that follows")
+        return self
+
+
+class BoundaryTable(Table):
+    """The sides of the box that are not periodic, and a layer before them that takes waves away."""
+
+    lower: Sides = Field(default=(), description="of the lower side of each axis; absorbing by default")
+    upper: Sides = Field(default=(), description="of the upper side of each axis; absorbing by default")
+    sponge: PositiveLength | None = Field(default=None, description="thickness of a layer at absorbing sides")
+
+
+class WaveTime(Table):
+    """How long to run: exactly one of `duration` and `steps`."""
+
+    duration: PositiveTime | None = Field(default=None, description="physical time")
+    steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
+    step: PositiveTime | None = Field(default=None, description="time step; 0.9 of the largest stable one by default")
+
+    @model_validator(mode="after")
+    def _one_length(self) -> WaveTime:
+        self.exactly_one_of(("duration", "steps"))
+        return self
+
+
+class WaveRun(Table):
+    """How and where to compute."""
+
+    device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
+    precision: Literal["float64", "float32"] = Field(default="float64", description="arithmetic and memory")
+    threads: int | None = Field(
+        default=None, ge=1, le=4096, description="threads of each rank; cores / ranks by default"
+    )
+    transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
+        default="auto", description="how messages travel between ranks"
+    )
+    ghosts: Literal["traces", "half", "faces", "variables", "elements"] = Field(
+        default="traces", description="what ranks send each other; half halves the messages and is not exact"
+    )
+    wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
+
+
+class ReceiverOutput(Table):
+    """Seismograms: all unknowns at all receivers, as HDF5."""
+
+    file: OutputName = Field(default="receivers.h5", description="HDF5 file in the output folder")
+    every: StepsOrTime = Field(default=1, description="time or steps between two samples")
+    sac: bool = Field(default=False, description="also one SAC file a receiver and component of velocity, in file.sac/")
+    picture: PictureName | None = Field(default=None, description="plot of the velocities")
+
+
+class SnapshotOutput(Table):
+    """A time series of the waves in a plane (a plane problem: all of it), for `seiche render`."""
+
+    file: OutputName = Field(description="HDF5 file in the output folder")
+    every: StepsOrTime = Field(description="time or steps between two states")
+    normal: Axis = Field(default="y", description="axis across the plane")
+    at: Length | None = Field(default=None, description="where it cuts that axis; in the middle by default")
+    points: int = Field(default=200, ge=8, le=4000, description="along the longer side of the plane")
+    picture: PictureName | None = Field(default=None, description="picture of the last state")
+    film: OutputName | None = Field(default=None, pattern=r"\.gif$", description="film of all states, a .gif")
+
+
+class PeakOutput(Table):
+    """The largest velocity that each point of a side of the box has seen: the peak ground velocity."""
+
+    file: OutputName = Field(default="peak.h5", description="HDF5 file in the output folder")
+    side: Literal["x-", "x+", "y-", "y+", "z-", "z+"] | None = Field(
+        default=None, description="which side; the upper one of the last axis by default"
+    )
+    picture: PictureName | None = Field(default=None, description="map of it")
+
+
+class WaveOutput(Table):
+    """What a run leaves behind."""
+
+    folder: FileName = Field(default="out", description="folder, relative to the case file")
+    receivers: ReceiverOutput = Field(default=ReceiverOutput(), description="seismograms")
+    snapshots: Annotated[tuple[SnapshotOutput, ...], OneOrMore] = Field(default=(), description="time series in planes")
+    peak: PeakOutput | None = Field(default=None, description="peak ground velocity")
+    checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
+    summary: OutputName = Field(default="summary.json", description="numbers of the run")
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> WaveOutput:
+        tables: list[ReceiverOutput | SnapshotOutput | PeakOutput] = [self.receivers, *self.snapshots]
+        tables += [self.peak] if self.peak is not None else []
+        names = [name for table in tables for name in (table.file, table.picture, getattr(table, "film", None)) if name]
+        names += [self.checkpoint.file, self.summary]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f'two outputs have the same file name "{twice}"')
+        return self
+
+
+class WaveCase(Table):
+    """A whole case file of waves."""
+
+    solver: Literal["waves"] = Field(description="which solver")
+    title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
+    mesh: MeshTable = Field(description="the box and its elements")
+    material: Annotated[tuple[MaterialTable, ...], FromList] = Field(min_length=1, description="the media, first below")
+    boundary: BoundaryTable = Field(default=BoundaryTable(), description="the sides of the box")
+    source: Annotated[tuple[SourceTable, ...], FromList] = Field(default=(), description="point sources")
+    receiver: Annotated[tuple[ReceiverTable, ...], FromList] = Field(default=(), description="where to sample")
+    time: WaveTime = Field(description="how long")
+    run: WaveRun = Field(default=WaveRun(), description="how and where to compute")
+    output: WaveOutput = Field(default=WaveOutput(), description="what is left behind")
+
+    @model_validator(mode="after")
+    def _whole(self) -> WaveCase:
+        if self.material[0].where is not None:
+            raise ValueError(
+                f'material: the first, "{self.material[0].name}", has to fill the box; leave out its where'
+            )
+        names = [table.name for table in self.receiver]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f'receiver: two have the name "{twice}"')
+        return self
+
+    @property
+    def dim(self) -> int:
+        """Return the number of axes."""
+        return len(self.mesh.lower)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the tables of a case of waves to mesh, media and solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.agreement import on_rank_zero
+from seiche.case.load import check_tables, is_hemelb, read_tables
+from seiche.case.waves.media import Media
+from seiche.case.waves.pulses import highest_frequency, sources_of
+from seiche.case.waves.schema import WaveCase
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.waves import Brick, Material, Mesh, PointSource, SizeField, Solver
+from seiche.waves.basis import Basis
+from seiche.waves.limits import largest_step
+from seiche.waves.sizes import ELEMENTS_PER_WAVELENGTH, elements_per_wavelength
+from seiche.waves.solver import SAFETY
+
+Floats = npt.NDArray[np.float64]
+AXES = "xyz"
+#: Most elements of a mesh: their faces have 32-bit numbers.
+_MOST = 2**31 / 6
+#: Error of a wavelength from which on a run is warned about.
+_COARSE = 1e-2
+
+
+def is_waves(path: Path | str) -> bool:
+    """Return whether the file `path` is a case of waves; a broken one is not, and is reported by who reads it then."""
+    import tomllib
+
+    if is_hemelb(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file).get("solver") == "waves"
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def read_wave_case(path: Path | str, overrides: Sequence[str] = ()) -> WaveCase:
+    """Return the checked case of waves in the file `path`, after the changes `overrides`.
+
+    Raises FormatError when it cannot be read, CaseError when a key or value is wrong.
+    """
+    case = check_tables(read_tables(path, overrides), str(path), WaveCase)
+    for problem in _misfits(case):
+        raise CaseError(f"{path}: {problem}")
+    return case
+
+
+def _misfits(case: WaveCase) -> Iterator[str]:
+    """Yield what does not fit the number of axes of the mesh."""
+    dim = case.dim
+    for number, source in enumerate(case.source):
+        for name in ("position", "force"):
+            value = getattr(source, name)
+            if value is not None and len(value) != dim:
+                yield f"source[{number}].{name}: has {len(value)} numbers, the mesh has {dim} axes"
+    for table in case.receiver:
+        for name in ("position", "start", "end"):
+            value = getattr(table, name)
+            if value is not None and len(value) != dim:
+                yield f'receiver["{table.name}"].{name}: has {len(value)} numbers, the mesh has {dim} axes'
+    for name in ("lower", "upper"):
+        sides = getattr(case.boundary, name)
+        if sides and len(sides) != dim:
+            yield f"boundary.{name}: has {len(sides)} kinds, the mesh has {dim} axes"
+    for snapshot in case.output.snapshots:
+        if dim == 3 and snapshot.at is not None:
+            axis = AXES.index(snapshot.normal)
+            if not case.mesh.lower[axis] <= snapshot.at <= case.mesh.upper[axis]:
+                yield f'output.snapshots["{snapshot.file}"].at: {snapshot.at:g} m lies outside the mesh'
+    if case.output.peak is not None and case.output.peak.side is not None:
+        axis = AXES.index(case.output.peak.side[0])
+        if axis >= dim or (case.mesh.periodic and case.mesh.periodic[axis]):
+            yield f"output.peak.side: {case.output.peak.side} is no side of the mesh"
+
+
+@dataclass(frozen=True, eq=False)
+class WaveSetup:
+    """A case with its mesh and media, in SI units, before any field is allocated; collective like the mesh.
+
+    Attributes:
+        case, source, folder: the tables, the name of the file and its folder.
+        mesh, material: this rank's elements.
+        names: of the receivers, at `receivers`.
+        steps, step: how many time steps of how many seconds.
+        limit: the largest stable time step.
+    """
+
+    case: WaveCase
+    source: str
+    folder: Path
+    world: World
+    mesh: Mesh
+    material: Material
+    sources: tuple[PointSource, ...]
+    names: tuple[str, ...]
+    receivers: tuple[tuple[float, ...], ...]
+    step: float
+    steps: int
+    limit: float
+
+    @cached_property
+    def sides(self) -> tuple[str, ...]:
+        """Return the kinds of the sides x-, x+, y-, ..."""
+        boundary, dim = self.case.boundary, self.mesh.dim
+        lower, upper = (given or ("absorbing",) * dim for given in (boundary.lower, boundary.upper))
+        return tuple(side for pair in zip(lower, upper, strict=True) for side in pair)
+
+    def steps_of(self, value: int | float) -> float:
+        """Return an interval, time or steps, in steps, at least one."""
+        return max(1.0, float(value) if isinstance(value, int) else value / self.step)
+
+    def solver(self, **options: Any) -> Solver:
+        """Return the solver (this allocates the fields)."""
+        case = self.case
+        return Solver(
+            self.mesh,
+            self.material,
+            nodes=case.mesh.nodes,
+            flux=case.mesh.flux,
+            boundaries=self.sides,  # type: ignore[arg-type]
+            precision=case.run.precision,
+            device=case.run.device,
+            threads=case.run.threads,
+            time_step=self.step,
+            sources=self.sources,
+            receivers=self.receivers,
+            sample_every=max(1, round(self.steps_of(case.output.receivers.every))),
+            world=self.world,
+            transport=case.run.transport,
+            ghosts=case.run.ghosts,
+            **options,
+        )
+
+    @cached_property
+    def resolution(self) -> tuple[float, float] | None:
+        """Return (nodes a wavelength where they are fewest, as many as are advised); None if no frequency is known."""
+        case = self.case
+        frequency = highest_frequency(case) or case.mesh.frequency
+        if not frequency or case.mesh.nodes not in ELEMENTS_PER_WAVELENGTH:
+            return None
+        solid = self.material.cs > 0
+        speed = np.where(solid, self.material.cs, self.material.cp).reshape(self.mesh.count, -1).min(1)
+        elements = speed / frequency / self.mesh.sizes[: self.mesh.count].max(1)
+        fewest = -float(self.world.allreduce_max(np.array([-elements.min()]))[0])
+        return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, _COARSE) * case.mesh.nodes
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user should know before a run."""
+        found = []
+        if self.resolution is not None and self.resolution[0] < self.resolution[1] * (1 - 1e-9):
+            frequency = highest_frequency(self.case) or self.case.mesh.frequency
+            found.append(
+                f"{self.resolution[0]:.1f} nodes a shortest wavelength at {frequency:.3g} Hz, the highest frequency; "
+                f"{self.resolution[1]:.1f} keep the error of a wavelength below {_COARSE:.0%}"
+            )
+        return tuple(found)
+
+
+def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None = None) -> WaveSetup:
+    """Read the case file `path` and make this rank's mesh; no field is allocated (collective).
+
+    Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
+    """
+    world = world or World.serial()
+    folder = Path(path).parent
+
+    def read() -> tuple[WaveCase, Media, list[PointSource]]:
+        case = read_wave_case(path, overrides)
+        return case, Media(case.material, case.dim, folder), sources_of(case, folder)
+
+    case, media, sources = on_rank_zero(world, read)
+    table = case.mesh
+    lower, upper = np.array(table.lower), np.array(table.upper)
+    trees = np.array(table.trees or (1,) * case.dim)
+    tree = (upper - lower) / trees
+    if table.size is not None:
+        sizes = SizeField.uniform(table.size / float(tree.max()) * (1 + 1e-9), case.dim)
+    else:
+        assert table.frequency is not None
+        sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
+    brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
+    _refuse_huge(sizes, brick, str(path))
+    mesh = Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
+    nodes = _nodes(mesh, table.nodes) if table.material == "node" else None
+    material = media.material(mesh, nodes)
+    limit = largest_step(mesh, material, table.nodes, table.flux, world)
+    step = case.time.step if case.time.step is not None else SAFETY * limit
+    if step > limit:
+        raise CaseError(f"{path}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
+    if case.time.steps is None:
+        assert case.time.duration is not None
+        steps = max(1, math.ceil(case.time.duration / step * (1 - 1e-12)))
+        if case.time.step is None:  # the last step ends with the duration
+            step = case.time.duration / steps
+    else:
+        steps = case.time.steps
+    names, places = _receivers(case)
+    for what, number, place in (
+        *(("source", f"[{n}]", source.position) for n, source in enumerate(sources)),
+        *(("receiver", f'["{name}"]', place) for name, place in zip(names, places, strict=True)),
+    ):
+        if not (np.all(np.array(place) >= lower) and np.all(np.array(place) <= upper)):
+            raise CaseError(
+                f"{path}: {what}{number}: {_meters(place)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
+            )
+    return WaveSetup(case, str(path), folder, world, mesh, material, tuple(sources), names, places, step, steps, limit)
+
+
+def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:
+    """Refuse a mesh that could not be numbered before it is made.
+
+    Raises:
+        CaseError: too many elements, by the volumes and sizes that are asked for.
+    """
+    sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
+    count = float(np.max(np.prod(sides / sizes.size[:, None], axis=1)))
+    if count > _MOST:
+        raise CaseError(f"{source}: mesh: more than {count:.2g} elements are asked for; {_MOST:.2g} are possible")
+
+
+def _meters(place: Sequence[float] | Floats) -> str:
+    return "(" + ", ".join(f"{c:g}" for c in place) + ") m"
+
+
+def _nodes(mesh: Mesh, n: int) -> Floats:
+    """Return the places of all nodes, (count, nodes, dim), the first axis fastest."""
+    unit = (Basis(n).nodes + 1) / 2
+    grid = np.stack([axis.ravel() for axis in reversed(np.meshgrid(*(unit,) * mesh.dim, indexing="ij"))], 1)
+    return np.asarray(mesh.lower[: mesh.count, None] + mesh.sizes[: mesh.count, None] * grid)
+
+
+def _receivers(case: WaveCase) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]:
+    names, places = [], []
+    for table in case.receiver:
+        if table.position is not None:
+            names.append(table.name)
+            places.append(table.position)
+            continue
+        assert table.start is not None and table.end is not None and table.count is not None
+        width = len(str(table.count))
+        for number, place in enumerate(np.linspace(table.start, table.end, table.count), 1):
+            names.append(f"{table.name}{number:0{width}d}")
+            places.append(tuple(float(c) for c in place))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise CaseError(f'receiver: two have the name "{twice}"')
+    return tuple(names), tuple(places)

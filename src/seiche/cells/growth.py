@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rigid cells that grow from small ones and push each other apart (theory/cells, eq. 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.backend.base import argument_dtype
+from seiche.cells.neighbors import neighbor_pairs, spread_points
+from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.vessels import Vessel, signed_distance
+from seiche.domain.surface import Surface
+from seiche.errors import CaseError
+from seiche.kernels.registry.membrane import RIGID_KIND, pack_push
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+#: Points on a cell that feel others, and nodes of a distance lattice along the longest axis of a cell or a vessel.
+_POINTS, _NODES, _WALL_NODES = 320, 48, 96
+#: Most nodes of the distance lattice of a vessel.
+_MOST_WALL_NODES = 2_000_000
+#: Size at which cells begin to grow (so small that hardly any two are linked like the rings of a chain), and the
+#: growth of a step.
+_SMALLEST, _GROWTH = 0.05, 1.02
+#: Pushes between growths, and at the full size before it is given up.
+_PUSHES, _LAST_PUSHES = 30, 2000
+#: At the full size cells are shaken every so many pushes, by this part of the least radius and this angle.
+_SHAKEN, _KICK, _TURN = 250, 0.05, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where cells are: `centers` (n, 3), `rotations` (n, 3, 3) from their own frames, `kinds` (n,) their types.
+
+    A center is where the mean of the vertices of the type's mesh goes. `hematocrit` is what was reached, by the volumes
+    of the meshes.
+    """
+
+    centers: Floats
+    rotations: Floats
+    kinds: Integers
+    hematocrit: float
+
+    def of_kind(self, kind: int) -> tuple[Floats, Floats]:
+        """Return centers and rotations of the cells of one type."""
+        chosen = self.kinds == kind
+        return self.centers[chosen], self.rotations[chosen]
+
+    def taken(self, chosen: npt.NDArray[Any], hematocrit: float) -> Packing:
+        """Return the packing of some of the cells."""
+        return Packing(self.centers[chosen], self.rotations[chosen], self.kinds[chosen], hematocrit)
+
+
+def lengths_of(vessel: Vessel) -> Floats:
+    """Return the period along each axis, 0 where there is none."""
+    return np.where(vessel.periodic, vessel.high - vessel.low, 0.0)
+
+
+def centered(surface: Surface) -> Floats:
+    """Return the vertices less their mean."""
+    points: Floats = surface.vertices - surface.vertices.mean(axis=0)
+    return points
+
+
+def _wall_nodes(extent: Floats, radius: float) -> int:
+    """Return the nodes along the longest side: some for each radius of a cell, in a long thin vessel, too."""
+    spacing = min(max(float(extent.max()) / (_WALL_NODES - 1), 0.1 * radius), 0.2 * radius)
+    spacing = max(spacing, float(np.prod(extent) / _MOST_WALL_NODES) ** (1 / 3))
+    return max(int(np.ceil(float(extent.max()) / spacing)) + 1, 2)
+
+
+class Growth:
+    """Cells that grow and push each other."""
+
+    def __init__(
+        self,
+        vessel: Vessel,
+        surfaces: Sequence[Surface],
+        kinds: npt.NDArray[Any],
+        gap: float,
+        seed: int,
+        backend: Backend,
+        start: Packing | None = None,
+    ) -> None:
+        """Put cells of these `kinds` at random into the vessel, or where `start` has them."""
+        from scipy.spatial.transform import Rotation
+
+        self.vessel, self.surfaces, self.gap, self.backend = vessel, surfaces, gap, backend
+        self.random = np.random.default_rng(seed)
+        self.lengths = lengths_of(vessel)
+        if start is None:
+            self.kinds = self.random.permutation(np.asarray(kinds, np.int64))
+            self.centers = self._places(len(self.kinds))
+            self.turns = Rotation.random(len(self.kinds), rng=self.random)
+        else:
+            self.kinds, self.centers, self.turns = start.kinds, start.centers, Rotation.from_matrix(start.rotations)
+        self.radii = np.array([np.linalg.norm(centered(surface), axis=1).max() for surface in surfaces])
+        self._nodes: list[Floats] = []
+        self._prepare()
+        self.neighbors_at = self.centers
+        self.neighbors_scale = 0.0
+        self._lists: tuple[Array, Array, Array]
+
+    def _places(self, count: int) -> Floats:
+        """Return random places (count, 3) that lie inside, deep where the vessel is wide."""
+        found: list[Floats] = []
+        extent = self.vessel.high - self.vessel.low
+        while sum(map(len, found)) < count:
+            points = self.vessel.low + extent * self.random.random((4 * count + 64, 3))
+            found.append(points[self.vessel.distance(points) < 0])
+        return np.concatenate(found)[:count]
+
+    def _grid(self, low: Floats, high: Floats, nodes: int, surface: Surface | None) -> dict[str, Any]:
+        """Sample distances from a surface, or from the wall, and return the members of the grid."""
+        spacing = float((high - low).max()) / (nodes - 1)
+        shape = np.maximum(np.ceil((high - low) / spacing).astype(int) + 1, 2)
+        lattice = low + spacing * np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1).reshape(-1, 3)
+        values = self.vessel.distance(lattice) if surface is None else signed_distance(surface, lattice)
+        first = sum(map(len, self._nodes))
+        self._nodes.append(values)
+        x, y, z = low.tolist()
+        shown = (*shape.tolist(), 0)
+        return {"origin": {"x": x, "y": y, "z": z}, "spacing": spacing, "first": first, "shape": shown}
+
+    def _prepare(self) -> None:
+        """Make the grids and points, and put them on the device."""
+        rows = np.zeros(len(self.surfaces), argument_dtype(RIGID_KIND))
+        points: list[Floats] = []
+        margin = 3 * self.gap
+        for row, surface in zip(rows, self.surfaces, strict=True):
+            body = Surface(centered(surface), surface.faces)
+            grid = self._grid(body.vertices.min(axis=0) - margin, body.vertices.max(axis=0) + margin, _NODES, body)
+            for name in ("spacing", "first", "shape"):
+                row["grid"][name] = grid[name]
+            row["grid"]["origin"] = tuple(grid["origin"].values())
+            sample = spread_points(np.concatenate([body.vertices, body.corners()[:, :2].mean(axis=1)]), _POINTS)
+            row["first_point"], row["points"] = sum(map(len, points)), len(sample)
+            row["radius"] = np.linalg.norm(body.vertices, axis=1).max()
+            points.append(sample)
+        none = {"origin": {"x": 0.0, "y": 0.0, "z": 0.0}, "spacing": 0.0, "first": 0, "shape": (2, 2, 2, 0)}
+        self.wall = none
+        if not all(self.vessel.periodic):
+            margin = float(self.radii.max())
+            low, high = self.vessel.low - margin, self.vessel.high + margin
+            self.wall = self._grid(low, high, _wall_nodes(high - low, float(self.radii.min())), None)
+        upload = self.backend.upload
+        self.kind_rows = upload(rows.view(np.uint8))
+        self.points, self.nodes = upload(np.concatenate(points)), upload(np.concatenate(self._nodes))
+        self.kind = upload(self.kinds.astype(np.uint16))
+        self.out = self.backend.zeros((len(self.kinds), 10), np.float64)
+        self.kernel = self.backend.load(pack_push())
+
+    def packed(self, smallest: float = _SMALLEST) -> Packing:
+        """Grow the cells from a part of their size to all of it and return where they then are.
+
+        Raises:
+            CaseError: they cannot get rid of their overlaps.
+        """
+        scale = smallest
+        while scale < 1.0:
+            for _ in range(_PUSHES):
+                if self.push(scale) <= 0.5 * self.gap:
+                    break
+            scale = min(1.0, scale * _GROWTH)
+        wanted = self.gap
+        for number in range(_LAST_PUSHES):
+            if number % _SHAKEN == _SHAKEN - 1:
+                self._shake()
+            depth = self.push(1.0)
+            if depth <= 0.5 * self.gap:
+                packing = self.packing()
+                if not len(overlapping_pairs(self.surfaces, packing, self.lengths, 0.0)) and self._inside(packing):
+                    return packing
+                if self.gap > 3 * wanted:
+                    break
+                self.gap *= 1.2  # edges may touch between the points
+        raise CaseError(
+            f"hematocrit = {self.packing().hematocrit:.3f}: {len(self.kinds)} cells cannot be packed without overlaps"
+            f" (cells still overlap by {max(depth - self.gap, 0.0):.3g}): a lower hematocrit or a smaller gap is needed"
+        )
+
+    def _shake(self) -> None:
+        """Move and turn all cells a little at random: what is jammed may come free."""
+        from scipy.spatial.transform import Rotation
+
+        kicks = self.random.normal(size=(2, len(self.centers), 3))
+        self.centers = self._wrapped(self.centers + _KICK * self.radii.min() * kicks[0])
+        self.turns = Rotation.from_rotvec(_TURN * kicks[1]) * self.turns
+
+    def packing(self) -> Packing:
+        """Return where the cells are now."""
+        volumes = np.array([surface.volume for surface in self.surfaces])[self.kinds]
+        return Packing(
+            self.centers.copy(), self.turns.as_matrix(), self.kinds, float(volumes.sum()) / self.vessel.volume
+        )
+
+    def _inside(self, packing: Packing) -> bool:
+        """Tell whether every vertex is inside the vessel."""
+        for kind, surface in enumerate(self.surfaces):
+            centers, rotations = packing.of_kind(kind)
+            places = np.einsum("nij,pj->npi", rotations, centered(surface)) + centers[:, None]
+            if not (self.vessel.distance(places.reshape(-1, 3)) < 0).all():
+                return False
+        return True
+
+    def push(self, scale: float) -> float:
+        """Move and turn every cell away from what it meets at this size; return the greatest depth before."""
+        from scipy.spatial.transform import Rotation
+
+        first, neighbors, shifts = self._neighbors(scale)
+        upload = self.backend.upload
+        arrays = {
+            "centers": upload(self.centers),
+            "rotations": upload(self.turns.as_matrix().reshape(-1, 9)),
+            "first": first,
+            "neighbors": neighbors,
+            "shifts": shifts,
+        }
+        fixed = {
+            "kind": self.kind,
+            "kinds": self.kind_rows,
+            "points": self.points,
+            "nodes": self.nodes,
+            "out": self.out,
+        }
+        packed = self.backend.pack(self.kernel, **arrays, **fixed, wall=self.wall, scale=scale, gap=self.gap)
+        self.kernel.bind(packed, 0, len(self.centers))()
+        out = self.backend.download(self.out)
+        contacts, levers = np.maximum(out[:, 6:7], 1.0), np.maximum(out[:, 7:8], 1e-300)
+        step = out[:, :3] / contacts * np.minimum(contacts, 3.0)
+        limit = 0.1 * self.radii.min()
+        step *= np.minimum(1.0, limit / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300))
+        turn = 1.5 * out[:, 3:6] / levers
+        turn *= np.minimum(1.0, 0.2 / np.maximum(np.linalg.norm(turn, axis=1, keepdims=True), 1e-300))
+        self.centers = self._wrapped(self.centers + step)
+        self.turns = Rotation.from_rotvec(turn) * self.turns
+        return float(out[:, 8].max())
+
+    def _wrapped(self, centers: Floats) -> Floats:
+        """Return centers inside the vessel's box along the axes that repeat."""
+        for axis in np.flatnonzero(self.lengths):
+            centers[:, axis] = self.vessel.low[axis] + (centers[:, axis] - self.vessel.low[axis]) % self.lengths[axis]
+        return centers
+
+    def _neighbors(self, scale: float) -> tuple[Array, Array, Array]:
+        """Return the lists of cells that may touch; they are made anew when cells have moved or grown."""
+        skin = 0.15 * float(self.radii.max())
+        moved = self.centers - self.neighbors_at
+        moved -= np.where(self.lengths > 0, self.lengths * np.round(moved / np.maximum(self.lengths, 1e-300)), 0.0)
+        wrapped = self.neighbors_scale > 0 and np.abs(self.centers - self.neighbors_at - moved).max() > 0
+        if scale == self.neighbors_scale and not wrapped and np.linalg.norm(moved, axis=1).max() < 0.5 * skin:
+            return self._lists
+        reach = 2 * (scale * float(self.radii.max())) + self.gap + skin
+        pairs, shift = neighbor_pairs(self.centers - self.vessel.low, self.lengths, reach)
+        order = np.argsort(pairs[:, 0], kind="stable")
+        first = np.searchsorted(pairs[order, 0], np.arange(len(self.centers) + 1))
+        upload = self.backend.upload
+        self._lists = (
+            upload(first.astype(np.int32)),
+            upload(np.append(pairs[order, 1], 0).astype(np.int32)),
+            upload(np.concatenate([shift[order], np.zeros((1, 3))])),
+        )
+        self.neighbors_at, self.neighbors_scale = self.centers.copy(), scale
+        return self._lists

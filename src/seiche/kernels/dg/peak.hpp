@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The largest speed that nodes on a side of the mesh have seen, squared: of all components, and of those along all
+/// axes but the last.
+#pragma once
+#include "element.hpp"
+
+namespace seiche {
+
+template <class Elements>
+struct PeakMotion {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  static constexpr int dim = Box::dim;
+  static constexpr int bytes = static_cast<int>(sizeof(Real)) * (dim + 4) * Box::face;
+  const Real* u;
+  const i32* elements;  ///< that lie on the side
+  Real* peaks;          ///< two numbers at their nodes on it
+  i32 axis, side;
+
+  struct Scratch {
+    int nothing;
+  };
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const Real* from = u + Index{elements[item]} * Elements::size;
+    Real* to = peaks + item * 2 * Box::face;
+    team.each(Box::face, [&](int place) SEICHE_INLINED {
+      const int node = Elements::on_face(axis, side, place);
+      Real squares = 0;
+      each<0, dim - 1>([&]<int a>() SEICHE_INLINED {
+        const Real v = from[Fields::velocity(a, a) * Box::nodes + node];
+        squares += v * v;
+      });
+      const Real v = from[Fields::velocity(dim - 1, dim - 1) * Box::nodes + node], all = squares + v * v;
+      to[place] = all > to[place] ? all : to[place];
+      to[Box::face + place] = squares > to[Box::face + place] ? squares : to[Box::face + place];
+    });
+  }
+};
+
+}  // namespace seiche

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of waves: motion in a plane, films of it, seismograms, maps of peak velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import FormatError
+from seiche.io.files import replacing
+from seiche.report.style import COLORS, DOUBLE_COLUMN, SINGLE_COLUMN, color_bar, new_figure, paper_style, save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+Floats = npt.NDArray[np.float64]
+#: Pixels across a film, and milliseconds of a frame.
+_FILM_WIDTH, _FRAME_TIME = 720, 80
+#: Share of values that lie within the colours.
+_SHOWN = 0.995
+#: Most receivers in a plot of seismograms.
+_TRACES = 24
+#: Points along the longer side of a map.
+_MAP_POINTS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A time series in a plane: what is drawn of it, (times, rows, columns), and where it lies (m)."""
+
+    title: str
+    times: Floats
+    values: npt.NDArray[np.float32]
+    label: str
+    axes: tuple[str, str]
+    lower: Floats
+    upper: Floats
+
+    @property
+    def top(self) -> float:
+        """Return the value of the strongest colour."""
+        return float(np.quantile(np.abs(self.values), _SHOWN)) or 1.0
+
+
+def read_motion(path: Path) -> Motion:
+    """Return the pressure of a fluid, or the velocity along the last axis of a solid, from a file of snapshots.
+
+    Raises:
+        FormatError: no such file.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            acoustic = file.attrs["medium"] == "acoustic"
+            velocity = file["velocity"]
+            values = file["pressure"][:] if acoustic else velocity[..., -1]
+            last = "xyz"[velocity.shape[-1] - 1]
+            label = "pressure (Pa)" if acoustic else f"velocity {last} (m/s)"
+            first, second = (str(name) for name in file.attrs["axes"])
+            lower, upper = (np.asarray(file.attrs[name], np.float64) for name in ("lower", "upper"))
+            return Motion(str(file.attrs["title"]), file["time"][:], values, label, (first, second), lower, upper)
+    except (OSError, KeyError, ValueError, IndexError) as error:
+        raise FormatError(path, "whole file", f"no snapshots of waves: {' '.join(str(error).split())[:80]}") from None
+
+
+def is_motion(path: Path) -> bool:
+    """Return whether a file looks like snapshots of waves."""
+    try:
+        with h5py.File(path, "r") as file:
+            return "medium" in file.attrs and "velocity" in file
+    except OSError:
+        return False
+
+
+def render_motion(target: Path, source: Path, *, moving: bool, every: int) -> None:
+    """Draw the last state of a file of snapshots, or a film of every `every`-th.
+
+    Raises:
+        FormatError: a broken file.
+        OSError: the picture cannot be written.
+    """
+    motion = read_motion(source)
+    if moving:
+        film(target, motion, every)
+    else:
+        snapshot_figure(target, motion, len(motion.times) - 1)
+
+
+def _unit(lower: Floats, upper: Floats) -> tuple[str, float]:
+    """Return a unit of length for axes, and how many of it a metre is."""
+    longest = float(np.max(upper - lower))
+    return ("km", 1e-3) if longest >= 2e3 else ("m", 1.0) if longest >= 2 else ("mm", 1e3)
+
+
+def _drawn(motion: Motion, number: int, width: float) -> Figure:
+    unit, factor = _unit(motion.lower, motion.upper)
+    sides = (motion.upper - motion.lower) * factor
+    figure = new_figure(width, min(max(0.9 * width * sides[1] / sides[0], 1.6), 1.2 * width))
+    axes = figure.add_subplot()
+    (left, low), (right, high) = motion.lower * factor, motion.upper * factor
+    image = axes.imshow(
+        motion.values[number],
+        origin="lower",
+        extent=(left, right, low, high),
+        cmap="RdBu_r",
+        vmin=-motion.top,
+        vmax=motion.top,
+        interpolation="bilinear",
+    )
+    axes.set_xlabel(f"{motion.axes[0]} ({unit})")
+    axes.set_ylabel(f"{motion.axes[1]} ({unit})")
+    axes.set_title(f"{motion.times[number]:.3g} s", loc="right", fontsize=7)
+    axes.set_title(motion.title[:60], loc="left", fontsize=8)
+    color_bar(axes, image, motion.label, "both")
+    return figure
+
+
+def snapshot_figure(path: Path, motion: Motion, number: int) -> None:
+    """Draw one state. Raises OSError when the file cannot be written."""
+    with paper_style(), replacing(path) as part:
+        save(_drawn(motion, number, DOUBLE_COLUMN), part, path.name)
+
+
+def film(path: Path, motion: Motion, every: int = 1) -> None:
+    """Draw every `every`-th state as an animated GIF. Raises OSError when the file cannot be written."""
+    from PIL import Image as Pillow
+
+    def frames() -> Iterator[Image]:
+        for number in range(0, len(motion.times), every):
+            figure = _drawn(motion, number, DOUBLE_COLUMN)
+            figure.set_dpi(_FILM_WIDTH / figure.get_size_inches()[0])
+            figure.canvas.draw()
+            pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
+            yield Pillow.fromarray(pixels[..., :3].copy()).quantize(128, dither=Pillow.Dither.NONE)
+
+    with paper_style(), replacing(path) as part:
+        rest = frames()
+        next(rest).save(part, format="GIF", save_all=True, append_images=rest, duration=_FRAME_TIME, loop=0)
+
+
+def seismogram_figure(
+    path: Path, times: Floats, velocity: Floats, names: Sequence[str], components: Sequence[str]
+) -> None:
+    """Draw velocities (times, receivers, components), a panel a component, receivers above each other.
+
+    Of many receivers, evenly spread ones are drawn. Raises OSError when the file cannot be written.
+    """
+    chosen = np.unique(np.linspace(0, len(names) - 1, min(len(names), _TRACES)).round().astype(int))
+    top = float(np.abs(velocity).max()) or 1.0
+    with paper_style(), replacing(path) as part:
+        figure = new_figure(DOUBLE_COLUMN, min(1.2 + 0.22 * len(chosen), 7.5))
+        panels = np.atleast_1d(figure.subplots(1, len(components), sharex=True, sharey=True))
+        for number, (axes, name) in enumerate(zip(panels, components, strict=True)):
+            for row, receiver in enumerate(chosen):
+                trace = velocity[:, receiver, number] / top
+                axes.plot(times, row + 0.9 * trace, color=COLORS[number % len(COLORS)], linewidth=0.6)
+            axes.set_title(f"{name}, 1 = {top:.3g} m/s", fontsize=8)
+            axes.set_xlabel("time (s)")
+        panels[0].set_yticks(range(len(chosen)), [names[receiver] for receiver in chosen])
+        save(figure, part, path.name)
+
+
+def map_figure(
+    path: Path, places: Floats, peaks: Floats, axes_names: Sequence[str], stations: Floats | None = None
+) -> None:
+    """Draw peak velocities at places (n, 1 or 2) of a side. Raises OSError when the file cannot be written."""
+    lower, upper = places.min(0), places.max(0)
+    unit, factor = _unit(lower, upper)
+    with paper_style(), replacing(path) as part:
+        figure = new_figure(SINGLE_COLUMN if places.shape[1] == 1 else DOUBLE_COLUMN * 0.8, 3.0)
+        axes = figure.add_subplot()
+        axes.set_xlabel(f"{axes_names[0]} ({unit})")
+        if places.shape[1] == 1:
+            order = np.argsort(places[:, 0], kind="stable")
+            axes.plot(places[order, 0] * factor, peaks[order], color=COLORS[0])
+            axes.set_ylabel("peak velocity (m/s)")
+        else:
+            image = axes.imshow(
+                _raster(places, peaks, lower, upper),
+                origin="lower",
+                extent=(lower[0] * factor, upper[0] * factor, lower[1] * factor, upper[1] * factor),
+                cmap="viridis",
+                vmin=0,
+            )
+            axes.set_ylabel(f"{axes_names[1]} ({unit})")
+            color_bar(axes, image, "peak velocity (m/s)")
+            if stations is not None:
+                axes.plot(stations[:, 0] * factor, stations[:, 1] * factor, "^", color="white", markersize=3)
+        save(figure, part, path.name)
+
+
+def _raster(places: Floats, values: Floats, lower: Floats, upper: Floats) -> npt.NDArray[Any]:
+    """Return values at scattered places on a regular grid, linear between them."""
+    from scipy.interpolate import LinearNDInterpolator
+
+    unique, first = np.unique(places.round(9), axis=0, return_index=True)
+    counts = np.maximum(2, np.round(_MAP_POINTS * (upper - lower) / (upper - lower).max())).astype(int)
+    x, y = (np.linspace(lower[a], upper[a], counts[a]) for a in range(2))
+    scale = upper - lower
+    found = LinearNDInterpolator(unique / scale, values[first])(
+        np.stack(np.meshgrid(x / scale[0], y / scale[1]), -1).reshape(-1, 2)
+    )
+    return np.asarray(np.nan_to_num(found).reshape(counts[1], counts[0]))

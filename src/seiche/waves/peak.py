@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The largest velocities on a side of the mesh: the peak ground velocity of a free surface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.kernels.registry import dg
+from seiche.waves.mesh import NONE
+from seiche.waves.operator import Operator
+
+Floats = npt.NDArray[np.float64]
+
+
+class Peak:
+    """What the nodes of one side have seen so far."""
+
+    def __init__(self, operator: Operator, face: int, world: World) -> None:
+        """Find the elements on side `face` (2 axis + (0: low, 1: high)) (collective).
+
+        Raises:
+            CaseError: no such side, or a periodic one.
+        """
+        mesh = operator.mesh
+        if not 0 <= face < mesh.faces or mesh.brick.periodic[face // 2]:
+            raise CaseError(f"peak velocities: {face} is no side of the mesh")
+        self._operator, self.face, self._world = operator, face, world
+        self.elements = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
+        self.items = len(self.elements)
+        self._list = operator.backend.upload(self.elements.astype(np.int32))
+        self._peaks = operator.backend.zeros((max(self.items, 1), 2, operator.of.face_nodes), operator.of.real)
+
+    def launch(self, u: Array) -> tuple[Callable[[], None], int]:
+        """Return the launch that looks at a state, and the bytes it moves."""
+        backend = self._operator.backend
+        kernel = backend.load(dg.peak_motion(self._operator.of))
+        arguments = backend.pack(
+            kernel, u=u, elements=self._list, peaks=self._peaks, axis=self.face // 2, side=self.face % 2
+        )
+        return kernel.bind(arguments, 0, self.items), kernel.bytes_per_item * self.items
+
+    def squares(self) -> npt.NDArray[np.float64]:
+        """Return this rank's largest squares, (its elements on the side, 2, face nodes)."""
+        return np.asarray(self._operator.backend.download(self._peaks), np.float64)[: self.items]
+
+    def load(self, squares: Floats) -> None:
+        """Go on from what `squares` returned."""
+        if self.items:
+            self._operator.backend.assign(self._peaks, squares.astype(self._operator.of.real))
+
+    def gather(self) -> tuple[Floats, Floats] | None:
+        """Return places (n, dim) and peak velocities (n, 2) on rank 0, None elsewhere (collective).
+
+        The two numbers are those of the whole velocity and of its components along all axes but the last. Elements
+        follow the curve, nodes of an element along the first axis first.
+        """
+        at = self._operator.face_nodes[self.face]
+        places = self._operator.positions[self.elements][:, at]
+        peaks = np.sqrt(np.moveaxis(self.squares(), 1, 2))
+        gathered = self._world.gather((self._operator.mesh.number[self.elements], places, peaks))
+        if gathered is None:
+            return None
+        number, place, peak = (np.concatenate(parts) for parts in zip(*gathered, strict=True))
+        order = np.argsort(number)
+        return place[order].reshape(-1, self._operator.mesh.dim), peak[order].reshape(-1, 2)

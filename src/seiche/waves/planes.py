@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The unknowns on a regular grid in a plane, by interpolation with the polynomials of the elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.world import World
+from seiche.waves.basis import Basis
+from seiche.waves.mesh import Mesh
+
+Floats = npt.NDArray[np.float64]
+
+
+class PlaneGrid:
+    """A grid of points across a mesh: all of it in two dimensions, a plane across `normal` in three.
+
+    Attributes:
+        axes: the two axes of the mesh that lie in the plane.
+        shape: points along the second and along the first of them.
+        points: their places, (n, dim), the first axis fastest.
+    """
+
+    def __init__(self, mesh: Mesh, nodes: int, longest: int, normal: int = 1, at: float | None = None) -> None:
+        """Place at most `longest` points along a side; the plane cuts the axis `normal` in the middle or at `at`."""
+        lower, upper = mesh.extent
+        self._mesh, self._basis = mesh, Basis(nodes)
+        self.axes = (0, 1) if mesh.dim == 2 else tuple(axis for axis in range(3) if axis != normal)
+        sides = (upper - lower)[list(self.axes)]
+        counts = np.maximum(2, np.round(longest * sides / sides.max())).astype(int)
+        self.shape = (int(counts[1]), int(counts[0]))
+        ticks = [np.linspace(lower[axis], upper[axis], count) for axis, count in zip(self.axes, counts, strict=True)]
+        self.points = np.empty((self.shape[0] * self.shape[1], mesh.dim))
+        if mesh.dim == 3:
+            self.points[:, normal] = (lower + upper)[normal] / 2 if at is None else at
+        self.points[:, self.axes[0]] = np.tile(ticks[0], self.shape[0])
+        self.points[:, self.axes[1]] = np.repeat(ticks[1], self.shape[1])
+        found, place = mesh.holding(self.points)
+        self._mine = np.nonzero(found >= 0)[0]
+        self._elements, which = np.unique(found[self._mine], return_inverse=True)
+        self._which = which.reshape(-1)
+        place = place[self._mine]
+        self._along = [self._basis.values(place[:, axis]) for axis in self.axes]
+        self._across: Floats | None = None
+        self._normal = normal
+        if mesh.dim == 3:
+            _, first = np.unique(self._which, return_index=True)
+            self._across = self._basis.values(place[first, normal])
+
+    def sample(self, fields: Floats) -> Floats:
+        """Return values of this rank's fields (elements, fields, nodes) at its points: (points here, fields)."""
+        n, dim = self._basis.n, self._mesh.dim
+        part = np.asarray(fields[self._elements], np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
+        if self._across is not None:  # nodes count along x first: the axes of the array are z, y, x
+            part = np.moveaxis(part, -1 - self._normal, -1)
+            part = np.einsum("efabm,em->efab", part, self._across)
+        lines = np.einsum("pfba,pa->pfb", part[self._which], self._along[0])
+        return np.asarray(np.einsum("pfb,pb->pf", lines, self._along[1]))
+
+    def gather(self, fields: Floats, world: World) -> Floats | None:
+        """Return values at all points on rank 0, (fields, *shape), None elsewhere (collective)."""
+        gathered = world.gather((self._mine, self.sample(fields).astype(np.float32)))
+        if gathered is None:
+            return None
+        result = np.zeros((len(self.points), fields.shape[1]), np.float32)
+        for mine, values in gathered:
+            result[mine] = values
+        return np.asarray(result.T.reshape(-1, *self.shape))

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The absorbing layer before absorbing sides (theory/waves, section 9, eq. 21)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.kernels.registry import dg
+from seiche.waves.operator import Operator
+
+Floats = npt.NDArray[np.float64]
+
+#: What a longitudinal wave that crosses the layer twice at normal incidence is multiplied with.
+REFLECTION = 0.1
+
+
+def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]) -> Floats:
+    """Return the rates at which unknowns decay, (elements, nodes): zero outside the layer.
+
+    Raises:
+        CaseError: a thickness that is not positive, or no room for the layer between two sides.
+    """
+    lower, upper = operator.mesh.extent
+    if not (np.isfinite(thickness) and 0 < thickness):
+        raise CaseError(f"sponge of thickness {thickness:g}: has to be positive")
+    if thickness >= (upper - lower).min():
+        raise CaseError(f"sponge of thickness {thickness:g}: the box is only {(upper - lower).min():g} wide")
+    places = operator.positions
+    speed = operator.material.cp.reshape(operator.mesh.count, -1)
+    rates = np.zeros(places.shape[:2])
+    for face, kind in enumerate(operator.boundaries):
+        axis = face // 2
+        if kind != "absorbing" or periodic[axis]:
+            continue
+        away = places[..., axis] - lower[axis] if face % 2 == 0 else upper[axis] - places[..., axis]
+        depth = np.maximum(0.0, 1.0 - away / thickness)
+        rates += -1.5 * np.log(REFLECTION) / thickness * speed * depth**2
+    return rates
+
+
+class Sponge:
+    """The elements of the layer, whose unknowns decay once a step."""
+
+    def __init__(self, operator: Operator, thickness: float, dt: float, world: World) -> None:
+        """Find them and upload their factors (collective).
+
+        Raises:
+            CaseError: a thickness that cannot be, or no absorbing side.
+        """
+        self._operator = operator
+        rates = decay_rates(operator, thickness, operator.mesh.brick.periodic)
+        elements = np.nonzero((rates > 0).any(1))[0]
+        self.items = len(elements)
+        if not any(world.allgather(self.items)):
+            raise CaseError("sponge: no side of the box is absorbing")
+        self._elements = operator.backend.upload(elements.astype(np.int32))
+        self._factors = operator.real_array(np.exp(-rates[elements] * dt))
+
+    def launch(self, u: Array, trace: Array) -> tuple[Callable[[], None], int]:
+        """Return the launch that damps a state and writes the traces of its elements again, and the bytes it moves."""
+        backend, operator = self._operator.backend, self._operator
+        kernel = backend.load(dg.damp(operator.of))
+        arguments = backend.pack(
+            kernel, on=operator.members, u=u, trace=trace, elements=self._elements, factors=self._factors
+        )
+        return kernel.bind(arguments, 0, self.items), kernel.bytes_per_item * self.items

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Wrong case files of waves, and the one line that each gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from seiche.case.load import read_case
+from seiche.case.waves.setup import prepare
+from seiche.cli import main
+from seiche.errors import CaseError, FormatError
+from seiche.report.waves_figures import read_motion
+
+CASE = """
+solver = "waves"
+[mesh]
+lower = ["0 m", "0 m"]
+upper = ["40 m", "30 m"]
+trees = [4, 3]
+nodes = 3
+size = "10 m"
+[[material]]
+name = "rock"
+density = "2000 kg/m^3"
+cp = "2000 m/s"
+cs = "1000 m/s"
+[[source]]
+position = ["11 m", "9 m"]
+force = ["1 N", "0 N"]
+time = { kind = "ricker", frequency = "20 Hz" }
+[[receiver]]
+name = "TOP"
+position = ["20 m", "30 m"]
+[time]
+steps = 2
+"""
+#: What is replaced, by what, and what the message says.
+WRONG = [
+    ('cs = "1000 m/s"', 'cs = "-1 m/s"', "material: cs = -1 in element 0, has to be finite and >= 0"),
+    ('cs = "1000 m/s"', 'cs = "1900 m/s"', "cp = 2000 with cs = 1900 in element 0, cp has to exceed sqrt(4/3) cs"),
+    ('density = "2000 kg/m^3"', 'density = "-2 kg/m^3"', 'material["rock"].density: "-2 kg/m^3" is out of range; '),
+    ('density = "2000 kg/m^3"', 'desity = "2 kg/m^3"', 'unknown key; did you mean "density"?'),
+    ('position = ["11 m", "9 m"]', 'position = ["41 m", "9 m"]', "source[0]: (41, 9) m lies outside the mesh, (0, 0)"),
+    ('position = ["20 m", "30 m"]', 'position = ["20 m", "31 m"]', 'receiver["TOP"]: (20, 31) m lies outside the mesh'),
+    ('"11 m", "9 m"]', '"11 m", "9 m", "1 m"]', "source[0].position: has 3 numbers, the mesh has 2 axes"),
+    ('"11 m", "9 m"]', '"11 m"]', "is not a list of two or three; expected one for each axis"),
+    ("steps = 2", 'steps = 2\nstep = "1 s"', "time.step: 1 s is above the largest stable step of 0.00"),
+    ("steps = 2", 'steps = 2\nduration = "1 s"', "give exactly one of duration, steps; duration and steps are given"),
+    ("trees = [4, 3]", "trees = [4]", "trees needs 2 entries, one an axis; it has 1"),
+    ("trees = [4, 3]", "trees = [4, 0]", "trees = [4, 0]: needs at least one along every axis"),
+    ("nodes = 3", "nodes = 12", "mesh.nodes: 12 is out of range; expected <= 10"),
+    ("nodes = 3", "nodes = 2", None),
+    ('size = "10 m"', 'size = "1 nm"', "mesh: more than 1.2e+21 elements are asked for; 3.6e+08 are possible"),
+    ('size = "10 m"', "", "give exactly one of size, frequency; none is given"),
+    ('upper = ["40 m", "30 m"]', 'upper = ["40 m", "0 m"]', "upper has to exceed lower along every axis"),
+    ('upper = ["40 m", "30 m"]', 'upper = ["40 m", "1 m", "1 m"]', "lower has 2 axes and upper 3"),
+    ('force = ["1 N", "0 N"]', 'volume = "1 m^3"', "source: volume is for the acoustic medium"),
+    ('force = ["1 N", "0 N"]', 'moment = "1 J"\ntensor = [[1.0, 0.0]]', "source[0].tensor: needs 2 rows of 2 numbers"),
+    ('force = ["1 N", "0 N"]', "", "give exactly one of force, moment, volume; none is given"),
+    ('force = ["1 N", "0 N"]', 'force = ["1 N", "0 N"]\ntensor = [[1.0]]', "tensor goes only with moment"),
+    ('kind = "ricker"', 'kind = "rickr"', '"rickr" is not known; expected "ricker", "gaussian", "brune", "file"'),
+    ('kind = "ricker", frequency = "20 Hz"', 'kind = "file", file = "no.txt"', "no.txt: No such file"),
+    ('name = "TOP"', 'name = "TOO LONG NAME"', 'receiver["TOO LONG NAME"].name'),
+    ('name = "TOP"', 'name = "TOP"\ncount = 3', "a line of receivers needs start, end and count"),
+    ("[time]", '[boundary]\nlower = ["free"]\n[time]', "boundary.lower: has 1 kinds, the mesh has 2 axes"),
+    ("[time]", '[boundary]\nlower = ["open", "free"]\n[time]', '"open" is not known; expected "free", "rigid"'),
+    ("[time]", '[boundary]\nsponge = "31 m"\n[time]', "sponge of thickness 31: the box is only 30 wide"),
+    ("[time]", '[output.peak]\nside = "z+"\n[time]', "output.peak.side: z+ is no side of the mesh"),
+    ("[time]", '[output.peak]\nfile = "receivers.h5"\n[time]', 'two outputs have the same file name "receivers.h5"'),
+    ('name = "rock"', 'name = "rock"\nwhere = { kind = "layer", bottom = "1 m", top = "0 m" }', "bottom = 1 m is not"),
+    ('name = "rock"', 'name = "rock"\nwhere = { kind = "layer", bottom = "0 m", top = "1 m" }', "has to fill the box"),
+    ('name = "rock"', 'name = "rock"\nfile = "a.h5"', "give exactly one of density, file; density and file are given"),
+]
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG, ids=[f"{number}" for number in range(len(WRONG))])
+def test_one_line_says_what_is_wrong(
+    old: str, new: str, message: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "case.toml"
+    assert old in CASE
+    path.write_text(CASE.replace(old, new, 1))
+    status = main(["run", str(path)])
+    text = capsys.readouterr().err
+    if message is None:
+        assert status == 0
+        return
+    assert status == 2
+    lines = [line for line in text.splitlines() if line.startswith("seiche: error: ")]
+    assert len(lines) == 1 and message in lines[0]
+
+
+BROKEN = {
+    "no such data set; needed are x, y, density, cp, cs": {"x": [0.0, 1.0], "y": [0.0, 1.0]},
+    "has to be a list of at least two ascending numbers": {"x": [1.0, 0.0]},
+    "has the shape (3, 2), the axes say (2, 2)": {"cp": np.ones((3, 2))},
+    "is not finite at [1, 0]": {"cs": np.array([[1.0, 1.0], [np.nan, 1.0]])},
+}
+
+
+@pytest.mark.parametrize("message", list(BROKEN))
+def test_a_broken_file_of_media_is_named(message: str, tmp_path: Path) -> None:
+    values = {"x": [0.0, 1.0], "y": [0.0, 1.0], **{name: np.ones((2, 2)) for name in ("density", "cp", "cs")}}
+    changed = BROKEN[message]
+    with h5py.File(tmp_path / "model.h5", "w") as file:
+        for name, value in (changed if len(changed) == 2 else {**values, **changed}).items():
+            file[name] = value
+    media = 'density = "2000 kg/m^3"\ncp = "2000 m/s"\ncs = "1000 m/s"'
+    (tmp_path / "case.toml").write_text(CASE.replace(media, 'file = "model.h5"'))
+    with pytest.raises(FormatError, match=r"model\.h5") as error:
+        prepare(tmp_path / "case.toml")
+    assert message in str(error.value)
+
+
+def test_a_file_of_media_that_is_none(tmp_path: Path) -> None:
+    media = 'density = "2000 kg/m^3"\ncp = "2000 m/s"\ncs = "1000 m/s"'
+    (tmp_path / "case.toml").write_text(CASE.replace(media, 'file = "model.h5"'))
+    with pytest.raises(CaseError, match=r"cannot read .*model\.h5: no such file"):
+        prepare(tmp_path / "case.toml")
+    (tmp_path / "model.h5").write_bytes(b"\x00" * 100)
+    with pytest.raises(FormatError, match=r"model\.h5: whole file: not a readable HDF5 file"):
+        prepare(tmp_path / "case.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0 1\n1 x\n", "line 2: needs two numbers"),
+        ("0 1\n0 2\n", "line 2: needs finite numbers and times that ascend"),
+        ("# nothing\n", "needs at least two lines"),
+    ],
+)
+def test_a_broken_pulse_is_named(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "pulse.txt").write_text(text)
+    (tmp_path / "case.toml").write_text(
+        CASE.replace('kind = "ricker", frequency = "20 Hz"', 'kind = "file", file = "pulse.txt"')
+    )
+    with pytest.raises(FormatError) as error:
+        prepare(tmp_path / "case.toml")
+    assert message in str(error.value) and "pulse.txt" in str(error.value)
+
+
+def test_commands_that_are_not_for_waves_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(CASE)
+    assert main(["run", str(path), "--ranks-info"]) == 2
+    assert "--ranks-info: is for cases of flow and blood" in capsys.readouterr().err
+    with pytest.raises(CaseError, match="a case of waves has no vessel"):
+        read_case(path)
+    (tmp_path / "x.h5").write_bytes(b"no")
+    with pytest.raises(FormatError, match="no snapshots of waves"):
+        read_motion(tmp_path / "x.h5")
+
+
+def test_a_checkpoint_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(CASE)
+    assert main(["run", str(path), "--restart", str(tmp_path / "no.seiche")]) == 2
+    assert "cannot read the checkpoint" in capsys.readouterr().err
+    assert main(["run", str(path), "--set", "run.wall_clock=1 ns"]) == 0
+    checkpoint = str(tmp_path / "out" / "checkpoint.seiche")
+    assert main(["run", str(path), "--restart", checkpoint, "--set", "mesh.trees=[2, 3]"]) == 2
+    assert "the checkpoint belongs to another mesh than" in capsys.readouterr().err
+    assert main(["run", str(path), "--restart", checkpoint, "--set", "time.steps=1"]) == 2
+    assert "is not before the end of" in capsys.readouterr().err
