@@ -164,6 +164,15 @@ def test_commands_that_are_not_for_waves_say_so(tmp_path: Path, capsys: pytest.C
         read_motion(tmp_path / "x.h5")
 
 
+def test_what_a_case_reads_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(CASE)
+    changes = ["--output", str(tmp_path), "--set", "output.summary=case.toml"]
+    assert main(["run", str(path), *changes]) == 2
+    assert "case.toml, which the case reads; give it another name or folder" in capsys.readouterr().err
+    assert path.read_text() == CASE
+
+
 def test_a_checkpoint_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "case.toml"
     path.write_text(CASE)

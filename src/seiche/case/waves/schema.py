@@ -279,12 +279,16 @@ class WaveOutput(Table):
     checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
     summary: OutputName = Field(default="summary.json", description="numbers of the run")
 
-    @model_validator(mode="after")
-    def _names_differ(self) -> WaveOutput:
+    def names(self) -> list[str]:
+        """Return the names of all files in the folder that a run may write."""
         tables: list[ReceiverOutput | SnapshotOutput | PeakOutput] = [self.receivers, *self.snapshots]
         tables += [self.peak] if self.peak is not None else []
-        names = [name for table in tables for name in (table.file, table.picture, getattr(table, "film", None)) if name]
-        names += [self.checkpoint.file, self.summary]
+        found = [name for table in tables for name in (table.file, table.picture, getattr(table, "film", None)) if name]
+        return [*found, self.checkpoint.file, self.summary]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> WaveOutput:
+        names = self.names()
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ValueError(f'two outputs have the same file name "{twice}"')

@@ -74,7 +74,7 @@ class WaveSimulation:
         if restart is not None:
             self._resume(restart)
         self.first_step = self.solver.steps
-        on_rank_zero(self.world, lambda: _make(folder))
+        on_rank_zero(self.world, lambda: _make(setup, folder))
         self._snapshots = [
             Snapshots(table, setup, self.solver, new_name(folder / table.file, self.first_step))
             for table in output.snapshots
@@ -312,7 +312,16 @@ def _mixed(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(mixed ^ (mixed >> np.uint64(29)))
 
 
-def _make(folder: Path) -> None:
+def _make(setup: WaveSetup, folder: Path) -> None:
+    """Make the folder of the outputs; none of them may be a file that the case is or reads."""
+    case = setup.case
+    names = [table.file for table in case.material] + [getattr(table.time, "file", None) for table in case.source]
+    read = {(setup.folder / name).resolve() for name in names if name is not None} | {Path(setup.source).resolve()}
+    for name in case.output.names():
+        if (folder / name).resolve() in read:
+            raise CaseError(
+                f"output: would overwrite {folder / name}, which the case reads; give it another name or folder"
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
