@@ -92,7 +92,8 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
         surfaces = tuple(kind.moving_mesh() for kind in types)
         gap = _gap(case, units, surfaces)
         backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
-        limits = tuple(step_limit(backend, kind, case.coupling.delta, viscosity) for kind in types)
+        options = (case.coupling.delta, viscosity, setup.model.collision)
+        limits = tuple(step_limit(backend, kind, *options) for kind in types)
         _refuse_unstable(units, types, limits)
         reached = _reached(case, sites, surfaces) if case.packing is not None else 1.0
         packing = _places(case, sites, units, folder, types, surfaces, gap, reached) if place else None

@@ -12,7 +12,9 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.cells.cells import Cells
 from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
+from seiche.couple.remains import ShearRemains
 from seiche.errors import CaseError
+from seiche.flow.model import Collision, FlowModel, Newtonian, Trt
 from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 
@@ -68,8 +70,8 @@ def delta_function(delta: Delta, distance: Floats) -> Floats:
 class Mobility:
     """Velocities of vertices under forces on them, in an unbounded fluid at rest that takes them up step by step."""
 
-    def __init__(self, vertices: Floats, delta: Delta, viscosity: float) -> None:
-        """Prepare for `vertices` (n, 3) in lattice units and a kinematic `viscosity`."""
+    def __init__(self, vertices: Floats, delta: Delta, viscosity: float, collision: Collision) -> None:
+        """Prepare for `vertices` (n, 3) in lattice units, a kinematic `viscosity` and how the flow collides."""
         from scipy.fft import next_fast_len
 
         margin = SUPPORT[delta] + 6
@@ -80,10 +82,13 @@ class Mobility:
         k = np.stack(np.meshgrid(*each, indexing="ij"), axis=-1)[..., : self._shape[2] // 2 + 1, :]
         squared = (2 - 2 * np.cos(k)).sum(axis=-1)
         squared[0, 0, 0] = 1.0
-        # What is left of a force after 1, 2, 3 ... steps, summed up. Sound decays twice as fast, or runs away.
-        slow, fast = (np.expm1(np.minimum(factor * viscosity * squared, 30.0)) for factor in (1, 2))
-        self._shear = 1 / np.minimum(slow, _SUDDEN)[..., None]
-        self._sound = 1 / np.minimum(np.maximum(fast, np.sqrt(CS2 * squared)), _SUDDEN)[..., None]
+        shear = ShearRemains(FlowModel(Newtonian(viscosity), collision))(squared)
+        # Sound decays twice as fast, or runs away; where it is overdamped, what lives on is as of shear.
+        fast, away = np.expm1(np.minimum(2 * viscosity * squared, 30.0)), np.sqrt(CS2 * squared)
+        sound = 1 / np.minimum(np.maximum(fast, away), _SUDDEN)
+        overdamped = 2 * viscosity * squared > away
+        self._shear = shear[..., None]
+        self._sound = np.where(overdamped, np.maximum(sound, shear), sound)[..., None]
         self._shear[0, 0, 0] = self._sound[0, 0, 0] = 0.0
         self._k, self._k2 = k, np.maximum((k**2).sum(axis=-1), 1e-30)
 
@@ -114,19 +119,21 @@ class Mobility:
         return np.asarray(self._weights @ flow.reshape(-1, 3))
 
 
-def step_limit(backend: Backend, cell: CellType, delta: Delta, viscosity: float) -> StepLimit:
+def step_limit(
+    backend: Backend, cell: CellType, delta: Delta, viscosity: float, collision: Collision | None = None
+) -> StepLimit:
     """Return the longest stable time step of one cell of this type in a fluid of this viscosity, lattice units.
 
     The greatest eigenvalue of stiffness times mobility (eq. 15) is found by iteration, with time steps on the way to
     the limit: moduli in lattice units go with their square, the viscosity with them. `backend` computes the forces of
-    the membrane.
+    the membrane; `collision` is two relaxation times by default.
     """
     stiffness = _Stiffness(backend, cell)
     if not stiffness.parts:
         return StepLimit(np.inf, {"none": 1.0})
     ratio, motion = 1.0, np.random.default_rng(0).normal(size=stiffness.rest.shape)
     for _ in range(_STEPS):
-        mobility = Mobility(stiffness.rest, delta, viscosity * ratio)
+        mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt())
         growth, motion = _fastest(stiffness, mobility, motion)
         beyond = CRITICAL / (growth * ratio**2)
         ratio *= beyond**_DAMPED
