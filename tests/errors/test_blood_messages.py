@@ -15,7 +15,7 @@ from seiche.case.check import describe
 from seiche.case.simulation import load, prepare
 from seiche.cells import icosphere
 from seiche.domain.surface import Surface
-from seiche.errors import CaseError
+from seiche.errors import CaseError, UnstableError
 from seiche.io.formats.pos import write_pos
 from seiche.io.formats.stl import write_stl
 
@@ -195,3 +195,58 @@ def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(toml_of(other))
     with pytest.raises(CaseError, match=r"--restart: the checkpoint has other types of cells than .*other\.toml"):
         load(tmp_path / "other.toml", restart=tmp_path / "blood" / "checkpoint.seiche")
+
+
+def off(folder: Path, vertices: list[tuple[float, float, float]], faces: list[tuple[int, int, int]]) -> str:
+    """Write an .off file; return its name."""
+    rows = [f"{len(vertices)} {len(faces)} 0", *(" ".join(map(str, v)) for v in vertices)]
+    rows += [" ".join(map(str, (3, *face))) for face in faces]
+    (folder / "mesh.off").write_text("OFF\n" + "\n".join(rows) + "\n")
+    return "mesh.off"
+
+
+CORNERS = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
+FACES = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
+
+
+def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
+    tables = changed(
+        blood_tables(), "cells.0.shape", {"kind": "mesh", "file": off(tmp_path, CORNERS, FACES), "unit": "3 um"}
+    )
+    assert "'red': a vertex of its mesh has three neighbours; a subdivision surface needs four" in message(
+        tmp_path, tables
+    )
+    flat = [(x, y, 0.0) for x, y, _ in CORNERS[:3]] + [(0.2, 0.2, 0.0)]
+    off(tmp_path, flat, FACES)
+    assert "the mesh is flat: it encloses no volume" in message(tmp_path, tables)
+    ball = icosphere(42)
+    off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
+    tables["cells"][0]["shape"]["unit"] = "3 mm"
+    assert 'cells["red"]: a cell of 1.' in (line := message(tmp_path, tables))
+    assert "is larger than the vessel of 1.73e-15 m^3; is the unit of its mesh right?" in line
+
+
+def test_names_of_types_can_stand_in_names_of_files(tmp_path: Path) -> None:
+    expected = 'cells["../red"].name: "../red" is no plain name; use letters, digits, spaces, - and _'
+    assert expected in message(tmp_path, changed(blood_tables(), "cells.0.name", "../red"))
+
+
+def test_a_run_that_ends_in_nothing_physical_does_not_say_done(tmp_path: Path) -> None:
+    """Nothing is due at the last step but its end."""
+    tables = changed(blood_tables(), "body_force", {"force": ["1e13 N/m^3", "0 N/m^3", "0 N/m^3"]})
+    tables["time"]["steps"] = 30
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    with pytest.raises(UnstableError):
+        load(tmp_path / "case.toml", output=tmp_path / "out").run()
+
+
+def test_a_restart_with_cells_of_another_size_is_refused(tmp_path: Path) -> None:
+    tables = changed(blood_tables(), "time", {"steps": 2})
+    tables["output"] = {"checkpoint": {"every": 2}}
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    load(tmp_path / "case.toml", output=tmp_path / "out").run()
+    tables["cells"][0]["shape"]["diameter"], tables["time"]["steps"] = "6 um", 4
+    (tmp_path / "other.toml").write_text(toml_of(tables))
+    expected = r'--restart: undeformed cells "red" have 0\.4517 times the volume of those of the checkpoint'
+    with pytest.raises(CaseError, match=expected):
+        load(tmp_path / "other.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")

@@ -116,7 +116,10 @@ class BloodRun:
         self.note()
 
     def note(self) -> None:
-        """Note hematocrit, volumes and areas (collective)."""
+        """Note hematocrit, volumes and areas, once a step (collective)."""
+        now = self.solver.time_step * self.setup.units.step
+        if self.watch.times and self.watch.times[-1] == now:
+            return
         measures, first = self.blood.measures(), 0
         for block, names in zip(self.blood.cells.blocks, self.names, strict=True):
             mine = measures[first : first + len(names)]
@@ -125,7 +128,7 @@ class BloodRun:
                 drift = np.abs(mine / [block.rest.area, block.rest.volume] - 1).max(axis=0)
                 self.watch.area_drift = max(self.watch.area_drift, float(drift[0]))
                 self.watch.volume_drift = max(self.watch.volume_drift, float(drift[1]))
-        self.watch.times.append(self.solver.time_step * self.setup.units.step)
+        self.watch.times.append(now)
         self.watch.hematocrits.append(float(measures[:, 1].sum()) / len(self.setup.vessel.sites))
         if self.openings is not None:
             for name, value in self._history(self.openings):
@@ -150,6 +153,7 @@ class BloodRun:
             "types": [kind.name for kind in self.cells.types],
             "cells": [len(population.names) for population in populations],
             "vertices": [population.vertices.shape[1] for population in populations],
+            "volumes": [kind.mesh.volume for kind in self.cells.types],
             "next_name": self.next_name,
             "entered": self.watch.entered,
             "left": self.watch.left,
@@ -165,6 +169,12 @@ class BloodRun:
         wanted = [(kind.name, len(kind.mesh.vertices)) for kind in self.cells.types]
         if list(zip(note["types"], note["vertices"], strict=True)) != wanted:
             raise CaseError(f"--restart: the checkpoint has other types of cells than {self.setup.source}")
+        for kind, volume in zip(self.cells.types, note.get("volumes", ()), strict=False):
+            if not np.isclose(kind.mesh.volume, volume, rtol=1e-6, atol=0.0):
+                raise CaseError(
+                    f'--restart: undeformed cells "{kind.name}" have {kind.mesh.volume / volume:.4g} times the volume'
+                    f" of those of the checkpoint; {self.setup.source} has another shape or size"
+                )
         self.next_name = int(note["next_name"])
         self.watch.entered, self.watch.left = dict(note["entered"]), dict(note["left"])
         found, at = [], 0

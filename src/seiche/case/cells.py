@@ -90,6 +90,13 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
     try:
         types = tuple(_cell_type(table, units, folder) for table in case.cells)
         surfaces = tuple(kind.moving_mesh() for kind in types)
+        for kind, surface in zip(types, surfaces, strict=True):
+            if surface.volume > len(sites):
+                cell, vessel = surface.volume * units.spacing**3, len(sites) * units.spacing**3
+                raise CaseError(
+                    f'cells["{kind.name}"]: a cell of {cell:.3g} m^3 is larger than the vessel of {vessel:.3g} m^3; is'
+                    " the unit of its mesh right?"
+                )
         gap = _gap(case, units, surfaces)
         backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
         options = (case.coupling.delta, viscosity, setup.model.collision)

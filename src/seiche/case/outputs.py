@@ -101,6 +101,7 @@ class Outputs:
         self._saving = False
         #: What was taken at the last event, and waits for the look at that state to say that it is sound.
         self._looked: Look | None = None
+        self._checked: int | None = None
         self._held: list[Job] = []
         table = setup.case.time
         self._steady = Schedule(steps_of(table.steady_interval, units)) if table.steady is not None else None
@@ -242,10 +243,16 @@ class Outputs:
             if self.blood is not None:
                 self.blood.check()
 
+    def check_last(self) -> None:
+        """Check the state with which a run ends, if nothing has looked at it yet."""
+        if self._checked != self.solver.time_step:
+            self.check()
+
     def _note(self, look: Look) -> None:
         """Note what a look has seen; UnstableError if that is nothing physical."""
         step, units = look.watch.step, self.setup.units
         if look.checking:
+            self._checked = step
             monitor = look.watch.monitor()
             if monitor.mach > MACH_BROKEN:
                 raise UnstableError(f"Mach number {monitor.mach:.3g}, step {step}; fastest {self._fastest_place()}")

@@ -101,6 +101,7 @@ def advance(
         solver.finish()
         progress.update(solver.time_step, checkpoint=outputs.last_checkpoint)
         outputs.settle()
+        outputs.check_last()
     outputs.drain()
     return None
 

@@ -46,6 +46,12 @@ def _a_picture(value: str) -> str:
     return value
 
 
+def _a_plain_name(value: str) -> str:
+    if not value.replace("-", "").replace("_", "").replace(" ", "").isalnum():
+        raise ValueError(f"{shorten(value)} is no plain name; use letters, digits, spaces, - and _")
+    return value
+
+
 def _a_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -56,6 +62,8 @@ PICTURES = (".png", ".pdf", ".svg")
 FileName = Annotated[str, AfterValidator(_a_file_name)]
 #: What a run writes: it may not leave the folder of its outputs.
 OutputName = Annotated[FileName, AfterValidator(_inside_the_folder)]
+#: A name that may become a part of a file's.
+PlainName = Annotated[str, AfterValidator(_a_plain_name)]
 PictureName = Annotated[OutputName, AfterValidator(_a_picture)]
 #: Turns a TOML list into the tuple that a strict field asks for.
 FromList = BeforeValidator(_a_tuple)

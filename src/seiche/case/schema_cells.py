@@ -20,7 +20,7 @@ from seiche.case.quantities import (
     Viscosity,
     VolumeModulus,
 )
-from seiche.case.schema_base import FileName, FromList, OutputName, Table
+from seiche.case.schema_base import FileName, FromList, OutputName, PlainName, Table
 
 
 class Biconcave(Table):
@@ -65,7 +65,7 @@ class CellTable(Table):
     G (1 + 2 C); the neo-Hookean law has 3 G (its Young's modulus of a surface is 3 G, too).
     """
 
-    name: str = Field(min_length=1, max_length=60, description="name of the type, for messages and outputs")
+    name: PlainName = Field(min_length=1, max_length=60, description="name of the type, for messages and outputs")
     shape: Annotated[Biconcave | SphereShape | Ellipsoid | MeshFile, Field(discriminator="kind")] = Field(
         default=Biconcave(kind="biconcave"), description="undeformed shape; the red cell of Evans and Fung by default"
     )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from seiche.cells.loop import QUADRATURE, patches, weights_at
 from seiche.cells.mesh import along_curve, rings_of
 from seiche.cells.model import CellType
+from seiche.errors import CaseError
 from seiche.kernels.registry.membrane import BATCH, FLAT_CHUNK, FLAT_SLOTS, SLOTS
 
 Floats = npt.NDArray[np.float64]
@@ -48,6 +49,11 @@ class Elements:
         self.cell, self.loop = cell, cell.model.shell == "loop"
         self.rings = rings_of(cell.mesh.faces)
         ordered = cell.mesh.faces[along_curve(cell.mesh.corners().mean(axis=1))]
+        if self.loop and min(map(len, self.rings)) < 4:
+            raise CaseError(
+                f"cell type {cell.name!r}: a vertex of its mesh has three neighbours; a subdivision surface needs four"
+                " of each (the model of flat triangles does not)"
+            )
         if self.loop:
             lists, valences = patches(ordered, self.rings)
             order = sorted(range(len(lists)), key=lambda k: (valences[k] != (6, 6, 6), valences[k]))

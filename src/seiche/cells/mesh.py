@@ -142,8 +142,13 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
         raise CaseError(f"{name}: {len(surface.vertices) - len(used)} vertices belong to no triangle")
     if valence.min() < 3:
         raise CaseError(f"{name}: vertex {int(used[valence.argmin()])} has {valence.min()} neighbours, 3 are needed")
-    if len(surface.vertices) - len(times) + len(faces) != 2 or not _connected(edges, len(surface.vertices)):
-        raise CaseError(f"{name}: the mesh is not one closed surface without holes (Euler characteristic 2)")
+    euler = len(surface.vertices) - len(times) + len(faces)
+    if euler != 2 or not _connected(edges, len(surface.vertices)):
+        raise CaseError(
+            f"{name}: the mesh is not one closed surface without holes (Euler characteristic {euler}, not 2)"
+        )
+    if surface.volume == 0:
+        raise CaseError(f"{name}: the mesh is flat: it encloses no volume")
     if surface.volume <= 0:
         raise CaseError(f"{name}: the mesh is inside out (volume {surface.volume:.4g}): turn its triangles round")
     return surface

@@ -21,6 +21,8 @@ Complex = npt.NDArray[np.complex128]
 _WAVES = (((1, 0, 0), (0, 1, 0)), ((1, 1, 0), (0, 0, 1)), ((1, 1, 1), (1, -1, 0)))
 #: Wave numbers along an axis, and frequencies (radians a step) at which a wave may begin to grow.
 _NUMBERS, _FREQUENCIES = np.geomspace(0.05, np.pi, 16), np.geomspace(1e-5, np.pi, 300)
+#: Where no stiffness lets a wave grow.
+_STIFFEST = 1e3
 #: Steps that are followed one by one.
 _STEPS = 400
 
@@ -63,7 +65,7 @@ def _along(model: FlowModel, wave: Floats, force: Floats) -> tuple[Floats, Float
     turn = np.exp(1j * _FREQUENCIES)[:, None]
     response = turn ** -np.arange(_STEPS) @ velocity.T + velocity[:, -1] * decay * turn**-_STEPS / (1 - decay / turn)
     stiffness = -(turn - 1) / response
-    return (2 - 2 * np.cos(k)).sum(axis=1), np.array([2.0 / _critical(path) for path in stiffness.T])
+    return (2 - 2 * np.cos(k)).sum(axis=1), np.array([2.0 / min(_critical(path), _STIFFEST) for path in stiffness.T])
 
 
 def _scheme(model: FlowModel, force: Floats) -> tuple[Floats, Floats]:
