@@ -47,7 +47,7 @@ WRONG = [
     ('position = ["11 m", "9 m"]', 'position = ["41 m", "9 m"]', "source[0]: (41, 9) m lies outside the mesh, (0, 0)"),
     ('position = ["20 m", "30 m"]', 'position = ["20 m", "31 m"]', 'receiver["TOP"]: (20, 31) m lies outside the mesh'),
     ('"11 m", "9 m"]', '"11 m", "9 m", "1 m"]', "source[0].position: has 3 numbers, the mesh has 2 axes"),
-    ('"11 m", "9 m"]', '"11 m"]', "is not a list of two or three; expected one for each axis"),
+    ('"11 m", "9 m"]', '"11 m"]', "has 1 numbers, the mesh has 2 axes"),
     ("steps = 2", 'steps = 2\nstep = "1 s"', "time.step: 1 s is above the largest stable step of 0.00"),
     ("steps = 2", 'steps = 2\nduration = "1 s"', "give exactly one of duration, steps; duration and steps are given"),
     ("trees = [4, 3]", "trees = [4]", "trees needs 2 entries, one an axis; it has 1"),
