@@ -83,12 +83,10 @@ class Mobility:
         squared = (2 - 2 * np.cos(k)).sum(axis=-1)
         squared[0, 0, 0] = 1.0
         shear = ShearRemains(FlowModel(Newtonian(viscosity), collision))(squared)
-        # Sound decays twice as fast, or runs away; where it is overdamped, what lives on is as of shear.
+        # Sound decays twice as fast, or runs away.
         fast, away = np.expm1(np.minimum(2 * viscosity * squared, 30.0)), np.sqrt(CS2 * squared)
-        sound = 1 / np.minimum(np.maximum(fast, away), _SUDDEN)
-        overdamped = 2 * viscosity * squared > away
+        self._sound = 1 / np.minimum(np.maximum(fast, away), _SUDDEN)[..., None]
         self._shear = shear[..., None]
-        self._sound = np.where(overdamped, np.maximum(sound, shear), sound)[..., None]
         self._shear[0, 0, 0] = self._sound[0, 0, 0] = 0.0
         self._k, self._k2 = k, np.maximum((k**2).sum(axis=-1), 1e-30)
 
