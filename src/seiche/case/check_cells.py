@@ -99,7 +99,7 @@ def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows
     layout = setup.case.lattice.layout
-    if layout != "tiles-8":
+    if layout not in ("tiles-8", "moments"):  # their items are the slots
         per_site += 4 * len(sites)
     if cells.contrast != 1:
         per_site += (bricks + 1) * 64

@@ -33,7 +33,6 @@ class ShearRemains:
     def __init__(self, model: FlowModel) -> None:
         """Tabulate m for the collision of `model`, on D3Q19, and a Newtonian fluid of its viscosity (lattice units)."""
         assert isinstance(model.rheology, Newtonian)
-        self._viscosity = model.rheology.viscosity
         table = [_along(model, np.array(wave, float), np.array(force, float)) for wave, force in _WAVES]
         self._kappa = np.geomspace(table[0][0][0], max(kappa[-1] for kappa, _ in table), 48)
         logarithms = [
