@@ -213,8 +213,9 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     tables = changed(
         blood_tables(), "cells.0.shape", {"kind": "mesh", "file": off(tmp_path, CORNERS, FACES), "unit": "3 um"}
     )
-    assert "'red': a vertex of its mesh has three neighbours; a subdivision surface needs four" in message(
-        tmp_path, tables
+    assert (
+        "'red': two vertices of three neighbours each are joined in its mesh; a subdivision surface needs four"
+        in message(tmp_path, tables)
     )
     flat = [(x, y, 0.0) for x, y, _ in CORNERS[:3]] + [(0.2, 0.2, 0.0)]
     off(tmp_path, flat, FACES)

@@ -24,7 +24,7 @@ MODELS = {
 
 
 def irregular() -> Surface:
-    """A cell whose vertices have four to nine neighbours."""
+    """A cell whose vertices have three to eight neighbours."""
     octahedron = np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)], float)
     faces = np.array([(0, 2, 4), (2, 1, 4), (1, 3, 4), (3, 0, 4), (2, 0, 5), (1, 2, 5), (3, 1, 5), (0, 3, 5)], np.int32)
     points, triangles = list(octahedron), faces.tolist()

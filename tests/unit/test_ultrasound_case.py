@@ -197,7 +197,7 @@ def test_a_burst_ends_and_tones_of_one_kind_act_as_an_array(tmp_path):
         (
             'solver = "ultrasound"',
             'solver = "ultrasond"',
-            'solver: "ultrasond" is not known; expected "flow", "blood" or',
+            'solver: "ultrasond" is not known; expected "flow", "blood", "ultrasound" or',
         ),
         ("[layer]", "[lair]", "lair: unknown key"),
         ("shape = [48, 40]", "shape = [48, 1]", "grid.shape: (48, 1) has an axis of less than 2 points"),

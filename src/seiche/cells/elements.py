@@ -49,10 +49,10 @@ class Elements:
         self.cell, self.loop = cell, cell.model.shell == "loop"
         self.rings = rings_of(cell.mesh.faces)
         ordered = cell.mesh.faces[along_curve(cell.mesh.corners().mean(axis=1))]
-        if self.loop and min(map(len, self.rings)) < 4:
+        if self.loop and any(sum(len(self.rings[k]) == 3 for k in face) > 1 for face in ordered.tolist()):
             raise CaseError(
-                f"cell type {cell.name!r}: a vertex of its mesh has three neighbours; a subdivision surface needs four"
-                " of each (the model of flat triangles does not)"
+                f"cell type {cell.name!r}: two vertices of three neighbours each are joined in its mesh; a subdivision"
+                " surface needs four around one of them (the model of flat triangles does not)"
             )
         if self.loop:
             lists, valences = patches(ordered, self.rings)

@@ -31,6 +31,8 @@ HIGHEST_HEMATOCRIT = 0.6
 LARGEST_GROWN, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
 #: A vessel to be filled to more than this share of the hematocrit of a tile gets a denser tile, by this factor.
 _FULL, _DENSER = 0.9, 1.06
+#: Up to so many cells, which may block each other in a narrow vessel, are grown from up to so many random starts.
+_FEW, _STARTS = 100, 6
 #: Size at which cells begin to be pushed off the wall.
 _PRESSED = 0.75
 
@@ -78,8 +80,7 @@ def pack(
     keep = 0.02 * radius if gap is None else gap
     device = backend or open_backend("cpu")
     if count <= LARGEST_GROWN:
-        kinds = np.repeat(np.arange(len(surfaces)), counts)
-        return Growth(vessel, surfaces, kinds, keep, seed, device).packed()
+        return _grown(vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), keep, seed, device)
     dense = max(TILE_HEMATOCRIT, _DENSER * hematocrit if hematocrit > _FULL * TILE_HEMATOCRIT else 0.0)
     dense = min(dense, HIGHEST_HEMATOCRIT)
     edge = float((TILE_CELLS * (part @ volumes) / dense) ** (1 / 3))
@@ -91,6 +92,19 @@ def pack(
         return fill(vessel, surfaces, tile, packed, hematocrit, gap=keep, seed=seed)
     except CaseError:
         return press(vessel, surfaces, tile, packed, counts, gap=keep, seed=seed, backend=device)
+
+
+def _grown(
+    vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, seed: int, backend: Backend
+) -> Packing:
+    """Grow cells from random places; a few that jam each other are grown again from other ones."""
+    starts = [seed, *([seed, again] for again in range(1, _STARTS if len(kinds) <= _FEW else 1))]
+    for start in starts:
+        try:
+            return Growth(vessel, surfaces, kinds, gap, start, backend).packed()
+        except CaseError as error:
+            jammed = error
+    raise jammed
 
 
 def press(
