@@ -92,7 +92,8 @@ def run(
             print(f"rank {rank} on {host}: {sites:,} sites")
     if world.rank == 0:
         notes = simulation.setup.vessel.notes if case.suffix.lower() == ".xml" else ()
-        for note in (*notes, *empty_outputs(simulation.setup)):
+        differing = [f"--restart: {line}" for line in (simulation.blood.changes if simulation.blood else ())]
+        for note in (*notes, *empty_outputs(simulation.setup), *differing):
             print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run(serve=port if serve else None)
     report = simulation.report()

@@ -40,7 +40,11 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
     ("path", "value", "expected"),
     [
         ("packing.hematocrit", 0.8, "packing.hematocrit = 0.8: a number above 0 and up to 0.6 is expected"),
-        ("packing.hematocrit", 0.01, "packing.hematocrit = 0.01: less than one cell in a vessel of volume 1.382e+04"),
+        (
+            "packing.hematocrit",
+            0.01,
+            "packing.hematocrit = 0.01: less than one cell: the vessel has the volume of 17.7",
+        ),
         ("packing.hematocrit", 1.5, "packing.hematocrit: 1.5 is out of range; expected < 1"),
         (
             "lattice.tau",
@@ -222,6 +226,11 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     assert "the mesh is flat: it encloses no volume" in message(tmp_path, tables)
     ball = icosphere(42)
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
+    crossed = ball.vertices.copy()
+    crossed[[0, 20]] = crossed[[20, 0]]
+    off(tmp_path, crossed.tolist(), ball.faces.tolist())
+    assert 'cells["red"]: mesh: it crosses itself: the edge of vertices' in message(tmp_path, tables)
+    off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     tables["cells"][0]["shape"]["unit"] = "3 mm"
     assert 'cells["red"]: a cell of 1.' in (line := message(tmp_path, tables))
     assert "is larger than the vessel of 1.73e-15 m^3; is the unit of its mesh right?" in line
@@ -251,3 +260,25 @@ def test_a_restart_with_cells_of_another_size_is_refused(tmp_path: Path) -> None
     expected = r'--restart: undeformed cells "red" have 0\.4517 times the volume of those of the checkpoint'
     with pytest.raises(CaseError, match=expected):
         load(tmp_path / "other.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")
+
+
+def test_a_restart_says_what_the_case_asks_otherwise_and_keeps_what_was_seen(tmp_path: Path) -> None:
+    tables = changed(blood_tables(), "time", {"steps": 4})
+    tables["body_force"] = {"force": ["1e5 N/m^3", "0 N/m^3", "0 N/m^3"]}
+    tables["output"] = {"checkpoint": {"every": 2}}
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    first = load(tmp_path / "case.toml", output=tmp_path / "out")
+    first.run(steps=2)
+    tables["cells"][0]["shear_modulus"], tables["coupling"] = "4 uN/m", {"delta": "cosine"}
+    (tmp_path / "other.toml").write_text(toml_of(tables))
+    second = load(tmp_path / "other.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")
+    assert first.blood is not None and second.blood is not None and not first.blood.changes
+    assert second.blood.changes == [
+        "cells.red.shear_modulus is 4e-06, in the checkpoint 5.3e-06",
+        "coupling.delta is cosine, in the checkpoint peskin",
+    ]
+    assert second.blood.watch.volume_drift == first.blood.watch.volume_drift > 0
+    tables["geometry"]["shape"]["size"] = ["12 um", "12 um", "13 um"]
+    (tmp_path / "longer.toml").write_text(toml_of(tables))
+    with pytest.raises(CaseError, match=r"the checkpoint belongs to another geometry than .*longer\.toml"):
+        load(tmp_path / "longer.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")

@@ -196,6 +196,7 @@ def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Pa
     assert surfaces.on_vertices["velocity"][:, 0].mean() == pytest.approx(expected, rel=0.02)
     at, _ = read_pos(folder / "cells.000000040.red.pos")
     assert np.abs(at - centers).max() < 0.05e-6 or np.abs(np.abs(at - centers).max() - 12e-6) < 0.05e-6
+    assert (at >= 0).all() and (at <= 12e-6).all()
     assert len(read_pos(folder / "cells.000000040.platelet.pos")[0]) == 1
     summary = json.loads((folder / "summary.json").read_text())["details"]["cells"]
     assert summary["types"]["platelet"] == {"cells": 1, "vertices": 42}
@@ -222,7 +223,11 @@ def test_types_without_an_inner_viscosity_have_that_of_the_fluid(tmp_path: Path)
     middle = np.round(platelet.vertices.mean(axis=(0, 1))).astype(np.int64) % 24
     assert not inside.sites()[sites.find(middle[None])].any()
     lines = "\n".join(describe(simulation.setup, measure=False))
-    assert "2 times that of the fluid, in red only" in lines
+    assert "2 times that of the fluid, in red only, tau 1.5" in lines
+    stiff = prepared(tmp_path, changed(tables, "cells.0.inner_viscosity", "60 mPa s"))
+    lines = "\n".join(describe(stiff, measure=False))
+    assert "advice: the viscosity inside is 50 times that of the fluid: 1 to 10 times are validated" in lines
+    assert "advice: tau inside cells is 25.5, above 20: flow inside cells lags by about as many steps" in lines
     simulation.run(steps=2)
     assert inside.sites().sum() == pytest.approx(volume, rel=0.03)
 

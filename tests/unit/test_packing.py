@@ -162,7 +162,7 @@ def test_overlaps_are_found_when_edges_cross_and_when_one_cell_is_inside_another
     [
         (Box((20, 20, 20)), [RED], 0.7, "hematocrit = 0.7: a number above 0 and up to 0.6 is expected"),
         (Box((20, 20, 20)), [RED], 0.0, "hematocrit = 0: a number above 0 and up to 0.6"),
-        (Box((20, 20, 20)), [RED], 0.003, "hematocrit = 0.003: less than one cell in a vessel of volume 8000"),
+        (Box((20, 20, 20)), [RED], 0.003, "hematocrit = 0.003: less than one cell: the vessel has the volume of"),
         (
             Tube(3.0, 50.0),
             [RED],

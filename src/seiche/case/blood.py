@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from seiche.case.coupled import Population, couple, packed, populations_of
 from seiche.case.reservoir import Openings, interval_of
+from seiche.case.restart import differences
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup
 from seiche.case.tubes import inlets_of
@@ -42,6 +43,16 @@ class Watch:
     left: dict[str, int] = field(default_factory=dict)
 
 
+def given_of(setup: Setup) -> dict[str, Any]:
+    """Return what the case says of cells as JSON has it, but where they are at the start."""
+    placing, case = {"name", "positions", "share"}, setup.case
+    return {
+        "cells": {table.name: table.model_dump(mode="json", exclude=placing) for table in case.cells},
+        "contact": case.contact.model_dump(mode="json"),
+        "coupling": case.coupling.model_dump(mode="json"),
+    }
+
+
 class BloodRun:
     """Cells in the flow of a case."""
 
@@ -58,6 +69,8 @@ class BloodRun:
             raise CaseError(f"{setup.source}: cells: are missing")
         self.setup, self.solver, self.cells = setup, solver, setup.cells
         self.watch = Watch()
+        #: What the case says of cells otherwise than the checkpoint, a line each.
+        self.changes: list[str] = []
         self.next_name = 0
         if state is None:
             populations = packed(self.cells)
@@ -155,6 +168,8 @@ class BloodRun:
             "vertices": [population.vertices.shape[1] for population in populations],
             "volumes": [kind.mesh.volume for kind in self.cells.types],
             "next_name": self.next_name,
+            "given": given_of(self.setup),
+            "drift": [self.watch.area_drift, self.watch.volume_drift],
             "entered": self.watch.entered,
             "left": self.watch.left,
         }
@@ -175,6 +190,8 @@ class BloodRun:
                     f'--restart: undeformed cells "{kind.name}" have {kind.mesh.volume / volume:.4g} times the volume'
                     f" of those of the checkpoint; {self.setup.source} has another shape or size"
                 )
+        self.changes = sorted(differences(given_of(self.setup), note.get("given", {})))
+        self.watch.area_drift, self.watch.volume_drift = note.get("drift", (0.0, 0.0))
         self.next_name = int(note["next_name"])
         self.watch.entered, self.watch.left = dict(note["entered"]), dict(note["left"])
         found, at = [], 0

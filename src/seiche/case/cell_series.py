@@ -74,8 +74,10 @@ class CellsFile(Scheduled):
             write_surfaces(path, values, UNITS)
             return
         sites = self._setup.vessel.sites
+        lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
         for kind, population in zip(self._run.cells.types, values, strict=True):
             centers, turns = places_of(population.vertices, kind.control_points())
+            centers -= np.where(lengths > 0, lengths * np.floor(centers / np.where(lengths > 0, lengths, 1.0)), 0.0)
             named = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
             write_pos(named, centers * sites.spacing + np.asarray(sites.origin), turns)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seiche.case.cells import CellsSetup
+from seiche.case.limits_cells import tau_inside
 from seiche.case.predict import tiles_of
 from seiche.case.setup import Setup
 from seiche.case.tubes import planned
@@ -70,7 +71,10 @@ def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
     if cells.contrast != 1:
         names = [kind.name for kind, filled in zip(cells.types, cells.filled, strict=True) if filled]
         where = "" if all(cells.filled) else f", in {', '.join(names)} only"
-        yield "viscosity inside", f"{cells.contrast:.3g} times that of the fluid{where}"
+        yield (
+            "viscosity inside",
+            f"{cells.contrast:.3g} times that of the fluid{where}, tau {tau_inside(setup, cells.contrast):.4g}",
+        )
     yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
 
 
@@ -104,6 +108,8 @@ def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
     if cells.contrast != 1:
         per_site += (bricks + 1) * 64
     per_site += walls
-    own = {kind.name: len(kind.mesh.vertices) * (each + lists / max(vertices, 1)) + 16 for kind in cells.types}
+    # What lists have for all is shared by the vertices; without any, no cell has a part of it.
+    shared = lists / vertices if vertices else 0.0
+    own = {kind.name: len(kind.mesh.vertices) * (each + shared) + 16 for kind in cells.types}
     total = per_site + stride * each + lists + sum(16 * n for n in counts)
     return CellMemory(own, per_site / len(sites), total)

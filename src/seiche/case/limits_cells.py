@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seiche.case.cells import repulsions
+from seiche.case.limits import TAU_LARGEST_TRT
 from seiche.case.openings import steps_of
 from seiche.case.reservoir import refuse_reservoir
 from seiche.case.setup import Setup
@@ -17,6 +18,8 @@ from seiche.kernels.registry.ibm import BRICK, SUPPORT
 EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.1}
 #: The points of a wall are up to this far apart, so its force must reach at least as far.
 WALL_POINTS = 1.0
+#: Inner over outer viscosities for which there are checks.
+CONTRAST_CHECKED = (1.0, 10.0)
 #: A step this close to the limit is worth a word: deformed membranes are stiffer than undeformed ones.
 LIMIT_ADVISED = 2.0
 
@@ -63,6 +66,8 @@ def advice_cells(setup: Setup) -> Iterator[str]:
     cells = setup.cells
     if cells is None:
         return
+    if cells.contrast != 1:
+        yield from _inner_viscosity(setup, cells.contrast)
     delta = setup.case.coupling.delta
     most = EDGE_ADVISED[SUPPORT[delta]]
     for kind, limit in zip(cells.types, cells.limits, strict=True):
@@ -77,3 +82,20 @@ def advice_cells(setup: Setup) -> Iterator[str]:
                 f'the time step is {1 / limit.ratio:.0%} of the limit that the {limit.modulus} of "{kind.name}" sets: '
                 "strongly deformed cells may become unstable"
             )
+
+
+def tau_inside(setup: Setup, contrast: float) -> float:
+    """Return the relaxation time of the fluid inside cells: viscosity goes with tau - 1/2 (theory/coupling)."""
+    return 0.5 + contrast * (setup.invariants.tau[1] - 0.5)
+
+
+def _inner_viscosity(setup: Setup, contrast: float) -> Iterator[str]:
+    low, high = CONTRAST_CHECKED
+    if not low <= contrast <= high:
+        yield f"the viscosity inside is {contrast:.3g} times that of the fluid: {low:g} to {high:g} times are validated"
+    inside = tau_inside(setup, contrast)
+    if inside > TAU_LARGEST_TRT:
+        yield (
+            f"tau inside cells is {inside:.3g}, above {TAU_LARGEST_TRT:g}: flow inside cells lags by about as many"
+            " steps; a smaller time step lowers it"
+        )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,14 +94,14 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint
 
     Raises CaseError when it belongs to another geometry, fluid or lattice.
     """
-    from seiche.io.checkpoint import read_checkpoint
+    from seiche.io.checkpoint import inspect_checkpoint, read_checkpoint
 
     try:
+        if inspect_checkpoint(path).attributes.get("geometry") != setup.vessel.sites.fingerprint:
+            raise CaseError(f"--restart {path}: the checkpoint belongs to another geometry than {setup.source}")
         checkpoint = read_checkpoint(path, world, solver.owned)
     except OSError as error:
         raise CaseError(f"--restart {path}: cannot read the checkpoint: {error.strerror or error}") from None
-    if checkpoint.attributes.get("geometry") != setup.vessel.sites.fingerprint:
-        raise CaseError(f"--restart {path}: the checkpoint belongs to another geometry than {setup.source}")
     if checkpoint.attributes.get("model") != model_fingerprint(setup):
         raise CaseError(
             f"--restart {path}: the checkpoint belongs to another fluid, lattice or time step than {setup.source}"
@@ -112,3 +112,14 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint
         raise CaseError(f"--restart {path}: the checkpoint has {word}, unlike {setup.source}")
     solver.load_state(checkpoint.arrays, checkpoint.time_step, iolets)
     return checkpoint
+
+
+def differences(here: Mapping[str, Any], there: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    """Yield in which keys of both, a line each, nested tables of a case differ from those in a checkpoint."""
+    for key in here.keys() & there.keys():
+        one, two, path = here[key], there[key], f"{name}.{key}" if name else key
+        if isinstance(one, Mapping) and isinstance(two, Mapping):
+            yield from differences(one, two, path)
+        elif one != two:
+            said = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in (one, two)]
+            yield f"{path} is {said[0]}, in the checkpoint {said[1]}"

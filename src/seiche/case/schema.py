@@ -298,8 +298,9 @@ class Output(Table):
 class Case(Table):
     """A whole case file."""
 
-    solver: Literal["flow", "blood", "waves"] = Field(
-        description="which solver: flow alone, or with cells in it; [waves](waves-case.md) have tables of their own"
+    solver: Literal["flow", "blood"] = Field(
+        description="which solver: flow alone, or with cells in it; [ultrasound](ultrasound-case.md) and "
+        "[waves](waves-case.md) have tables of their own"
     )
     title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     geometry: Geometry = Field(description="where the fluid is")

@@ -31,7 +31,7 @@ class Biconcave(Table):
     coefficients: Annotated[tuple[float, float, float], FromList] = Field(
         default=(0.207161, 2.002558, -1.122762), description="c0, c1 and c2; those of Evans and Fung by default"
     )
-    vertices: int = Field(default=642, description="162, 642 or 2562")
+    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
 
 
 class SphereShape(Table):
@@ -39,7 +39,7 @@ class SphereShape(Table):
 
     kind: Literal["sphere"]
     diameter: PositiveLength = Field(description="diameter")
-    vertices: int = Field(default=642, description="42, 162, 642 or 2562")
+    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
 
 
 class Ellipsoid(Table):
@@ -47,7 +47,7 @@ class Ellipsoid(Table):
 
     kind: Literal["ellipsoid"]
     half_axes: Point = Field(description="half axes along x, y and z")
-    vertices: int = Field(default=642, description="42, 162, 642 or 2562")
+    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
 
 
 class MeshFile(Table):

@@ -181,9 +181,10 @@ class Growth:
                 if self.gap > 3 * wanted:
                     break
                 self.gap *= 1.2  # edges may touch between the points
+        part = max(depth - self.gap, 0.0) / float(self.radii.min())
         raise CaseError(
             f"hematocrit = {self.packing().hematocrit:.3f}: {len(self.kinds)} cells cannot be packed without overlaps"
-            f" (cells still overlap by {max(depth - self.gap, 0.0):.3g}): a lower hematocrit or a smaller gap is needed"
+            f" (some still overlap by {part:.0%} of their radius): a lower hematocrit or a smaller gap is needed"
         )
 
     def _shake(self) -> None:

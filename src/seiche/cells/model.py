@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from seiche.cells.crossing import own_crossing
 from seiche.cells.mesh import checked
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -112,12 +113,20 @@ class CellType:
         """Refuse meshes that cannot be a cell.
 
         Raises:
-            CaseError: an open or inverted mesh, too many vertices or neighbours, or shapes with different triangles.
+            CaseError: a mesh that is open, inverted or crosses itself, too many vertices or neighbours, or shapes
+                with different triangles.
         """
         checked(self.mesh, f"cell type {self.name!r}: mesh")
         if len(self.mesh.vertices) > CAPACITIES[-1]:
             raise CaseError(
                 f"cell type {self.name!r}: {len(self.mesh.vertices)} vertices: at most {CAPACITIES[-1]} are possible"
+            )
+        crossing = own_crossing(self.mesh)
+        if crossing is not None:
+            ends, face = crossing
+            raise CaseError(
+                f"cell type {self.name!r}: mesh: it crosses itself: the edge of vertices {ends[0]} and {ends[1]} goes"
+                f" through triangle {face}"
             )
         valence = np.bincount(self.mesh.faces.reshape(-1))
         control = valence[self.mesh.faces].sum(axis=1).max() - 6

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from seiche.cells.crossing import edges_of, goes_through
 from seiche.cells.neighbors import neighbor_pairs
 from seiche.cells.vessels import signed_distance
 from seiche.domain.surface import Surface
@@ -64,18 +65,10 @@ def _meet(one: Surface, two: Surface, margin: float) -> bool:
 
 def _pierces(own: Surface, other: Surface, low: Floats, high: Floats) -> bool:
     """Tell whether an edge of one surface goes through a triangle of the other, inside a box."""
-    edges = np.concatenate([own.faces[:, [0, 1]], own.faces[:, [1, 2]], own.faces[:, [2, 0]]])
-    edges = edges[edges[:, 0] < edges[:, 1]]
+    edges = edges_of(own)
     starts, ends = own.vertices[edges[:, 0]], own.vertices[edges[:, 1]]
     chosen = ((np.maximum(starts, ends) >= low) & (np.minimum(starts, ends) <= high)).all(axis=1)
     corners = other.corners()
-    corners = corners[((corners.max(axis=1) >= low) & (corners.min(axis=1) <= high)).all(axis=1)]
+    corners = corners[((corners.max(axis=1) >= low) & (corners.min(axis=1) <= high)).all(axis=1)][None]
     start, along = starts[chosen][:, None], (ends - starts)[chosen][:, None]
-    a, b, c = (corners[None, :, k] for k in range(3))
-    # Crossing by the signs of the volumes of tetrahedra.
-    normal = np.cross(b - a, c - a)
-    before = np.einsum("...i,...i->...", start - a, normal)
-    after = np.einsum("...i,...i->...", start + along - a, normal)
-    sides = [np.einsum("...i,...i->...", np.cross(along, q - start), p - start) for p, q in ((a, b), (b, c), (c, a))]
-    same = ((sides[0] >= 0) & (sides[1] >= 0) & (sides[2] >= 0)) | ((sides[0] <= 0) & (sides[1] <= 0) & (sides[2] <= 0))
-    return bool(((before * after <= 0) & same).any())
+    return bool(goes_through(start, along, (corners[:, :, 0], corners[:, :, 1], corners[:, :, 2])).any())

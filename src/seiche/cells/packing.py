@@ -75,7 +75,10 @@ def pack(
     counts = cell_counts(vessel.volume, volumes, part, hematocrit)
     count = int(counts.sum())
     if count < 1:
-        raise CaseError(f"hematocrit = {hematocrit:g}: less than one cell in a vessel of volume {vessel.volume:.4g}")
+        raise CaseError(
+            f"hematocrit = {hematocrit:g}: less than one cell: the vessel has the volume of"
+            f" {vessel.volume / volumes.min():.3g}"
+        )
     radius = max(float(np.linalg.norm(centered(surface), axis=1).max()) for surface in surfaces)
     keep = 0.02 * radius if gap is None else gap
     device = backend or open_backend("cpu")

@@ -6,6 +6,7 @@ Lengths in spacings, coordinates those of the sites. The wall is where the links
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +21,8 @@ Floats = npt.NDArray[np.float64]
 _FAR = 1e30
 #: Nearer than this to the wall the side is told by its normal, farther by the nearest site.
 _NEAR = 1.0
-#: Nearer than this distances are exact, farther they are those from one point in each cube of this edge.
-_EXACT, _COARSE = 3.0, 3.0
+#: Nearer than this distances are exact, farther they are those from one point in each cube of this edge, up to a part.
+_EXACT, _COARSE, _ROUGH = 3.0, 3.0, 0.1
 #: Points of a wall that push cells are about so far apart.
 POINT_SPACING = 0.75
 #: Sites at which the widest place of a vessel is looked for.
@@ -40,13 +41,13 @@ class FluidSpace:
         self.points, self._outwards = wall_points(sites, openings=closed)
         self._lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
 
-    @property
+    @cached_property
     def low(self) -> Floats:
         """Return the lower corner of the box around the fluid."""
         lowest = self._sites.coords.min(axis=0) - 0.5
         return np.where(self._sites.periodic, 0.0, lowest)
 
-    @property
+    @cached_property
     def high(self) -> Floats:
         """Return the upper corner."""
         highest = self._sites.coords.max(axis=0) + 0.5
@@ -61,6 +62,10 @@ class FluidSpace:
     def volume(self) -> float:
         """Return the number of sites."""
         return float(len(self._sites))
+
+    @cached_property
+    def _find(self) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+        return self._sites.finder()
 
     @cached_property
     def _tree(self) -> Any:
@@ -88,14 +93,14 @@ class FluidSpace:
         wrapped = self._wrapped(points)
         # In the middle of a round vessel all of the wall is equally far: there some of its points will do.
         rows, coarse = self._some
-        far, nearest = coarse.query(wrapped)
+        far, nearest = coarse.query(wrapped, eps=_ROUGH, workers=-1)
         nearest = rows[nearest]
-        close = np.flatnonzero(far < _EXACT + 2 * _COARSE)
-        far[close], nearest[close] = self._tree.query(wrapped[close])
+        close = np.flatnonzero(far < (1 + _ROUGH) * (_EXACT + 2 * _COARSE))
+        far[close], nearest[close] = self._tree.query(wrapped[close], workers=-1)
         between = wrapped - self._wrapped(self.points)[nearest]
         between -= np.where(self._lengths > 0, self._lengths * np.round(between / np.maximum(self._lengths, 1.0)), 0.0)
         height = np.einsum("ij,ij->i", between, self._outwards[nearest])
-        inside = self._sites.find(np.floor(wrapped + 0.5).astype(np.int64)) >= 0
+        inside = self._find(np.floor(wrapped + 0.5).astype(np.int64)) >= 0
         return np.asarray(np.where(far < _NEAR, height, np.where(inside, -far, far)))
 
     def has_room(self, half_axes: Floats) -> bool:

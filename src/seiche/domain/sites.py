@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -106,8 +106,17 @@ class SiteSet:
 
     def find(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the site index at each of `coords` (..., 3), or -1 where there is no fluid site."""
-        keys, wanted = self.keys(), self.linear(coords)
-        if not len(keys):
-            return np.full(wanted.shape, -1, np.int64)
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[place] == wanted, place, -1)
+        return self.finder()(coords)
+
+    def finder(self) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+        """Return a `find` that keeps the keys of the sites, for who asks often."""
+        keys = self.keys()
+
+        def find(coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            wanted = self.linear(coords)
+            if not len(keys):
+                return np.full(wanted.shape, -1, np.int64)
+            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            return np.where(keys[place] == wanted, place, -1)
+
+        return find

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Edges that go through triangles: of two surfaces that overlap, or of one that crosses itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.surface import Surface
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def goes_through(start: Floats, along: Floats, corners: tuple[Floats, Floats, Floats]) -> npt.NDArray[np.bool_]:
+    """Return whether segments from `start` to `start + along` (..., 3) meet triangles, by signs of tetrahedra.
+
+    What only touches counts.
+    """
+    a, b, c = corners
+    normal = np.cross(b - a, c - a)
+    before = np.einsum("...i,...i->...", start - a, normal)
+    after = np.einsum("...i,...i->...", start + along - a, normal)
+    sides = [np.einsum("...i,...i->...", np.cross(along, q - start), p - start) for p, q in ((a, b), (b, c), (c, a))]
+    same = ((sides[0] >= 0) & (sides[1] >= 0) & (sides[2] >= 0)) | ((sides[0] <= 0) & (sides[1] <= 0) & (sides[2] <= 0))
+    met: npt.NDArray[Any] = (before * after <= 0) & same
+    return met
+
+
+def edges_of(surface: Surface) -> Integers:
+    """Return the edges (n, 2) of a closed surface, once each."""
+    faces = surface.faces.astype(np.int64)
+    edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    return edges[edges[:, 0] < edges[:, 1]]
+
+
+def own_crossing(surface: Surface) -> tuple[tuple[int, int], int] | None:
+    """Return an edge, by its vertices, and a triangle that meet and share no vertex, None if there are none."""
+    from scipy.spatial import cKDTree
+
+    edges, corners = edges_of(surface), surface.corners()
+    starts, ends = surface.vertices[edges[:, 0]], surface.vertices[edges[:, 1]]
+    middles = corners.mean(axis=1)
+    reach = np.linalg.norm(corners - middles[:, None], axis=2).max() + 0.5 * np.linalg.norm(ends - starts, axis=1)
+    near = cKDTree(middles).query_ball_point(0.5 * (starts + ends), reach)
+    edge = np.repeat(np.arange(len(edges)), [len(each) for each in near])
+    face = np.concatenate([np.asarray(each, np.int64) for each in near])
+    apart = (surface.faces[face][:, :, None] != edges[edge][:, None, :]).all(axis=(1, 2))
+    edge, face = edge[apart], face[apart]
+    met = goes_through(starts[edge], (ends - starts)[edge], (corners[face, 0], corners[face, 1], corners[face, 2]))
+    found = np.flatnonzero(met)
+    if not len(found):
+        return None
+    first, second = edges[edge[found[0]]].tolist()
+    return (first, second), int(face[found[0]])
