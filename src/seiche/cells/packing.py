@@ -101,7 +101,7 @@ def _grown(
     vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, seed: int, backend: Backend
 ) -> Packing:
     """Grow cells from random places; a few that jam each other are grown again from other ones."""
-    starts = [seed, *([seed, again] for again in range(1, _STARTS if len(kinds) <= _FEW else 1))]
+    starts: list[int | list[int]] = [seed, *([seed, again] for again in range(1, _STARTS if len(kinds) <= _FEW else 1))]
     for start in starts:
         try:
             return Growth(vessel, surfaces, kinds, gap, start, backend).packed()
