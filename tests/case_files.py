@@ -67,6 +67,36 @@ def blood_tables() -> dict[str, Any]:
     }
 
 
+def open_blood_tables(radius: float, length: float, steps: int) -> dict[str, Any]:
+    """Return a tube of `radius` and `length` (um) with stiff balls of 2.8 um that a fast flow takes through it."""
+    ball = {
+        "name": "ball",
+        "shape": {"kind": "sphere", "diameter": "2.8 um", "vertices": 42},
+        "model": "triangles",
+        "law": "neo-hookean",
+        "shear_modulus": "500 uN/m",
+        "bending": "2e-18 J",
+        "volume": "10 kPa",
+    }
+    tube = {"kind": "tube", "radius": f"{radius:g} um", "length": f"{length:g} um"}
+    return {
+        "solver": "blood",
+        "geometry": {"spacing": "0.5 um", "shape": tube},
+        "fluid": {"viscosity": "1.2 mPa s", "density": "1025 kg/m^3"},
+        "lattice": {"tau": 3.0, "velocity_scale": "100 mm/s"},
+        "time": {"steps": steps},
+        "iolet": [
+            {"name": "inlet", "kind": "velocity", "velocity": "50 mm/s", "ramp": 50},
+            {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"},
+        ],
+        "cells": [ball],
+        "packing": {"hematocrit": 0.1, "seed": 1},
+        "reservoir": {"length": "8 um"},
+        "run": {"monitor_every": 50, "threads": 1},
+        "output": {"checkpoint": {"every": 60}},
+    }
+
+
 def changed(tables: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """Return `tables` with the entry at the dotted `path` set to `value`, or removed when `value` is None."""
     result: dict[str, Any] = json.loads(json.dumps(tables))

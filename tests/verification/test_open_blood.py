@@ -9,45 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import toml_of
+from case_files import open_blood_tables, toml_of
 from seiche.case.simulation import Simulation, load
 from seiche.cells.prism import Prism
 from seiche.domain import shapes
 
 
-def open_tables(steps: int) -> dict[str, Any]:
-    """Return a tube of 10 um with stiff balls of 2.8 um that flow through it."""
-    return {
-        "solver": "blood",
-        "geometry": {"spacing": "0.5 um", "shape": {"kind": "tube", "radius": "5 um", "length": "20 um"}},
-        "fluid": {"viscosity": "1.2 mPa s", "density": "1025 kg/m^3"},
-        "lattice": {"tau": 3.0, "velocity_scale": "100 mm/s"},
-        "time": {"steps": steps},
-        "iolet": [
-            {"name": "inlet", "kind": "velocity", "velocity": "50 mm/s", "ramp": 50},
-            {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"},
-        ],
-        "cells": [
-            {
-                "name": "ball",
-                "shape": {"kind": "sphere", "diameter": "2.8 um", "vertices": 42},
-                "model": "triangles",
-                "law": "neo-hookean",
-                "shear_modulus": "500 uN/m",
-                "bending": "2e-18 J",
-                "volume": "10 kPa",
-            }
-        ],
-        "packing": {"hematocrit": 0.1, "seed": 1},
-        "reservoir": {"length": "8 um"},
-        "run": {"monitor_every": 50, "threads": 1},
-        "output": {"checkpoint": {"every": 60}},
-    }
-
-
 def opened(folder: Path, steps: int, **options: Any) -> Simulation:
     folder.mkdir(exist_ok=True)
-    (folder / "case.toml").write_text(toml_of(open_tables(steps)))
+    (folder / "case.toml").write_text(toml_of(open_blood_tables(5, 20, steps)))
     return load(folder / "case.toml", output=folder / "out", **options)
 
 
