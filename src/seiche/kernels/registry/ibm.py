@@ -117,8 +117,9 @@ def spread(delta: Delta, real: Real) -> KernelSpec:
         *((name, "ptr") for name in ("force", "field", "touched")),
     )
     name = f"Spread<{delta.capitalize()},{CPP_TYPE[real]}>"
-    blocks = 12 if real == "float32" else 0  # 40 registers: more teams at a time hide what they wait for
-    return KernelSpec(name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True)
+    # 40 registers: more teams at a time hide what they wait for, and a few words kept in memory cost less than that.
+    blocks = 12 if real == "float32" else 0
+    return KernelSpec(name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True, may_spill=bool(blocks))
 
 
 def clear_inside() -> KernelSpec:
