@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from kspace_oracle import Oracle
+from seiche.errors import CaseError
 from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request
 from seiche.ultrasound.relaxation import Relaxation
@@ -56,9 +57,11 @@ def problem_of(shape: tuple[int, ...], **given: object) -> Problem:
     return Problem(**(values | given))  # type: ignore[arg-type]
 
 
-def compare(problem: Problem, device: str, precision: str = "float32", scheme: str = "exact") -> None:
+def compare(
+    problem: Problem, device: str, precision: str = "float32", scheme: str = "exact", transforms: str = "auto"
+) -> None:
     """Run both and compare every field with its peak in time."""
-    solver = Solver(problem, device=device, precision=precision, scheme=scheme, threads=2)
+    solver = Solver(problem, device=device, precision=precision, scheme=scheme, threads=2, transforms=transforms)
     oracle = Oracle(problem, scheme)
     solver.run()
     peak = {"p": 0.0, "u": 0.0, "rho": 0.0}
@@ -106,6 +109,46 @@ def test_absorption_and_dispersion_can_be_switched_off(losses, dispersion, devic
     compare(problem_of((32, 27), initial_pressure=ball((32, 27)), absorption=absorption), device)
 
 
+@pytest.mark.parametrize("shape", [(32, 27), (18, 21, 24), (16, 12, 15)], ids=str)
+@pytest.mark.parametrize("varying", [False, True], ids=["uniform", "layered"])
+@pytest.mark.parametrize(
+    "medium",
+    [
+        {},
+        {"absorption": Absorption(0.7, 1.5)},
+        {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)},
+        {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
+        {"absorption": Absorption(0.7, 1.5, losses=False)},
+        {"absorption": Absorption(0.7, 1.5, dispersion=False)},
+    ],
+    ids=["lossless", "power law", "nonlinear", "stokes", "dispersion alone", "losses alone"],
+)
+def test_transforms_of_lines_step_as_in_numpy(shape, medium, varying, device):
+    rest = layered(shape) if varying else {}
+    compare(problem_of(shape, initial_pressure=ball(shape), **medium, **rest), device, transforms="lines")
+
+
+@pytest.mark.parametrize("shape", [(32, 27), (16, 12, 15)], ids=str)
+def test_transforms_of_lines_agree_to_double_precision_and_let_sources_act(shape, device):
+    points = np.arange(5) + int(np.prod(shape)) // 3
+    sources = (
+        MaskSource("p", points, 1e-3 * SIGNAL, "additive", STEPS - 3),
+        MaskSource("x", points, SIGNAL, "additive", STEPS - 10),
+        MaskSource("y", points + 20, SIGNAL, "dirichlet", STEPS - 15),
+    )
+    medium = {"BonA": 6.0, "absorption": Absorption(0.7, 1.5), **layered(shape)}
+    compare(problem_of(shape, initial_pressure=ball(shape), **medium), device, "float64", transforms="lines")
+    compare(problem_of(shape, sources=sources, **medium), device, "float64", transforms="lines")
+
+
+def test_lines_whose_length_has_large_factors_are_refused(device):
+    problem = problem_of((22, 24), initial_pressure=ball((22, 24)))
+    with pytest.raises(CaseError, match=r"transforms: lines need two or three axes with factors of at most 7, not"):
+        Solver(problem, device=device, transforms="lines")
+    with pytest.raises(CaseError, match="transforms: 'rows' is not auto, library or lines"):
+        Solver(problem, device=device, transforms="rows")
+
+
 def test_staggered_densities_may_be_given(device):
     shape = (16, 12, 15)
     given = tuple(1000.0 + 100 * np.random.default_rng(axis).random(shape) for axis in range(3))
@@ -136,6 +179,14 @@ def test_schemes_along_one_axis_agree_to_double_precision(scheme, device):
     shape = (18, 21, 24)
     problem = problem_of(shape, initial_pressure=ball(shape), BonA=6.0, **layered(shape))
     compare(problem, device, "float64", scheme)
+
+
+@pytest.mark.parametrize("scheme", ["separable", "local4"])
+@pytest.mark.parametrize("shape", [(42,), (32, 27), (18, 21, 24)], ids=str)
+@pytest.mark.parametrize("transforms", ["library", "lines"])
+def test_lines_of_any_and_of_given_length_step_as_in_numpy(transforms, shape, scheme, device):
+    medium = {"BonA": 6.0, "absorption": Absorption(0.7, 1.5), **layered(shape)}
+    compare(problem_of(shape, initial_pressure=ball(shape), **medium), device, "float32", scheme, transforms)
 
 
 @pytest.mark.parametrize("scheme", ["separable", "local4"])

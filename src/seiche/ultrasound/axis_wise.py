@@ -20,6 +20,7 @@ from seiche.backend import Array
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
+from seiche.kernels.registry import kspace_lines as line_registry
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
@@ -30,8 +31,8 @@ from seiche.ultrasound.state import Bound, State, stage
 class AxisWiseScheme:
     """Stages of the separable scheme or of the one with the local sound speed."""
 
-    def __init__(self, state: State, name: str) -> None:
-        """Upload tables, bind kernels.
+    def __init__(self, state: State, name: str, fixed: bool | None = None) -> None:
+        """Upload tables, bind kernels; `fixed`: those for the very lengths of the axes, as is usual on a GPU.
 
         Raises:
             CaseError: an axis longer than lines can be.
@@ -39,7 +40,8 @@ class AxisWiseScheme:
         self.name, self._state, problem = name, state, state.problem
         self._real: Real = "float32" if state.real == np.float32 else "float64"
         self._medium = MediumArrays(state)
-        self._lines = [_Lines(state, axis, self._real) for axis in range(problem.dimensions)]
+        fixed = state.backend.asynchronous if fixed is None else fixed
+        self._lines = [_Lines(state, axis, self._real, fixed) for axis in range(problem.dimensions)]
         backend = state.backend
         self._corrected = backend.zeros(problem.points, state.real)
         finish = finish_of(state)
@@ -96,7 +98,7 @@ class AxisWiseScheme:
         for lines in self._lines:
             k = 2 * np.pi * np.fft.fftfreq(lines.length, lines.spacing)
             factor = state.upload((np.exp(-scale * k * k) / lines.length).astype(np.complex128))
-            spec = registry.line_filter(lines.capacity, lines.last, self._real)
+            spec = line_registry.line_filter(lines.shape)
             bound.append(
                 state.bind(
                     spec,
@@ -119,7 +121,7 @@ class AxisWiseScheme:
             final = lines is self._lines[-1]
             bound.append(
                 state.bind(
-                    registry.line_correction(kind, varying, lines.capacity, lines.last, self._real),
+                    line_registry.line_correction(kind, varying, lines.shape),
                     items=lines.items,
                     p=state.p,
                     sum=self._corrected,
@@ -148,9 +150,7 @@ class AxisWiseScheme:
         kind, density = self._medium.staggered()
         varying, medium = self._medium.members("rho0")
         nonlinear = problem.BonA is not None
-        spec = registry.line_step(
-            kind, varying, nonlinear, lines.capacity, lines.last, self._real, momentum=momentum, mass=mass
-        )
+        spec = line_registry.line_step(kind, varying, nonlinear, lines.shape, momentum=momentum, mass=mass)
         first, end = lines.table, lines.table + lines.length
         plain, staggered = self._layers
         return state.bind(
@@ -191,19 +191,20 @@ class AxisWiseScheme:
 class _Lines:
     """Lines along an axis of the grid: how they lie, and their derivatives."""
 
-    def __init__(self, state: State, axis: int, real: Real) -> None:
+    def __init__(self, state: State, axis: int, real: Real, fixed: bool) -> None:
         problem = state.problem
         place = axis + 3 - problem.dimensions
         self.axis, self.length, self.spacing = axis, int(problem.shape[axis]), problem.spacing[axis]
         self.last = place == 2
-        fitting = [capacity for capacity in registry.LINE_CAPACITIES if capacity >= self.length]
-        if not fitting:
+        shape = line_registry.fixed_lines(self.length, self.last, real) if fixed else None
+        shape = shape or line_registry.any_lines(self.length, self.last, real)
+        if shape is None:
             raise CaseError(
                 f"scheme: lines of {self.length} points along {problem.axes[axis]} are longer than"
-                f" {max(registry.LINE_CAPACITIES)}, the most that axis-wise schemes handle; use the exact one"
+                f" {max(line_registry.CAPACITIES)}, the most that axis-wise schemes handle; use the exact one"
             )
-        self.capacity = fitting[0]
-        size = 2 * registry.line_lanes(self.capacity, real)
+        self.shape = shape
+        size = 2 * shape.lanes
         inner = int(np.prod(state.extents[place + 1 :], dtype=np.int64))
         outer = problem.points // (inner * self.length)
         lines = outer if self.last else inner

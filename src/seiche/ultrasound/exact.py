@@ -24,49 +24,54 @@ from seiche.ultrasound.state import Bound, State, stage
 
 
 class ExactScheme:
-    """Stages of the exact scheme."""
+    """Stages of the exact scheme, with transforms of whole grids by a library."""
 
     name = "exact"
+    _gradient: list[Bound]
+    #: By whether a source acts on the velocity before its divergence is taken.
+    _velocity: dict[bool, Bound]
+    _divergence: dict[bool, list[Bound]]
+    _velocity_without_layer: Bound
+    _density_and_pressure: Bound
+    _density_alone: Bound
+    _fractional: list[Bound]
 
     def __init__(self, state: State) -> None:
         """Upload tables, make plans, bind kernels."""
         self._state, problem = state, state.problem
         self._medium = MediumArrays(state)
         self._real: Real = "float32" if state.real == np.float32 else "float64"
-        dimensions = problem.dimensions
-        work, rows = state.work, state.rows
-        table = state.upload(operators.kappa(problem, state.real))
-        forward_table = state.upload(operators.derivative_tables(problem, 1))
-        back_table = state.upload(operators.derivative_tables(problem, -1))
-        staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
-        components = work[:dimensions]
-        last = work[dimensions - 1 : dimensions]
-        self._inverse = state.transforms.inverse(components)
-        self._forward_p = state.forward(state.p, last, 1)
-        self._forward_u = state.forward(state.u, components, dimensions)
-        self._gradient = state.bind(
-            registry.spectral_gradient(dimensions, self._real),
-            work=work,
-            derivative=forward_table,
-            kappa=table,
-            rows=rows,
-        )
-        self._divergence = state.bind(
-            registry.spectral_divergence(dimensions, self._real),
-            work=work,
-            derivative=back_table,
-            kappa=table,
-            rows=rows,
-        )
-        self._velocity = self._bind_velocity(staggered_layer, problem.time_step)
-        self._velocity_without_layer = self._bind_velocity(
-            state.upload(operators.ones_table(problem)), -problem.time_step / 2
-        )
+        self._kappa = state.upload(operators.kappa(problem, state.real))
+        self._forward_table = state.upload(operators.derivative_tables(problem, 1))
+        self._back_table = state.upload(operators.derivative_tables(problem, -1))
         self._layer = state.upload(operators.pml_table(problem, staggered=False))
+        self._staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
+        self._no_layer = state.upload(operators.ones_table(problem))
+        self._pressure_alone = self._bind_state()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Bind what takes transforms."""
+        state, dimensions, time_step = self._state, self._state.problem.dimensions, self._state.problem.time_step
+        work = state.work
+        components, last = work[:dimensions], work[dimensions - 1 : dimensions]
+        inverse = state.transforms.inverse(components)
+        forward_p = state.forward(state.p, last, 1)
+        forward_u = state.forward(state.u, components, dimensions)
+        given = {"work": work, "kappa": self._kappa, "rows": state.rows}
+        gradient = state.bind(
+            registry.spectral_gradient(dimensions, self._real), **given, derivative=self._forward_table
+        )
+        divergence = state.bind(
+            registry.spectral_divergence(dimensions, self._real), **given, derivative=self._back_table
+        )
+        self._gradient = [*forward_p, gradient, inverse]
+        self._divergence = {key: [*forward_u, divergence, inverse] for key in (False, True)}
+        self._velocity = dict.fromkeys((False, True), self._bind_velocity(self._staggered_layer, time_step))
+        self._velocity_without_layer = self._bind_velocity(self._no_layer, -time_step / 2)
         self._fractional = bind_power_law(state, self._medium, self._real)
         self._density_and_pressure = self._bind_density(finish_of(state))
         self._density_alone = self._bind_density("keep-rate")
-        self._pressure_alone = self._bind_state()
 
     def _bind_velocity(self, layer: Any, dt: float) -> Bound:
         state = self._state
@@ -104,13 +109,11 @@ class ExactScheme:
 
     def step(self, velocity_source: Stage | None, mass_source: Stage | None) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
-        momentum = [
-            stage("gradient", *self._forward_p, self._gradient, self._inverse),
-            stage("velocity", self._velocity),
-        ]
+        between = velocity_source is not None
+        momentum = [stage("gradient", *self._gradient), stage("velocity", self._velocity[between])]
         if velocity_source is not None:
             momentum.append(velocity_source)
-        divergence = stage("divergence", *self._forward_u, self._divergence, self._inverse)
+        divergence = stage("divergence", *self._divergence[between])
         fractional = [stage("absorption", *self._fractional)] if self._fractional else []
         if mass_source is None:
             return [*momentum, divergence, stage("density", self._density_and_pressure), *fractional]
@@ -130,5 +133,5 @@ class ExactScheme:
         )
         return [
             stage("initial density", density, *bind_start(state, self._medium, self._real)),
-            stage("initial velocity", *self._forward_p, self._gradient, self._inverse, self._velocity_without_layer),
+            stage("initial velocity", *self._gradient, self._velocity_without_layer),
         ]

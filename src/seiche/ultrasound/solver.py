@@ -13,7 +13,7 @@ advance clock
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,17 +21,20 @@ import numpy.typing as npt
 from seiche.backend import Array, open_backend
 from seiche.backend.base import Graph
 from seiche.errors import CaseError, UnstableError
+from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.ultrasound.axis_wise import AxisWiseScheme
 from seiche.ultrasound.exact import ExactScheme
+from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Recorder, Request
 from seiche.ultrasound.source_stages import SourceStages
 from seiche.ultrasound.state import Local, State, stage
 
 SCHEMES = ("exact", "separable", "local4")
+Transforms: TypeAlias = Literal["auto", "library", "lines"]
 #: Steps between two looks whether the pressure is still finite.
 _CHECK_EVERY = 256
 
@@ -47,6 +50,9 @@ class Solver:
         record: what sensors record.
         threads: CPU threads.
         local: the overlaps, where the problem is the part of one rank (ranks.py); the exact scheme only.
+        transforms: of the exact scheme, by a "library" over the whole grid, or of "lines" in the kernels themselves,
+            for two or three axes with factors of at most 7; of the others, by kernels for lines of any length, or for
+            "lines" of those very lengths; "auto" takes lines on a GPU where they are possible.
 
     Raises:
         CaseError: an unknown precision or scheme, or a record that the scheme does not have.
@@ -63,6 +69,7 @@ class Solver:
         record: Request | None = None,
         threads: int | None = None,
         local: Local | None = None,
+        transforms: Transforms = "auto",
     ) -> None:
         """Allocate the fields at rest."""
         if precision not in ("float32", "float64"):
@@ -77,7 +84,7 @@ class Solver:
         self.problem = problem
         self.backend = open_backend(device, threads, 0 if local is None else local.world.local_rank)
         self.state = State(self.backend, problem, precision, local)
-        self._scheme = ExactScheme(self.state) if scheme == "exact" else AxisWiseScheme(self.state, scheme)
+        self._scheme = self._open_scheme(scheme, transforms)
         self._sources = SourceStages(self.state)
         self.recorder = Recorder(self.state, record or Request())
         self._advance = self.state.bind(registry.advance(), items=1, clock=self.state.clock)
@@ -85,6 +92,20 @@ class Solver:
         self.timers = StageTimers(self.backend.clock())
         self._lists: dict[tuple[bool, ...], list[Stage]] = {}
         self._graphs: dict[tuple[bool, ...], Graph] = {}
+
+    def _open_scheme(self, scheme: str, transforms: Transforms) -> ExactScheme | AxisWiseScheme:
+        state = self.state
+        if transforms not in get_args(Transforms):
+            raise CaseError(f"transforms: {transforms!r} is not auto, library or lines")
+        if scheme != "exact":
+            return AxisWiseScheme(state, scheme, None if transforms == "auto" else transforms == "lines")
+        real: Real = "float32" if state.real == np.float32 else "float64"
+        lines = transforms == "lines"
+        if transforms == "auto":
+            lines = self.backend.asynchronous and state.local is None and has_lines(self.problem, real)
+        if lines and state.local is not None:
+            raise CaseError("transforms: those of lines run on one rank; use the library's")
+        return ExactLinesScheme(state) if lines else ExactScheme(state)
 
     def stages(self) -> list[Stage]:
         """Return the stages of the step that comes next."""

@@ -80,6 +80,14 @@ struct StateOfDensity {
   }
 };
 
+/// c0^2 (compression + tau (lost + c0 delayed)) of a power-law medium (theory/ultrasound, eq. 12).
+template <class Medium, class Real>
+SEICHE_FN Real power_law_pressure(const Medium& medium, Index i, Real compressed, Real lost, Real delayed) {
+  const Real speed = medium.sound_speed(i);
+  const Real terms = lost + delayed * speed;
+  return speed * speed * (compressed + medium.absorption(i) * terms);
+}
+
 /// Pressure of a power-law medium (theory/ultrasound, eq. 12) from the compression in p and the two Laplacians; the
 /// tangent is that of the dispersion, eta = -tau c0 tan(pi y/2). Bytes a point: five numbers read with the medium, one
 /// written.
@@ -101,9 +109,8 @@ struct PowerLawPressure {
     const Real* const delayed = dispersed + padded;
     const Real losses = absorption, dispersion = tangent;
     team.each(rows.length, [&](int c) SEICHE_INLINED {
-      const Real speed = medium.sound_speed(base + c);
-      const Real terms = losses * lost[c] + dispersion * speed * delayed[c];
-      out[c] = speed * speed * (out[c] + medium.absorption(base + c) * terms);
+      const Index i = base + c;
+      out[c] = power_law_pressure(medium, i, out[c], losses * lost[c], dispersion * delayed[c]);
     });
   }
 };

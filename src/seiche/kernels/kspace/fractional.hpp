@@ -7,6 +7,13 @@
 
 namespace seiche::kspace {
 
+/// k^(y-2), or k^(y-1), over the number of points.
+template <class Real>
+SEICHE_FN Real laplacian_factor(Real k2, Real exponent, Real scale, bool upper) {
+  const Real lower = k2 > Real(0) ? scale * pow_positive(k2, exponent) : Real(0);
+  return upper ? lower * square_root(k2) : lower;
+}
+
 template <class Real>
 struct FractionalLaplacians {
   Complex<Real>* work;
@@ -24,10 +31,8 @@ struct FractionalLaplacians {
     const Real power = exponent, number = scale;
     team.each(rows.half, [&](int c) SEICHE_INLINED {
       const Real k2 = across + last[c];
-      const Real lower = k2 > Real(0) ? number * pow_positive(k2, power) : Real(0);
-      const Real upper = lower * square_root(k2);
-      absorbed[c] = lower * absorbed[c];
-      dispersed[c] = upper * dispersed[c];
+      absorbed[c] = laplacian_factor(k2, power, number, false) * absorbed[c];
+      dispersed[c] = laplacian_factor(k2, power, number, true) * dispersed[c];
     });
   }
 };

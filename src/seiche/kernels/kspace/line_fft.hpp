@@ -4,7 +4,7 @@
 /// the real and imaginary parts of a lane: a multiplier that keeps a real line real acts on both of them alike, so that
 /// no spectrum is ever taken apart.
 #pragma once
-#include "rows.hpp"
+#include "butterfly.hpp"
 
 namespace seiche::kspace {
 
@@ -13,10 +13,6 @@ template <class Real, int capacity, int lanes>
 struct LineScratch {
   Real re[2][capacity * lanes], im[2][capacity * lanes];
 };
-
-/// Whether a team consists of several threads, that is, on a GPU.
-template <class T>
-concept ManyThreads = requires(T team) { team.threads; };
 
 /// f(i, lane) for i = 0 ... n - 1 and every lane, neighbouring lanes side by side.
 template <int lanes, class T, class F>
@@ -66,49 +62,6 @@ struct LineTransform {
     });
     team.barrier();
     now = 1 - now;
-  }
-
-  /// The transform of r numbers in place.
-  template <int r, bool inverse>
-  SEICHE_FN static void butterfly(Complex<Real>* x) {
-    const auto add = [](Complex<Real> a, Complex<Real> b)
-                         SEICHE_INLINED { return Complex<Real>{a.re + b.re, a.im + b.im}; };
-    const auto sub = [](Complex<Real> a, Complex<Real> b)
-                         SEICHE_INLINED { return Complex<Real>{a.re - b.re, a.im - b.im}; };
-    // times -i forward, times i backward
-    const auto turn = [](Complex<Real> a)
-                          SEICHE_INLINED { return inverse ? Complex<Real>{-a.im, a.re} : Complex<Real>{a.im, -a.re}; };
-    if constexpr (r == 2) {
-      const Complex<Real> a = x[0];
-      x[0] = add(a, x[1]);
-      x[1] = sub(a, x[1]);
-    } else if constexpr (r == 4) {
-      const Complex<Real> a = add(x[0], x[2]), b = sub(x[0], x[2]), c = add(x[1], x[3]), d = turn(sub(x[1], x[3]));
-      x[0] = add(a, c);
-      x[1] = add(b, d);
-      x[2] = sub(a, c);
-      x[3] = sub(b, d);
-    } else if constexpr (r == 3) {
-      const Real half = Real(-0.5), sine = Real(0.86602540378443864676);
-      const Complex<Real> s = add(x[1], x[2]), d = sine * turn(sub(x[1], x[2]));
-      const Complex<Real> m = add(x[0], half * s);
-      x[0] = add(x[0], s);
-      x[1] = add(m, d);
-      x[2] = sub(m, d);
-    } else {
-      static_assert(r == 5);
-      const Real c1 = Real(0.30901699437494742410), c2 = Real(-0.80901699437494742410);
-      const Real s1 = Real(0.95105651629515357212), s2 = Real(0.58778525229247312917);
-      const Complex<Real> a = add(x[1], x[4]), b = turn(sub(x[1], x[4])), c = add(x[2], x[3]),
-                          d = turn(sub(x[2], x[3]));
-      const Complex<Real> m1 = add(x[0], add(c1 * a, c2 * c)), m2 = add(x[0], add(c2 * a, c1 * c));
-      const Complex<Real> n1 = add(s1 * b, s2 * d), n2 = sub(s2 * b, s1 * d);
-      x[0] = add(x[0], add(a, c));
-      x[1] = add(m1, n1);
-      x[4] = sub(m1, n1);
-      x[2] = add(m2, n2);
-      x[3] = sub(m2, n2);
-    }
   }
 
   /// A stage of any other factor, every number of the result by itself.

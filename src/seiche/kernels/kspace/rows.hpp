@@ -20,6 +20,18 @@ SEICHE_FN Complex<Real> operator*(Real a, Complex<Real> b) {
   return {a * b.re, a * b.im};
 }
 
+/// Whether a team consists of several threads, that is, on a GPU.
+template <class T>
+concept ManyThreads = requires(T team) { team.threads; };
+template <class T>
+SEICHE_FN int thread_of(const T& team) {
+  if constexpr (ManyThreads<T>) {
+    return team.thread;
+  } else {
+    return 0;
+  }
+}
+
 /// Teams of these kernels share nothing.
 struct NoScratch {};
 

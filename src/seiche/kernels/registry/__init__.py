@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import dg, flow, halo, held, ibm, kspace, kspace_ranks, membrane, reduce
+from . import dg, flow, halo, held, ibm, kspace, kspace_lines, kspace_passes, kspace_ranks, membrane, reduce
 from .spec import CPP_TYPE as CPP_TYPE
 from .spec import KernelSpec as KernelSpec
 from .spec import Member as Member
@@ -37,6 +37,8 @@ def other_kernels() -> Iterator[KernelSpec]:
     for folder in _FOLDERS.values():
         yield from folder.other_kernels()
     yield from held.other_kernels()
+    yield from kspace_lines.other_kernels()
+    yield from kspace_passes.other_kernels()
     yield from kspace_ranks.other_kernels()
 
 

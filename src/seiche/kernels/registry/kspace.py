@@ -22,17 +22,18 @@ ROWS: Members = (
     ("points", "int64"),
     ("spectrum", "int64"),
 )
-_CPP = "kspace::"
+CPP = "kspace::"
 #: Relaxation processes of a tissue.
 PROCESSES = 3
 
 
-def _team(name: str, header: str, members: Members) -> KernelSpec:
+def row_kernel(name: str, header: str, members: Members) -> KernelSpec:
     """Return a kernel whose items are rows."""
-    return KernelSpec(f"{_CPP}{name}", f"kspace/{header}.hpp", members, threads=128, team=True)
+    return KernelSpec(f"{CPP}{name}", f"kspace/{header}.hpp", members, threads=128, team=True)
 
 
-def _bool(value: bool) -> str:
+def cpp_bool(value: bool) -> str:
+    """Return a truth value as C++ has it."""
     return "true" if value else "false"
 
 
@@ -40,35 +41,35 @@ def medium_type(varying: bool, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of the medium."""
     names = ("rho0", "c0", "BonA", "tau")
     kind = "Varying" if varying else "Uniform"
-    return f"{_CPP}{kind}Medium<{CPP_TYPE[real]}>", tuple((name, "ptr" if varying else real) for name in names)
+    return f"{CPP}{kind}Medium<{CPP_TYPE[real]}>", tuple((name, "ptr" if varying else real) for name in names)
 
 
 def finish_type(finish: Finish, nonlinear: bool, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of what is made of the new density."""
     cpp = CPP_TYPE[real]
     if finish == "keep-rate":
-        return f"{_CPP}KeepRate<{cpp}>", (("rate_out", "ptr"),)
+        return f"{CPP}KeepRate<{cpp}>", (("rate_out", "ptr"),)
     if finish == "keep-sum":
-        return f"{_CPP}KeepSum<{cpp}>", (("sum_out", "ptr"),)
+        return f"{CPP}KeepSum<{cpp}>", (("sum_out", "ptr"),)
     if finish in ("relaxation", "start-relaxation"):
         starts = finish == "start-relaxation"
         arrays = ("memory", "labels", "table") if starts else ("p", "memory", "labels", "table")
-        kind = f"StartRelaxing<{cpp},{PROCESSES}>" if starts else f"Relaxing<{cpp},{_bool(nonlinear)},{PROCESSES}>"
-        return f"{_CPP}{kind}", (*((name, "ptr") for name in arrays), ("points", "int64"))
+        kind = f"StartRelaxing<{cpp},{PROCESSES}>" if starts else f"Relaxing<{cpp},{cpp_bool(nonlinear)},{PROCESSES}>"
+        return f"{CPP}{kind}", (*((name, "ptr") for name in arrays), ("points", "int64"))
     if finish == "power-law":
         names = ("p", "rate_out", "rho_out")
-        return f"{_CPP}PowerLawInputs<{cpp},{_bool(nonlinear)}>", tuple((name, "ptr") for name in names)
-    return f"{_CPP}{finish.capitalize()}<{cpp},{_bool(nonlinear)}>", (("p", "ptr"),)
+        return f"{CPP}PowerLawInputs<{cpp},{cpp_bool(nonlinear)}>", tuple((name, "ptr") for name in names)
+    return f"{CPP}{finish.capitalize()}<{cpp},{cpp_bool(nonlinear)}>", (("p", "ptr"),)
 
 
 def sensor_type(sensor: SensorKind, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of what a sensor sees of a field."""
     cpp = CPP_TYPE[real]
     if sensor == "everywhere":
-        return f"{_CPP}Everywhere<{cpp}>", (("field", "ptr"),)
+        return f"{CPP}Everywhere<{cpp}>", (("field", "ptr"),)
     if sensor == "points":
-        return f"{_CPP}AtPoints<{cpp}>", (("field", "ptr"), ("points", "ptr"))
-    return f"{_CPP}Between<{cpp}>", (("field", "ptr"), ("points", "ptr"), ("weights", "ptr"), ("count", "int64"))
+        return f"{CPP}AtPoints<{cpp}>", (("field", "ptr"), ("points", "ptr"))
+    return f"{CPP}Between<{cpp}>", (("field", "ptr"), ("points", "ptr"), ("weights", "ptr"), ("count", "int64"))
 
 
 _SIGNAL: Members = (
@@ -84,38 +85,36 @@ _SIGNAL: Members = (
 def spectral_gradient(dimensions: int, real: Real) -> KernelSpec:
     """Spectra of the derivatives of one field."""
     members: Members = (("work", "ptr"), ("derivative", "ptr"), ("kappa", "ptr"), ("rows", ROWS))
-    return _team(f"SpectralGradient<{CPP_TYPE[real]},{dimensions}>", "gradient", members)
+    return row_kernel(f"SpectralGradient<{CPP_TYPE[real]},{dimensions}>", "gradient", members)
 
 
 def spectral_divergence(dimensions: int, real: Real) -> KernelSpec:
     """Derivatives of components, each along its own axis."""
     members: Members = (("work", "ptr"), ("derivative", "ptr"), ("kappa", "ptr"), ("rows", ROWS))
-    return _team(f"SpectralDivergence<{CPP_TYPE[real]},{dimensions}>", "divergence", members)
+    return row_kernel(f"SpectralDivergence<{CPP_TYPE[real]},{dimensions}>", "divergence", members)
 
 
 def spectral_shift(axis: int, real: Real) -> KernelSpec:
     """Shift of one field along an axis."""
     members: Members = (("spectrum", "ptr"), ("shift", "ptr"), ("rows", ROWS))
-    return _team(f"SpectralShift<{CPP_TYPE[real]},{axis}>", "divergence", members)
+    return row_kernel(f"SpectralShift<{CPP_TYPE[real]},{axis}>", "divergence", members)
 
 
 def spectral_filter(real: Real) -> KernelSpec:
     """Product of a spectrum with real factors."""
     members: Members = (("spectrum", "ptr"), ("factor", "ptr"), ("rows", ROWS))
-    return _team(f"SpectralFilter<{CPP_TYPE[real]}>", "divergence", members)
+    return row_kernel(f"SpectralFilter<{CPP_TYPE[real]}>", "divergence", members)
 
 
 def fractional_laplacians(real: Real) -> KernelSpec:
     """The two operators of power-law absorption."""
     members: Members = (("work", "ptr"), ("squares", "ptr"), ("rows", ROWS), ("exponent", real), ("scale", real))
-    return _team(f"FractionalLaplacians<{CPP_TYPE[real]}>", "fractional", members)
+    return row_kernel(f"FractionalLaplacians<{CPP_TYPE[real]}>", "fractional", members)
 
 
 def density_type(density: DensityKind, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of the density half a cell further."""
-    return f"{_CPP}{density.capitalize()}Density<{CPP_TYPE[real]}>", (
-        ("rho0", real if density == "uniform" else "ptr"),
-    )
+    return f"{CPP}{density.capitalize()}Density<{CPP_TYPE[real]}>", (("rho0", real if density == "uniform" else "ptr"),)
 
 
 def velocity(dimensions: int, density: DensityKind, real: Real) -> KernelSpec:
@@ -129,7 +128,7 @@ def velocity(dimensions: int, density: DensityKind, real: Real) -> KernelSpec:
         ("rows", ROWS),
         ("dt", real),
     )
-    return _team(f"Velocity<{dimensions},{kind}>", "velocity", members)
+    return row_kernel(f"Velocity<{dimensions},{kind}>", "velocity", members)
 
 
 def _header_of(finish: Finish) -> str:
@@ -151,7 +150,7 @@ def density(dimensions: int, varying: bool, nonlinear: bool, finish: Finish, rea
         ("dt", real),
     )
     header = _header_of(finish)
-    spec = _team(f"Density<{dimensions},{_bool(nonlinear)},{medium},{then}>", header, members)
+    spec = row_kernel(f"Density<{dimensions},{cpp_bool(nonlinear)},{medium},{then}>", header, members)
     # In double precision the assembler for sm_80 keeps five words of one of them in memory.
     return replace(spec, may_spill=real == "float64")
 
@@ -169,7 +168,7 @@ def state_of_density(dimensions: int, varying: bool, nonlinear: bool, finish: Fi
         ("rows", ROWS),
         ("rate_row", "int64"),
     )
-    return _team(f"StateOfDensity<{dimensions},{medium},{then}>", _header_of(finish), members)
+    return row_kernel(f"StateOfDensity<{dimensions},{medium},{then}>", _header_of(finish), members)
 
 
 def power_law_pressure(varying: bool, real: Real) -> KernelSpec:
@@ -184,14 +183,14 @@ def power_law_pressure(varying: bool, real: Real) -> KernelSpec:
         ("absorption", real),
         ("tangent", real),
     )
-    return _team(f"PowerLawPressure<{medium}>", "density", members)
+    return row_kernel(f"PowerLawPressure<{medium}>", "density", members)
 
 
 def initial_density(dimensions: int, varying: bool, real: Real) -> KernelSpec:
     """Density of an initial pressure."""
     medium, medium_members = medium_type(varying, real)
     members: Members = (("p", "ptr"), ("rho", "ptr"), ("medium", medium_members), ("rows", ROWS))
-    return _team(f"InitialDensity<{dimensions},{medium}>", "density", members)
+    return row_kernel(f"InitialDensity<{dimensions},{medium}>", "density", members)
 
 
 def inject(replace: bool, real: Real) -> KernelSpec:
@@ -203,12 +202,12 @@ def inject(replace: bool, real: Real) -> KernelSpec:
         ("distance", "int64"),
         ("fields", "int32"),
     )
-    return KernelSpec(f"{_CPP}Inject<{CPP_TYPE[real]},{_bool(replace)}>", "kspace/source.hpp", members)
+    return KernelSpec(f"{CPP}Inject<{CPP_TYPE[real]},{cpp_bool(replace)}>", "kspace/source.hpp", members)
 
 
 def clear(real: Real) -> KernelSpec:
     """Zero in padded rows."""
-    return _team(f"Clear<{CPP_TYPE[real]}>", "source", (("padded", "ptr"), ("rows", ROWS)))
+    return row_kernel(f"Clear<{CPP_TYPE[real]}>", "source", (("padded", "ptr"), ("rows", ROWS)))
 
 
 def add_field(real: Real) -> KernelSpec:
@@ -221,12 +220,12 @@ def add_field(real: Real) -> KernelSpec:
         ("fields", "int32"),
         ("padded", "int32"),
     )
-    return _team(f"AddField<{CPP_TYPE[real]}>", "source", members)
+    return row_kernel(f"AddField<{CPP_TYPE[real]}>", "source", members)
 
 
 def advance() -> KernelSpec:
     """The clock."""
-    return KernelSpec(f"{_CPP}Advance", "kspace/source.hpp", (("clock", "ptr"),), threads=32)
+    return KernelSpec(f"{CPP}Advance", "kspace/source.hpp", (("clock", "ptr"),), threads=32)
 
 
 def sample(sensor: SensorKind, real: Real) -> KernelSpec:
@@ -239,13 +238,13 @@ def sample(sensor: SensorKind, real: Real) -> KernelSpec:
         ("ring", "int64"),
         ("sensors", "int64"),
     )
-    return KernelSpec(f"{_CPP}Sample<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", (("sensor", members), *rest))
+    return KernelSpec(f"{CPP}Sample<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", (("sensor", members), *rest))
 
 
 def accumulate(sensor: SensorKind, rule: Rule, real: Real) -> KernelSpec:
     """Extremes and sums in time."""
     kind, members = sensor_type(sensor, real)
-    name = f"{_CPP}Accumulate<{CPP_TYPE[real]},{kind},{_CPP}{rule}>"
+    name = f"{CPP}Accumulate<{CPP_TYPE[real]},{kind},{CPP}{rule}>"
     return KernelSpec(name, "kspace/record.hpp", (("sensor", members), ("result", "ptr")))
 
 
@@ -259,86 +258,7 @@ def harmonic(sensor: SensorKind, real: Real) -> KernelSpec:
         ("clock", "ptr"),
         ("first", "int64"),
     )
-    return KernelSpec(f"{_CPP}Harmonic<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", (("sensor", members), *rest))
-
-
-#: Greatest length of lines, and how many of them a batch has two of, so that the scratch of a batch has 64 KiB.
-LINE_CAPACITIES = {128: 16, 256: 16, 512: 8, 1024: 4, 2048: 2}
-
-
-def line_lanes(capacity: int, real: Real) -> int:
-    """Return the lanes of batches of lines of this capacity."""
-    return LINE_CAPACITIES[capacity] // (2 if real == "float64" else 1)
-
-
-def lines_members(real: Real) -> Members:
-    """Return the members of lines along an axis."""
-    del real
-    plan: Members = (("roots", "ptr"), ("length", "int32"), ("stages", "int32"), ("radix", ("int32", 16)))
-    return (("outer", "int64"), ("inner", "int64"), ("batches", "int64"), ("plan", plan))
-
-
-def _line(
-    name: str, arguments: str, members: Members, capacity: int, last: bool, real: Real, rest: str = ""
-) -> KernelSpec:
-    """Return a kernel whose items are batches of lines."""
-    shape = f"{capacity},{line_lanes(capacity, real)},{_bool(last)}"
-    cpp = f"{_CPP}{name}<{arguments},{shape}{rest}>"
-    # Some versions of the assembler spill a few words of addresses outside the butterflies.
-    return KernelSpec(cpp, "kspace/lines.hpp", members, threads=256, team=True, may_spill=True)
-
-
-def line_filter(capacity: int, last: bool, real: Real) -> KernelSpec:
-    """A factor on the spectrum of lines."""
-    members: Members = (("in", "ptr"), ("out", "ptr"), ("factor", "ptr"), ("lines", lines_members(real)))
-    return _line("LineFilter", CPP_TYPE[real], members, capacity, last, real)
-
-
-def line_correction(density: DensityKind, varying: bool, capacity: int, last: bool, real: Real) -> KernelSpec:
-    """One axis of the correction with the local sound speed."""
-    kind, density_members = density_type(density, real)
-    medium, medium_members = medium_type(varying, real)
-    members: Members = (
-        ("p", "ptr"),
-        ("sum", "ptr"),
-        ("forward", "ptr"),
-        ("back", "ptr"),
-        ("density", density_members),
-        ("medium", medium_members),
-        ("lines", lines_members(real)),
-        ("component", "int64"),
-        ("scale", real),
-        ("first", "int32"),
-    )
-    return _line("LineCorrection", f"{kind},{medium}", members, capacity, last, real)
-
-
-def line_step(
-    density: DensityKind,
-    varying: bool,
-    nonlinear: bool,
-    capacity: int,
-    last: bool,
-    real: Real,
-    *,
-    momentum: bool = True,
-    mass: bool = True,
-) -> KernelSpec:
-    """One axis of a step."""
-    kind, density_members = density_type(density, real)
-    medium, medium_members = medium_type(varying, real)
-    names = ("p", "u", "rho", "total", "rate", "forward", "back", "pml", "pml_staggered")
-    members: Members = (
-        *((name, "ptr") for name in names),
-        ("density", density_members),
-        ("medium", medium_members),
-        ("lines", lines_members(real)),
-        ("component", "int64"),
-        ("dt", real),
-        ("first", "int32"),
-    )
-    halves = f",{_bool(momentum)},{_bool(mass)}"
-    return _line("LineStep", f"{kind},{medium},{_bool(nonlinear)}", members, capacity, last, real, halves)
+    return KernelSpec(f"{CPP}Harmonic<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", (("sensor", members), *rest))
 
 
 def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[KernelSpec]:
@@ -372,15 +292,6 @@ def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[Ker
                         yield state_of_density(d, varying, nonlinear, finish, real)
 
 
-def _lines(real: Real, capacity: int) -> Iterator[KernelSpec]:
-    """Yield the largest kernels of the axis-wise schemes."""
-    for last in (False, True):
-        yield line_filter(capacity, last, real)
-        yield line_correction("mean", True, capacity, last, real)
-        for momentum, mass in ((True, True), (True, False), (False, True)):
-            yield line_step("mean", True, True, capacity, last, real, momentum=momentum, mass=mass)
-
-
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table: none."""
     yield from ()
@@ -393,5 +304,3 @@ def other_kernels() -> Iterator[KernelSpec]:
     yield density(3, True, True, "relaxation", "float64")
     yield state_of_density(3, True, True, "relaxation", "float64")
     yield state_of_density(3, False, False, "start-relaxation", "float64")
-    yield from _lines("float32", 256)
-    yield from _lines("float64", 1024)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Fourier transforms of a few numbers in registers: factors 2, 4 and odd primes by themselves, their products from
+/// them, with roots of unity that are known while compiling.
+#pragma once
+#include "rows.hpp"
+
+namespace seiche::kspace {
+
+/// cos(2 pi q/n), exact at multiples of a quarter turn.
+constexpr double turned_cosine(int q, int n) {
+  q = (q % n + n) % n;
+  if (2 * q > n) q = n - q;                                // cos(-x) = cos x
+  if (4 * q > n) return -turned_cosine(n - 2 * q, 2 * n);  // cos(pi - x) = -cos x
+  if (4 * q == n) return 0.0;
+  const double x = 6.28318530717958647693 * q / n;
+  double term = 1.0, sum = 1.0;
+  for (int k = 1; k < 16; ++k) {
+    term *= -x * x / ((2 * k - 1) * (2 * k));
+    sum += term;
+  }
+  return sum;
+}
+/// sin(2 pi q/n) = cos(2 pi (q/n - 1/4)).
+constexpr double turned_sine(int q, int n) {
+  return turned_cosine(4 * q - n, 4 * n);
+}
+
+template <class Real>
+SEICHE_FN Complex<Real> operator+(Complex<Real> a, Complex<Real> b) {
+  return {a.re + b.re, a.im + b.im};
+}
+template <class Real>
+SEICHE_FN Complex<Real> operator-(Complex<Real> a, Complex<Real> b) {
+  return {a.re - b.re, a.im - b.im};
+}
+
+/// A number times exp(-+ 2 pi i q/n): minus forward, plus backward.
+template <int q, int n, bool inverse, class Real>
+SEICHE_FN Complex<Real> turned(Complex<Real> z) {
+  if constexpr (q % n == 0) {
+    return z;
+  } else if constexpr (4 * q % n == 0 && (4 * q / n) % 4 == 2) {
+    return {-z.re, -z.im};
+  } else if constexpr (4 * q % n == 0) {
+    constexpr bool left = ((4 * q / n) % 4 == 3) != inverse;  // times +i
+    if constexpr (left) {
+      return {-z.im, z.re};
+    } else {
+      return {z.im, -z.re};
+    }
+  } else {
+    constexpr Real c = static_cast<Real>(turned_cosine(q, n));
+    constexpr Real s = static_cast<Real>(inverse ? turned_sine(q, n) : -turned_sine(q, n));
+    return {c * z.re - s * z.im, c * z.im + s * z.re};
+  }
+}
+
+/// The smaller factor of a product whose transforms are nested, 0 for what is done at once.
+constexpr int inner_factor(int r) {
+  if (r == 2 || r == 4) return 0;
+  if (r % 4 == 0) return 4;
+  if (r % 2 == 0) return 2;
+  for (int f = 3; f * f <= r; f += 2) {
+    if (r % f == 0) return f;
+  }
+  return 0;
+}
+
+/// The transform of r numbers in place.
+template <int r, bool inverse, class Real>
+SEICHE_FN void butterfly(Complex<Real>* x) {
+  constexpr int a = inner_factor(r);
+  if constexpr (r == 2) {
+    const Complex<Real> first = x[0];
+    x[0] = first + x[1];
+    x[1] = first - x[1];
+  } else if constexpr (r == 4) {
+    const Complex<Real> p = x[0] + x[2], m = x[0] - x[2], q = x[1] + x[3];
+    const Complex<Real> d = turned<1, 4, inverse>(x[1] - x[3]);
+    x[0] = p + q;
+    x[1] = m + d;
+    x[2] = p - q;
+    x[3] = m - d;
+  } else if constexpr (a > 0) {
+    // k = k1 + a k2, t = b t1 + t2: transforms of a over t1, roots of r, transforms of b over t2.
+    constexpr int b = r / a;
+    Complex<Real> y[a][b];
+    each<0, b>([&]<int t2>() SEICHE_INLINED {
+      Complex<Real> column[a];
+      each<0, a>([&]<int t1>() SEICHE_INLINED { column[t1] = x[b * t1 + t2]; });
+      butterfly<a, inverse>(column);
+      each<0, a>([&]<int k1>() SEICHE_INLINED { y[k1][t2] = turned<t2 * k1, r, inverse>(column[k1]); });
+    });
+    each<0, a>([&]<int k1>() SEICHE_INLINED {
+      butterfly<b, inverse>(y[k1]);
+      each<0, b>([&]<int k2>() SEICHE_INLINED { x[k1 + a * k2] = y[k1][k2]; });
+    });
+  } else if constexpr (r > 1) {
+    // An odd prime: sums and differences of the pairs x[j], x[r - j].
+    constexpr int pairs = r / 2;
+    Complex<Real> sum[pairs], difference[pairs];
+    const Complex<Real> first = x[0];
+    each<0, pairs>([&]<int j>() SEICHE_INLINED {
+      sum[j] = x[j + 1] + x[r - 1 - j];
+      difference[j] = turned<1, 4, inverse>(x[j + 1] - x[r - 1 - j]);
+      x[0] = x[0] + sum[j];
+    });
+    each<0, pairs>([&]<int k>() SEICHE_INLINED {
+      Complex<Real> even = first, odd{0, 0};
+      each<0, pairs>([&]<int j>() SEICHE_INLINED {
+        constexpr Real c = static_cast<Real>(turned_cosine((j + 1) * (k + 1), r));
+        constexpr Real s = static_cast<Real>(turned_sine((j + 1) * (k + 1), r));
+        even = even + c * sum[j];
+        odd = odd + s * difference[j];
+      });
+      x[k + 1] = even + odd;
+      x[r - 1 - k] = even - odd;
+    });
+  }
+}
+
+}  // namespace seiche::kspace

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Fourier transforms of lines whose length and factors are known while compiling. A thread keeps the numbers of its
+/// butterflies in registers; between two factors they change hands in the scratch memory of the team. The inverse takes
+/// the factors from the last to the first, so that a spectrum is multiplied, and a line updated, by the thread that has
+/// it (theory/ultrasound, section 4).
+#pragma once
+#include "butterfly.hpp"
+
+namespace seiche::kspace {
+
+/// Factors of the length of lines.
+template <int... r>
+struct Radices {
+  static constexpr int count = sizeof...(r), length = (1 * ... * r);
+  static constexpr int of(int s) {
+    constexpr int all[] = {r...};
+    return all[s];
+  }
+  /// Factor number s, from the last one for the inverse.
+  template <bool inverse>
+  static constexpr int at(int s) {
+    return of(inverse ? count - 1 - s : s);
+  }
+  /// The product of the factors before number s.
+  template <bool inverse>
+  static constexpr int before(int s) {
+    int product = 1;
+    for (int j = 0; j < s; ++j) product *= at<inverse>(j);
+    return product;
+  }
+};
+
+/// `lanes` complex lines at once. Neighbouring threads have neighbouring lanes, or with `along` neighbouring numbers of
+/// a line: as they lie in memory.
+template <class Real_, class Factors, int lanes_, int block, bool along>
+struct FixedTransform {
+  using Real = Real_;
+  static constexpr int n = Factors::length, lanes = lanes_, stages = Factors::count;
+#if defined(__CUDACC__)
+  static constexpr int threads = block;
+#else
+  static constexpr int threads = 1;
+#endif
+  static constexpr int first_radix = Factors::of(0), last_radix = Factors::of(stages - 1);
+  /// One more for every eight along a line: threads that write numbers 8 or 64 apart do not meet in a bank.
+  static constexpr int pitch = along ? n + n / 8 + 1 : lanes;
+  static constexpr SEICHE_FN int at(int k, int lane) { return along ? lane * pitch + k + k / 8 : k * pitch + lane; }
+
+  struct Scratch {
+    alignas(16) Complex<Real> z[along ? lanes * pitch : n * pitch];
+  };
+
+  template <int r>
+  static constexpr int butterflies = n / r * lanes;
+  /// What a thread has of butterflies of r numbers: x[l][t] is number i + t n/r of a line.
+  template <int r>
+  struct Held {
+    static constexpr int radix = r, loops = (butterflies<r> + threads - 1) / threads;
+    Complex<Real> x[loops][r];
+  };
+
+  const Complex<Real>* roots;  // exp(-2 pi i q/n)
+  Scratch& scratch;
+  int thread;
+
+  /// f(l, i, lane) for the butterflies of this thread.
+  template <int r, class F>
+  SEICHE_FN void each_butterfly(F&& f) const {
+    constexpr int all = butterflies<r>, loops = Held<r>::loops, apart = n / r;
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+    for (int l = 0; l < loops; ++l) {
+      const int b = thread + l * threads;
+      if (all % threads == 0 || b < all) f(l, along ? b % apart : b / lanes, along ? b / apart : b % lanes);
+    }
+  }
+  /// f(l, t, k, lane) for every number x[l][t] that this thread holds.
+  template <int r, class F>
+  SEICHE_FN void each_butterfly_number(const Held<r>&, F&& f) const {
+    each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
+      each<0, r>([&]<int t>() SEICHE_INLINED { f(l, t, i + t * (n / r), lane); });
+    });
+  }
+  /// f(x, k, lane) for every number that this thread holds.
+  template <int r, class F>
+  SEICHE_FN void each_number(Held<r>& held, F&& f) const {
+    each_butterfly_number(held, [&](int l, int t, int k, int lane) SEICHE_INLINED { f(held.x[l][t], k, lane); });
+  }
+  /// Numbers into the scratch, where all threads find them.
+  template <int r>
+  SEICHE_FN void put(const Team& team, Held<r>& held) const {
+    team.barrier();  // others may still read what is there
+    each_number<r>(held, [&](Complex<Real>& x, int k, int lane) SEICHE_INLINED { scratch.z[at(k, lane)] = x; });
+    team.barrier();
+  }
+
+  /// The transform of what is held, number i + t n/r of butterfly i; then(held) has it in the same order.
+  template <bool inverse, int s = 0, class H, class F>
+  SEICHE_FN void run(const Team& team, H& held, F&& then) const {
+    constexpr int r = Factors::template at<inverse>(s), d = Factors::template before<inverse>(s);
+    each_butterfly<r>([&](int l, int, int) SEICHE_INLINED { butterfly<r, inverse>(held.x[l]); });
+    if constexpr (s + 1 == stages) {
+      then(held);
+    } else {
+      team.barrier();
+      each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
+        const int to = (i / d) * (d * r) + i % d;
+        each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at(to + t * d, lane)] = held.x[l][t]; });
+      });
+      team.barrier();
+      constexpr int next = Factors::template at<inverse>(s + 1), done = d * r, turn = n / (done * next);
+      Held<next> taken;
+      each_butterfly<next>([&](int l, int i, int lane) SEICHE_INLINED {
+        const int k = i % done;
+        each<0, next>([&]<int t>() SEICHE_INLINED {
+          const Complex<Real> z = scratch.z[at(i + t * (n / next), lane)];
+          if constexpr (t == 0) {
+            taken.x[l][t] = z;
+          } else {
+            Complex<Real> root = roots[t * k * turn];
+            if constexpr (inverse) root.im = -root.im;
+            taken.x[l][t] = root * z;
+          }
+        });
+      });
+      run<inverse, s + 1>(team, taken, then);
+    }
+  }
+};
+
+}  // namespace seiche::kspace

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Batches of real lines along one axis, and how a team works on one: with transforms of any length in its scratch
+/// memory, or of a length known while compiling in its registers (theory/ultrasound, section 4).
+#pragma once
+#include "fixed_fft.hpp"
+#include "line_fft.hpp"
+
+namespace seiche::kspace {
+
+/// Lines along an axis of a field: `outer` blocks of `inner` lines; a line's numbers are `inner` apart. Lines along the
+/// last axis (inner 1) follow each other.
+template <class Real>
+struct Lines {
+  Index outer, inner, batches;  // batches: of a block; where inner is 1, all blocks together
+  LinePlan<Real> plan;
+};
+
+/// A batch: where line `l` begins, how far its numbers are apart, and how many lines there are.
+template <bool last_axis>
+struct Batch {
+  Index begin, step, between;
+  int count;
+
+  template <class Real>
+  SEICHE_FN static Batch of(const Lines<Real>& lines, Index item, int size) {
+    const Index length = lines.plan.length;
+    if constexpr (last_axis) {
+      const Index first = item * size, left = lines.outer - first;
+      return {first * length, 1, length, static_cast<int>(left < size ? left : size)};
+    } else {
+      const Index block = item / lines.batches, first = item % lines.batches * size, left = lines.inner - first;
+      return {block * length * lines.inner + first, lines.inner, 1, static_cast<int>(left < size ? left : size)};
+    }
+  }
+  SEICHE_FN Index at(int k, int line) const { return begin + k * step + line * between; }
+};
+
+/// f(k, lane, place) for the numbers k of every line of a batch: `lane` and `part` (0 real, 1 imaginary) say where it
+/// is in the scratch, `place` where in the field. Neighbours in memory are side by side.
+template <int lanes, bool last_axis, class T, class F>
+SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int length, F&& f) {
+  each<0, 2>([&]<int part>() SEICHE_INLINED {
+    const int whole = batch.count - part * lanes, here = whole < lanes ? whole : lanes;
+    if constexpr (last_axis && ManyThreads<T>) {
+      for (int line = 0; line < here; ++line) {
+        for (int k = team.thread; k < length; k += team.threads) {
+          f.template operator()<part>(k, line, batch.at(k, line + part * lanes));
+        }
+      }
+    } else if constexpr (ManyThreads<T>) {
+      for (int j = team.thread; j < length * lanes; j += team.threads) {
+        const int k = j / lanes, lane = j % lanes;
+        if (lane < here) f.template operator()<part>(k, lane, batch.at(k, lane + part * lanes));
+      }
+    } else if constexpr (last_axis) {
+      for (int line = 0; line < here; ++line) {
+        const Index from = batch.at(0, line + part * lanes);
+        team.each(length, [&](int k) SEICHE_INLINED { f.template operator()<part>(k, line, from + k); });
+      }
+    } else {
+      for (int k = 0; k < length; ++k) {
+        const Index from = batch.at(k, part * lanes);
+        team.each(here, [&](int lane) SEICHE_INLINED { f.template operator()<part>(k, lane, from + lane); });
+      }
+    }
+  });
+  team.barrier();
+}
+
+/// Lines of any length up to a capacity.
+template <class R, int capacity, int lanes_, bool last_axis>
+struct AnyLines {
+  using Real = R;
+  using Batch = kspace::Batch<last_axis>;
+  using Scratch = LineScratch<Real, capacity, lanes_>;
+  static constexpr int lanes = lanes_;
+  LineTransform<Real, capacity, lanes> transform;
+  const Team& team;
+  Batch batch;
+  int length;
+
+  SEICHE_FN AnyLines(const Team& team, Index item, const Lines<Real>& lines, Scratch& scratch)
+      : transform{lines.plan, scratch},
+        team(team),
+        batch(Batch::of(lines, item, 2 * lanes)),
+        length(lines.plan.length) {}
+
+  SEICHE_FN Real* part_of(int part) const {
+    return part == 0 ? transform.scratch.re[transform.now] : transform.scratch.im[transform.now];
+  }
+  /// Multiplies the spectra of the lines.
+  SEICHE_FN void apply(const Complex<Real>* multiplier) { transform.apply(team, multiplier); }
+  /// Brings lines of a field into the scratch.
+  SEICHE_FN void load(const Real* field) const {
+    Real* const halves[2] = {part_of(0), part_of(1)};
+    clear_rest();
+    each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index place) SEICHE_INLINED {
+      halves[part][k * lanes + lane] = field[place];
+    });
+  }
+  /// Places without a line hold zero. What is left there of one field's round-off could outweigh the next field.
+  SEICHE_FN void clear_rest() const {
+    if (batch.count == 2 * lanes) return;
+    Real *const re = part_of(0), *const im = part_of(1);
+    const int lines = batch.count;
+    each_lane<lanes>(team, length, [&](int k, int lane) SEICHE_INLINED {
+      if (lane >= lines) re[k * lanes + lane] = Real(0);
+      if (lane + lanes >= lines) im[k * lanes + lane] = Real(0);
+    });
+    team.barrier();
+  }
+  /// value <- f(k, value, place) for every number.
+  template <class F>
+  SEICHE_FN void update(F&& f) const {
+    Real* const halves[2] = {part_of(0), part_of(1)};
+    each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index place) SEICHE_INLINED {
+      Real& value = halves[part][k * lanes + lane];
+      value = f(k, value, place);
+    });
+    clear_rest();
+  }
+};
+
+/// Lines of a length with the factors `Factors`; two real lines, `lanes` apart, are the parts of a complex one.
+template <class R, class Factors, int lanes_, int block, bool last_axis>
+struct FixedLines {
+  using Real = R;
+  using Batch = kspace::Batch<last_axis>;
+  using Transform = FixedTransform<Real, Factors, lanes_, block, last_axis>;
+  using Scratch = typename Transform::Scratch;
+  using Held = typename Transform::template Held<Transform::first_radix>;
+  static constexpr int lanes = lanes_;
+  Transform transform;
+  const Team& team;
+  Batch batch;
+  Held held;
+
+  SEICHE_FN FixedLines(const Team& team, Index item, const Lines<Real>& lines, Scratch& scratch)
+      : transform{lines.plan.roots, scratch, thread_of(team)}, team(team), batch(Batch::of(lines, item, 2 * lanes)) {}
+
+  SEICHE_FN void apply(const Complex<Real>* multiplier) {
+    transform.template run<false>(team, held, [&](auto& spectrum) SEICHE_INLINED {
+      transform.each_number(spectrum, [&](Complex<Real>& z, int k, int) SEICHE_INLINED { z = multiplier[k] * z; });
+      transform.template run<true>(team, spectrum, [&](Held& lines) SEICHE_INLINED { held = lines; });
+    });
+  }
+  SEICHE_FN void load(const Real* field) {
+    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+      z.re = lane < batch.count ? field[batch.at(k, lane)] : Real(0);
+      z.im = lane + lanes < batch.count ? field[batch.at(k, lane + lanes)] : Real(0);
+    });
+  }
+  /// value <- f(k, value, place) for every number; places without a line hold zero.
+  template <class F>
+  SEICHE_FN void update(F&& f) {
+    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+      z.re = lane < batch.count ? f(k, z.re, batch.at(k, lane)) : Real(0);
+      z.im = lane + lanes < batch.count ? f(k, z.im, batch.at(k, lane + lanes)) : Real(0);
+    });
+  }
+};
+
+}  // namespace seiche::kspace

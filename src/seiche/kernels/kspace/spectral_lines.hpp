@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Spectra of grids, transformed along an axis that is not the last: teams take neighbouring lines. What multiplies a
+/// spectrum does so between its last transform forward and its first one back (theory/ultrasound, section 3).
+#pragma once
+#include "fixed_fft.hpp"
+#include "fractional.hpp"
+
+namespace seiche::kspace {
+
+/// Lines along an axis of spectra that lie one after another: numbers of a line are `inner` apart, a block of `inner`
+/// lines is n inner long and has `batches` batches.
+struct SpectralLines {
+  Index inner, batches;
+};
+
+/// The lines of one batch.
+template <class Transform>
+struct SpectralBatch {
+  using Real = typename Transform::Real;
+  Index begin, inner;
+  int first, count;  // lines of the block before these, and of these
+
+  SEICHE_FN static SpectralBatch of(const SpectralLines& lines, Index item) {
+    const Index block = item / lines.batches, first = item % lines.batches * Transform::lanes;
+    const Index left = lines.inner - first;
+    return {block * lines.inner * Transform::n + first, lines.inner, static_cast<int>(first),
+            static_cast<int>(left < Transform::lanes ? left : Transform::lanes)};
+  }
+  SEICHE_FN Index at(int k, int lane) const { return begin + k * inner + lane; }
+
+  template <class H>
+  SEICHE_FN void load(const Transform& transform, H& held, const Complex<Real>* spectrum) const {
+    transform.each_number(held, [&](Complex<Real>& z, int k, int lane)
+                                    SEICHE_INLINED { z = lane < count ? spectrum[at(k, lane)] : Complex<Real>{0, 0}; });
+  }
+  template <class H>
+  SEICHE_FN void store(const Transform& transform, H& held, Complex<Real>* spectrum) const {
+    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+      if (lane < count) spectrum[at(k, lane)] = z;
+    });
+  }
+};
+
+/// Transforms along one axis, in place. Bytes a number of a spectrum: one read, one written.
+template <class Transform, bool inverse>
+struct SideTransform {
+  using Real = typename Transform::Real;
+  Complex<Real>* spectra;
+  const Complex<Real>* roots;
+  SpectralLines lines;
+  using Scratch = typename Transform::Scratch;
+  static constexpr int bytes = 4 * Transform::n * Transform::lanes * sizeof(Real);
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const auto batch = SpectralBatch<Transform>::of(lines, item);
+    const Transform transform{roots, scratch, thread_of(team)};
+    typename Transform::template Held<inverse ? Transform::last_radix : Transform::first_radix> held;
+    batch.load(transform, held, spectra);
+    transform.template run<inverse>(team, held,
+                                    [&](auto& done) SEICHE_INLINED { batch.store(transform, done, spectra); });
+  }
+};
+
+/// Where a number of a spectrum of D dimensions is, in tables along the axes one after another: `k` along the axis of
+/// the pass, the first one, and `column` across it.
+template <int D>
+struct SpectralPlace {
+  int first, middle, last;
+  SEICHE_FN static SpectralPlace of(const Rows& rows, int k, int column) {
+    const int across = rows.planes + rows.middle;
+    if constexpr (D == 3) {
+      const u32 half = static_cast<u32>(rows.half), c = static_cast<u32>(column);
+      return {k, rows.planes + static_cast<int>(c / half), across + static_cast<int>(c % half)};
+    } else {
+      return {0, rows.planes + k, across + column};
+    }
+  }
+  /// The entry of the axis of component j.
+  SEICHE_FN int of_component(int j) const {
+    const int axis = 3 - D + j;
+    return axis == 0 ? first : axis == 1 ? middle : last;
+  }
+};
+
+/// Spectra of the derivatives of one field (eq. 6): the spectrum of the field, complete but for this axis, is the last
+/// component of `work`, which becomes the derivatives', to be transformed back along the other axes.
+/// Bytes a number of a spectrum: one read with kappa, D written.
+template <class Transform, int D>
+struct GradientPass {
+  using Real = typename Transform::Real;
+  Complex<Real>* work;
+  const Complex<Real>*derivative, *roots;
+  const Real* kappa;
+  Rows rows;
+  SpectralLines lines;
+  using Scratch = typename Transform::Scratch;
+  static constexpr int bytes = (2 * D + 3) * Transform::n * Transform::lanes * sizeof(Real);
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const auto batch = SpectralBatch<Transform>::of(lines, item);
+    const Transform transform{roots, scratch, thread_of(team)};
+    typename Transform::template Held<Transform::first_radix> held;
+    batch.load(transform, held, work + (D - 1) * rows.spectrum);
+    transform.template run<false>(team, held, [&](auto& spectrum) SEICHE_INLINED {
+      transform.each_number(spectrum, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+        if (lane < batch.count) z = kappa[batch.at(k, lane)] * z;
+      });
+      each<0, D>([&]<int j>() SEICHE_INLINED {
+        auto slope = spectrum;
+        transform.each_number(slope, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+          if (lane < batch.count) {
+            z = derivative[SpectralPlace<D>::of(rows, k, batch.first + lane).of_component(j)] * z;
+          }
+        });
+        transform.template run<true>(
+            team, slope, [&](auto& done) SEICHE_INLINED { batch.store(transform, done, work + j * rows.spectrum); });
+      });
+    });
+  }
+};
+
+/// What multiplies the spectra of the components, each its own derivative (eq. 8).
+template <class Real, int D>
+struct DivergenceFactor {
+  const Complex<Real>* derivative;
+  const Real* kappa;
+  static constexpr int bytes = sizeof(Real);
+  SEICHE_FN Complex<Real> operator()(const Rows& rows, int component, int k, int column, Index place) const {
+    return kappa[place] * derivative[SpectralPlace<D>::of(rows, k, column).of_component(component)];
+  }
+};
+
+/// The operators of power-law absorption: k^(y-2) for the first spectrum, k^(y-1) for the second, zero at k = 0.
+template <class Real, int D>
+struct LaplacianFactor {
+  const Real* squares;
+  Real exponent, scale;  // (y - 2)/2; 1 over the number of points
+  i32 first;             // 1 where the first spectrum is not there
+  static constexpr int bytes = 0;
+  SEICHE_FN Real operator()(const Rows& rows, int component, int k, int column, Index) const {
+    const auto at = SpectralPlace<D>::of(rows, k, column);
+    const Real k2 = squares[at.first] + squares[at.middle] + squares[at.last];
+    return laplacian_factor(k2, exponent, scale, component + first != 0);
+  }
+};
+
+/// Spectra, complete but for this axis, times a factor, to be transformed back along the other axes. Items are the
+/// batches of one component after another. Bytes a number: one read, one written, the factor's.
+template <class Transform, class Factor>
+struct ProductPass {
+  using Real = typename Transform::Real;
+  Complex<Real>* work;
+  const Complex<Real>* roots;
+  Factor factor;
+  Rows rows;
+  SpectralLines lines;
+  using Scratch = typename Transform::Scratch;
+  static constexpr int bytes = Transform::n * Transform::lanes * (4 * sizeof(Real) + Factor::bytes);
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const int component = static_cast<int>(item / lines.batches);
+    const auto batch = SpectralBatch<Transform>::of(lines, item % lines.batches);
+    const Transform transform{roots, scratch, thread_of(team)};
+    Complex<Real>* const spectrum = work + component * rows.spectrum;
+    typename Transform::template Held<Transform::first_radix> held;
+    batch.load(transform, held, spectrum);
+    transform.template run<false>(team, held, [&](auto& whole) SEICHE_INLINED {
+      transform.each_number(whole, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+        if (lane < batch.count) z = factor(rows, component, k, batch.first + lane, batch.at(k, lane)) * z;
+      });
+      transform.template run<true>(team, whole,
+                                   [&](auto& done) SEICHE_INLINED { batch.store(transform, done, spectrum); });
+    });
+  }
+};
+
+}  // namespace seiche::kspace
