@@ -100,6 +100,19 @@ def test_whatever_the_ghosts_carry_gives_the_same_bits_but_half_precision() -> N
 
 
 @pytest.mark.ranks(2)
+def test_variants_of_the_kernels_give_the_same_on_two_ranks() -> None:
+    world = World.from_mpi()
+    for variant in ("fused-flux", "separate"):
+        reference = solver_of("elastic by node", World.serial(), variant=variant)
+        solver = solver_of("elastic by node", world, variant=variant)
+        for one in (reference, solver):
+            start(one)
+            one.run(STEPS)
+        assert_same(solver, reference)
+        solver.close()
+
+
+@pytest.mark.ranks(2)
 def test_the_benchmark_compares_the_ghosts() -> None:
     rows = bench_waves.main(ghosts="all", size=2, nodes=3, precisions=["float32"], seconds=0.0, threads=1)
     assert [row.ghosts for row in rows] == 3 * list(get_args(GhostKind))

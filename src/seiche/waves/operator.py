@@ -8,6 +8,7 @@ zero, which boundary faces read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo import HaloPlan
-from seiche.kernels.registry import Real
+from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry.dg import COEFFICIENTS, Discretisation, Flux, Medium
 from seiche.waves.basis import Basis
 from seiche.waves.boundary import Boundary, boundary_coefficients, inner_coefficients
@@ -222,6 +223,11 @@ class Operator:
     def corrections(self) -> Array:
         """Return what large sides of hanging faces add."""
         return self._arrays["corrections"]
+
+    def launch(self, spec: KernelSpec, begin: int, end: int, **members: Any) -> tuple[Callable[[], None], int]:
+        """Return the launch of a kernel for the items begin ... end - 1, and the bytes it moves."""
+        kernel = self.backend.load(spec)
+        return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
 
     def traces(self) -> Array:
         """Return memory for the traces of all slots."""

@@ -16,7 +16,7 @@ advances.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,11 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.halo.replay import GRAPH_STEPS, Replay
 from seiche.halo.transports import TransportName
-from seiche.kernels.registry import KernelSpec, Real, dg
-from seiche.kernels.registry.dg import Flux, Medium
+from seiche.kernels.registry import Real, dg
+from seiche.kernels.registry.dg import Flux, Medium, Variant
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
-from seiche.waves.basis import LSRK_A, LSRK_B, NODES
+from seiche.waves.basis import LSRK_B, NODES
 from seiche.waves.boundary import Boundary, check_boundaries
 from seiche.waves.energy import energy
 from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
@@ -43,12 +43,12 @@ from seiche.waves.peak import Peak
 from seiche.waves.probes import WINDOW, Receivers, Sources
 from seiche.waves.sources import PointSource
 from seiche.waves.sponge import Sponge
+from seiche.waves.sweeps import STAGES, Sweeps, check_variant
 
 Floats = npt.NDArray[np.float64]
 
 #: Share of the largest stable step that is taken when none is given.
 SAFETY = 0.9
-_POSITIONS: tuple[dg.Position, ...] = ("first", "inner", "inner", "inner", "last")
 #: Names of the unknowns, in order.
 FIELDS = {
     ("acoustic", 2): ("p", "vx", "vy"),
@@ -80,6 +80,7 @@ class Solver:
         world: World | None = None,
         transport: TransportName = "auto",
         ghosts: GhostKind = "traces",
+        variant: Variant = "fused",
         sponge: float = 0.0,
         peak_side: int | None = None,
     ) -> None:
@@ -102,6 +103,8 @@ class Solver:
             world: the ranks; this process alone when left out.
             transport: how messages travel.
             ghosts: what travels; all but half (precision) give the same results.
+            variant: how much of a stage one kernel does: all of it (fused), volume and faces before integration
+                (fused-flux, the same bits), or each apart (separate, the same but for round-off).
             sponge: thickness of a layer before absorbing sides that takes waves away; 0 for none.
             peak_side: side of the mesh, 2 axis + (0: low, 1: high), whose largest velocities `peak` keeps.
 
@@ -114,6 +117,7 @@ class Solver:
         sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
         check_boundaries(sides, mesh.dim)
         check_ghosts(ghosts)
+        check_variant(variant)
         self.world = world or World.serial()
         self.mesh, self.material = mesh, material
         solid = any(self.world.allgather(material.has_solid))
@@ -152,8 +156,9 @@ class Solver:
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
         self.timers = StageTimers(self.backend.clock())
+        self._sweeps = Sweeps(self.operator, variant, (self.u, self._k), self._traces, self.ghosts)
         self._phases = (self._step(0), self._step(1))
-        self._rate = self._stage(0, 0, dt=1.0, b=0.0), self._stage(0, 1, dt=1.0, b=0.0)
+        self._rate = self._sweeps.stage(0, 0, dt=1.0, b=0.0), self._sweeps.stage(0, 1, dt=1.0, b=0.0)
         self._begin = (self._first_traces(0), self._first_traces(1))
 
     def _time_step(self, wanted: float | None) -> float:
@@ -284,17 +289,10 @@ class Solver:
         if self.ghosts is not None:
             self.ghosts.close()
 
-    def _launch(
-        self, family: Callable[..., KernelSpec], begin: int, end: int, **members: Any
-    ) -> tuple[Callable[[], None], int]:
-        """Return the launch of a kernel of this discretisation, and the bytes it moves."""
-        kernel = self.backend.load(family(self.of))
-        return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
-
     def _first_traces(self, trace: int) -> list[Stage]:
         """Return what writes the traces of a state that was set."""
         members = {"on": self.operator.members, "u": self.u, "trace": self._traces[trace]}
-        write = self._launch(dg.write_traces, 0, self.mesh.count, **members)
+        write = self.operator.launch(dg.write_traces(self.of), 0, self.mesh.count, **members)
         return [Stage("traces", *write), *self._mortar_traces(trace)]
 
     def _mortar_traces(self, trace: int) -> list[Stage]:
@@ -302,62 +300,18 @@ class Solver:
         if not operator.sides:
             return []
         members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
-        return [Stage("mortar traces", *self._launch(dg.mortar_traces, 0, operator.sides, **members))]
-
-    def _mortar_corrections(self, trace: int, begin: int, end: int) -> list[Stage]:
-        operator = self.operator
-        if begin == end:
-            return []
-        members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
-        launch = self._launch(dg.mortar_corrections, begin, end, **members, corrections=operator.corrections)
-        return [Stage("mortar corrections", *launch)]
-
-    def _stage(self, number: int, trace: int, *, dt: float, b: float) -> list[Stage]:
-        """Return corrections and the sweep of a stage that reads the traces `trace` and writes the others."""
-        team = dg.team_of(self.of, _POSITIONS[number])
-        kernel = self.backend.load(dg.fused_stage(self.of, _POSITIONS[number], team))
-        arguments = self.backend.pack(
-            kernel,
-            on=self.operator.members,
-            u=self.u,
-            k=self._k,
-            trace=self._traces[trace],
-            next_trace=self._traces[1 - trace],
-            reach=team.reach,
-            a=LSRK_A[number],
-            b=b,
-            dt=dt,
-        )
-        items, sides = -(-self.mesh.count // team.elements), self.operator.sides
-
-        def sweep(name: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
-            if begin == end:
-                return []
-            return [Stage(name, kernel.bind(arguments, begin, end), kernel.bytes_per_item * (end - begin), after)]
-
-        ghosts, given = self.ghosts, self._traces[trace]
-        if ghosts is None:
-            return [*self._mortar_corrections(trace, 0, sides), *sweep("elements", 0, items)]
-        inner, inner_sides = self.mesh.interior // team.elements, self.operator.inner_sides
-        return [
-            Stage("send halo", lambda: ghosts.start(given), ghosts.bytes),
-            *self._mortar_corrections(trace, 0, inner_sides),
-            *sweep("elements interior", 0, inner),
-            Stage("receive halo", lambda: ghosts.finish(given), ghosts.bytes, ("send halo",)),
-            *self._mortar_corrections(trace, inner_sides, sides),
-            *sweep("elements edge", inner, items, ("receive halo",)),
-        ]
+        return [Stage("mortar traces", *operator.launch(dg.mortar_traces(self.of), 0, operator.sides, **members))]
 
     def _step(self, trace: int) -> list[Stage]:
         """Return the stages of a step whose first one reads the traces `trace`; the next step reads the others."""
         stages: list[Stage] = []
-        for number in range(len(_POSITIONS)):
-            stages += self._stage(number, trace, dt=self.dt, b=LSRK_B[number])
+        for number in range(STAGES):
+            stages += self._sweeps.stage(number, trace, dt=self.dt, b=LSRK_B[number])
             trace = 1 - trace
             if self.sources is not None and self.sources.items:
                 launch = self.sources.stage(number, self.dt, self.u, self._k, self._traces[trace])
                 stages.append(Stage("sources", *launch))
-            if number == len(_POSITIONS) - 1 and self.sponge is not None and self.sponge.items:
+            if number == STAGES - 1 and self.sponge is not None and self.sponge.items:
                 stages.append(Stage("sponge", *self.sponge.launch(self.u, self._traces[trace])))
             stages += self._mortar_traces(trace)
         if self.receivers is not None and self.receivers.items:
