@@ -112,6 +112,20 @@ def test_variants_of_the_kernels_give_the_same_on_two_ranks() -> None:
         solver.close()
 
 
+@pytest.mark.ranks(3)
+def test_leapfrog_gives_the_same_on_three_ranks() -> None:
+    world = World.from_mpi()
+    reference, solver = (
+        solver_of("elastic central", where, integrator="leapfrog") for where in (World.serial(), world)
+    )
+    for one in (reference, solver):
+        start(one)
+        one.run(STEPS)
+    assert_same(solver, reference)
+    np.testing.assert_array_equal(solver.samples(), reference.samples())
+    solver.close()
+
+
 @pytest.mark.ranks(2)
 def test_the_benchmark_compares_the_ghosts() -> None:
     rows = bench_waves.main(ghosts="all", size=2, nodes=3, precisions=["float32"], seconds=0.0, threads=1)

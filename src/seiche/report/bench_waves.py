@@ -42,7 +42,7 @@ class Row:
 
     `ps_a_node_a_stage` is the time of a stage on the slowest rank over the nodes of a rank, `words_a_node` what an
     inner stage moves by the model of theory/waves, section 8, `share_of_copy` what the mean of the five stages makes of
-    the copy bandwidth of the same run, `times_of_fused` the time over that of the first variant measured with these ghosts
+    the copy bandwidth of the same run, `times_of_fused` the time over that of the first variant with these ghosts
     (the fused one, unless only another was asked for); `message_bytes` are those that all ranks send in a stage;
     `error` is the largest difference of the state from that of the first row of these settings (fused, with traces
     as ghosts) over the largest unknown, after a few steps.

@@ -19,8 +19,9 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo import HaloPlan
-from seiche.kernels.registry import KernelSpec, Real
+from seiche.kernels.registry import KernelSpec, Real, dg
 from seiche.kernels.registry.dg import COEFFICIENTS, Discretisation, Flux, Medium
+from seiche.observe.stage import Stage
 from seiche.waves.basis import Basis
 from seiche.waves.boundary import Boundary, boundary_coefficients, inner_coefficients
 from seiche.waves.material import Material
@@ -59,14 +60,18 @@ class Operator:
         boundaries: tuple[Boundary, ...],
         real: Real,
         world: World,
+        resisted: bool = False,
     ) -> None:
         """Build and upload them (collective).
+
+        With `resisted` absorbing sides are free ones, whose resistance acts on its own (theory/waves, eq. 26).
 
         Raises:
             CaseError: a material for another mesh or number of nodes, or a mesh that is not whole.
         """
         self.backend, self.mesh, self.material, self.basis = backend, mesh, material, Basis(nodes)
         self.boundaries = boundaries
+        self._resisted = resisted
         self._check(nodes, world)
         hanging = any(world.allgather(bool((mesh.child >= 0).any())))
         self.of = Discretisation(medium, mesh.dim, nodes, flux, real, material.by_node, hanging)
@@ -178,7 +183,9 @@ class Operator:
                 for place in np.unique(child[child >= 0]):
                     other[:, child == place] = interpolated(other[:, child == place], self.half(int(place)))
             result[inside, face] = inner_coefficients(flux, own[:, inside], other)
-            result[~inside, face] = boundary_coefficients(flux, self.boundaries[face], own[:, ~inside])
+            kind = self.boundaries[face]
+            kind = "free" if self._resisted and kind == "absorbing" else kind
+            result[~inside, face] = boundary_coefficients(flux, kind, own[:, ~inside])
         return result
 
     def _mortars(self) -> dict[str, Any]:
@@ -228,6 +235,13 @@ class Operator:
         """Return the launch of a kernel for the items begin ... end - 1, and the bytes it moves."""
         kernel = self.backend.load(spec)
         return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
+
+    def mortar_stages(self, u: Array, trace: Array, begin: int, end: int) -> list[Stage]:
+        """Return what finds the corrections of the large sides begin ... end - 1 of hanging faces from the traces."""
+        if begin == end:
+            return []
+        members = {"mortars": self.mortar_members, "u": u, "trace": trace, "corrections": self.corrections}
+        return [Stage("mortar corrections", *self.launch(dg.mortar_corrections(self.of), begin, end, **members))]
 
     def traces(self) -> Array:
         """Return memory for the traces of all slots."""

@@ -65,27 +65,17 @@ class Sweeps:
         items, inner = -(-mesh.count // together), mesh.interior // together
         sweep = self._sweep(number, trace, dt, b)
         if ghosts is None:
-            parts = [*self.corrections(trace, 0, sides), *sweep("elements", 0, items)]
+            parts = [*operator.mortar_stages(self._u, given, 0, sides), *sweep("elements", 0, items)]
         else:
             parts = [
                 Stage("send halo", lambda: ghosts.start(given), ghosts.bytes),
-                *self.corrections(trace, 0, inner_sides),
+                *operator.mortar_stages(self._u, given, 0, inner_sides),
                 *sweep("elements interior", 0, inner),
                 Stage("receive halo", lambda: ghosts.finish(given), ghosts.bytes, ("send halo",)),
-                *self.corrections(trace, inner_sides, sides),
+                *operator.mortar_stages(self._u, given, inner_sides, sides),
                 *sweep("elements edge", inner, items, ("receive halo",)),
             ]
         return parts if self._variant == "fused" else [*parts, self._integration(number, trace, dt, b)]
-
-    def corrections(self, trace: int, begin: int, end: int) -> list[Stage]:
-        """Return what finds the corrections of the large sides begin ... end - 1 of hanging faces."""
-        operator = self._operator
-        if begin == end:
-            return []
-        members = {"mortars": operator.mortar_members, "u": self._u, "trace": self._traces[trace]}
-        spec = dg.mortar_corrections(operator.of)
-        launch = operator.launch(spec, begin, end, **members, corrections=operator.corrections)
-        return [Stage("mortar corrections", *launch)]
 
     def _sweep(self, number: int, trace: int, dt: float, b: float) -> Callable[..., list[Stage]]:
         """Return what gives the launches for a range of items before the integration, if that is apart."""

@@ -11,7 +11,7 @@ from seiche.backend import open_backend
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
-from seiche.kernels.registry.dg import Discretisation, words_a_node
+from seiche.kernels.registry.dg import Discretisation, words_a_leap, words_a_node
 from seiche.observe.bandwidth import copy_bandwidth
 
 
@@ -65,7 +65,8 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
     size = np.dtype(case.run.precision).itemsize
     nodes = mesh.total * case.mesh.nodes**mesh.dim
     traces = 2 * mesh.faces * of.slot / case.mesh.nodes**mesh.dim
-    memory = nodes * (2 * of.fields + traces) * size
+    leapfrog = case.time.integrator == "leapfrog"
+    memory = nodes * (2 * of.fields + traces) * size / (2 if leapfrog else 1)
     yield "device", f"{case.run.device}, {case.run.precision}"
     yield "state", f"{memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
     if not measure:
@@ -75,5 +76,6 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
         bandwidth = copy_bandwidth(open_backend(case.run.device, case.run.threads or world.threads(), 0), world)
     except BackendUnavailable:
         return
-    moved = words_a_node(of) * size * nodes * 5 * setup.steps
+    words = words_a_leap(of) if leapfrog else 5 * words_a_node(of)
+    moved = words * size * nodes * setup.steps
     yield "at least", f"{moved / bandwidth / ranks:.3g} s at the copy bandwidth of {bandwidth / 1e9:.1f} GB/s"

@@ -214,6 +214,10 @@ class WaveTime(Table):
     duration: PositiveTime | None = Field(default=None, description="physical time")
     steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
     step: PositiveTime | None = Field(default=None, description="time step; 0.9 of the largest stable one by default")
+    integrator: Literal["runge-kutta", "leapfrog"] = Field(
+        default="runge-kutta",
+        description='five stages of fourth order, or one of second order with shorter steps and mesh.flux = "central"',
+    )
 
     @model_validator(mode="after")
     def _one_length(self) -> WaveTime:

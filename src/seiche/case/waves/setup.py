@@ -59,8 +59,15 @@ def read_wave_case(path: Path | str, overrides: Sequence[str] = ()) -> WaveCase:
 
 
 def _misfits(case: WaveCase) -> Iterator[str]:
-    """Yield what does not fit the number of axes of the mesh."""
+    """Yield what does not fit the number of axes of the mesh, or together."""
     dim = case.dim
+    if case.time.integrator == "leapfrog":
+        for name, value, wanted in (
+            ("mesh.flux", case.mesh.flux, "central"),
+            ("run.ghosts", case.run.ghosts, "traces"),
+        ):
+            if value != wanted:
+                yield f'time.integrator: leapfrog needs {name} = "{wanted}", not "{value}"'
     for number, source in enumerate(case.source):
         for name in ("position", "force"):
             value = getattr(source, name)
@@ -143,6 +150,7 @@ class WaveSetup:
             world=self.world,
             transport=case.run.transport,
             ghosts=case.run.ghosts,
+            integrator=case.time.integrator,
             **options,
         )
 
@@ -186,7 +194,8 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
     mesh = Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
     nodes = _nodes(mesh, table.nodes) if table.material == "node" else None
     material = media.material(mesh, nodes)
-    limit = largest_step(mesh, material, table.nodes, table.flux, world)
+    leapfrog = case.time.integrator == "leapfrog"
+    limit = largest_step(mesh, material, table.nodes, table.flux, world, leapfrog=leapfrog)
     step = case.time.step if case.time.step is not None else SAFETY * limit
     if step > limit:
         raise CaseError(f"{path}: time.step: {step:g} s is above the largest stable step of {limit:g} s")

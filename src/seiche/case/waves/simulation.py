@@ -181,9 +181,10 @@ class WaveSimulation:
         # Sums that wrap around do not depend on the order, nor on the number of ranks.
         geometry, media = self.world.allreduce_sum(np.array(sums, np.uint64)).tolist()
         extent = [bound.tolist() for bound in mesh.extent]
+        scheme = case.mesh.flux if case.time.integrator == "runge-kutta" else case.time.integrator
         return {
             "geometry": f"{mesh.total} elements {geometry} {extent}",
-            "model": f"{media} {case.mesh.nodes} {case.mesh.flux} {self.solver.medium} {self.solver.dt!r}",
+            "model": f"{media} {case.mesh.nodes} {scheme} {self.solver.medium} {self.solver.dt!r}",
             "seconds": self.solver.time,
         }
 
@@ -209,7 +210,7 @@ class WaveSimulation:
         state = np.empty((mesh.count, len(solver.fields), checkpoint.arrays[solver.fields[0]].shape[1]))
         for field, name in enumerate(solver.fields):
             state[order, field] = checkpoint.arrays[name]
-        solver.set_state(state, checkpoint.time_step)
+        solver.set_state(state, checkpoint.time_step, staggered=True)
         if solver.peak is not None and _PEAK in checkpoint.arrays:
             squares = np.empty((mesh.count, *checkpoint.arrays[_PEAK].shape[1:]))
             squares[order] = checkpoint.arrays[_PEAK]
@@ -287,7 +288,8 @@ class WaveSimulation:
             seconds=self.seconds,
             ranks=self.world.size,
             threads=setup.case.run.threads or self.world.threads(),
-            layout=f"{solver.medium} {setup.mesh.dim}D, {setup.case.mesh.nodes} nodes, {setup.case.mesh.flux}",
+            layout=f"{solver.medium} {setup.mesh.dim}D, {setup.case.mesh.nodes} nodes, {setup.case.mesh.flux}"
+            + (", leapfrog" if solver.lead else ""),
             precision=setup.case.run.precision,
             copy_bandwidth=self._bandwidth,
             stages=rows,

@@ -15,6 +15,8 @@ Flux = Literal["upwind", "central"]
 Position = Literal["first", "inner", "last"]
 #: How much of a stage one kernel does: all; volume and faces, then integration; each of these apart.
 Variant = Literal["fused", "fused-flux", "separate"]
+#: What a half of a leapfrog step moves.
+Half = Literal["velocities", "stresses"]
 
 #: What the CPU table has, in words.
 BUILT = "no wave kernel: they are compiled on first use"
@@ -89,6 +91,12 @@ def words_a_stage(of: Discretisation, variant: Variant = "fused") -> float:
 def words_a_node(of: Discretisation, variant: Variant = "fused") -> float:
     """Return the words a node a stage, mean of the five stages (the first reads no register, the last writes none)."""
     return words_a_stage(of, variant) - 0.4 * of.fields
+
+
+def words_a_leap(of: Discretisation) -> float:
+    """Return the words a node that a leapfrog step moves: what changes twice, and all once for the other half."""
+    trace = 2 * of.dim / of.nodes * of.slot / of.face_nodes
+    return 3 * of.fields + 2 * trace
 
 
 @dataclass(frozen=True)
@@ -221,6 +229,33 @@ def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSp
     return KernelSpec(functor, "dg/integrate.hpp", members, threads=256, max_registers=255, team=True)
 
 
+def leap_team(of: Discretisation) -> Team:
+    """Return the team of a half of a leapfrog step: as in a Runge-Kutta stage, with nothing tuned."""
+    team = team_of(of, "inner")
+    return Team(team.elements, team.layers)
+
+
+def leap(of: Discretisation, half: Half) -> KernelSpec:
+    """One half of a leapfrog step with the central flux."""
+    team = leap_team(of)
+    members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"), ("dt", of.real))
+    return KernelSpec(
+        f"Leap<{of.type},Half::{half},{team.elements},{team.layers}>",
+        "dg/leap.hpp",
+        members,
+        threads=of.face_nodes * team.elements * team.layers,
+        max_registers=255,
+        may_spill=True,
+        team=True,
+    )
+
+
+def resist(of: Discretisation) -> KernelSpec:
+    """The resistance of absorbing sides in leapfrog, an item an element at one."""
+    members: Members = (("on", of.members), *((name, "ptr") for name in ("u", "trace", "elements", "factors")))
+    return _per_element(of, f"Resist<{of.type}>", "dg/leap.hpp", members)
+
+
 _MORTARS: Members = tuple(
     (name, "ptr") for name in ("sides", "small_slots", "large_slots", "faces", "halves", "projections")
 )
@@ -254,8 +289,8 @@ def write_traces(of: Discretisation) -> KernelSpec:
     return _per_element(of, f"WriteTraces<{of.type}>", "dg/points.hpp", members)
 
 
-def add_sources(of: Discretisation) -> KernelSpec:
-    """Point sources, an item an element that has some."""
+def add_sources(of: Discretisation, stages: int = 5) -> KernelSpec:
+    """Point sources, an item an element that has some, in a scheme of so many stages; one of two has no register."""
     arrays = ("elements", "first", "weights", "strengths", "amplitudes", "clock")
     members: Members = (
         ("on", of.members),
@@ -265,7 +300,7 @@ def add_sources(of: Discretisation) -> KernelSpec:
         ("b", of.real),
         ("dt", of.real),
     )
-    return _per_element(of, f"AddSources<{of.type}>", "dg/points.hpp", members)
+    return _per_element(of, f"AddSources<{of.type},{stages}>", "dg/points.hpp", members)
 
 
 def record(of: Discretisation) -> KernelSpec:
@@ -319,6 +354,8 @@ def other_kernels() -> Iterator[KernelSpec]:
                 yield fused_stage(of, position)
                 yield integrate(of, position, weighed=position == "inner")
             yield from (rates(of), volume(of), face_flux(of))
+            yield leap(Discretisation(medium, 3, 8, "central", real), "velocities")
+            yield leap(Discretisation(medium, 3, 8, "central", real), "stresses")
         for nodes in (2, 5, 10):
             yield fused_stage(Discretisation(medium, 3, nodes), "inner")
         hanging = Discretisation(medium, 3, 5, nodal=True, hanging=True)
@@ -326,6 +363,8 @@ def other_kernels() -> Iterator[KernelSpec]:
         for of in (hanging, central):
             yield fused_stage(of, "inner")
             yield from (rates(of), volume(of), face_flux(of), integrate(of, "inner", weighed=True))
+            if of.flux == "central":
+                yield from (leap(of, "velocities"), leap(of, "stresses"), resist(of), add_sources(of, 2))
             yield mortar_traces(of)
             yield mortar_corrections(of)
             yield write_traces(of)
