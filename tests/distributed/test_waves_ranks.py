@@ -10,12 +10,13 @@ from typing import get_args
 import numpy as np
 import pytest
 from launch import run_ranks
-from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, mesh_of, sizes, solver_of, start
+from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, material_of, mesh_of, sizes, solver_of, start
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.report import bench_waves
 from seiche.waves import Material, Mesh, Solver
+from seiche.waves.attenuation import attenuated
 from seiche.waves.energy import exact_sum
 from seiche.waves.ghosts import GhostKind
 from seiche.waves.sizes import Generator
@@ -124,6 +125,24 @@ def test_leapfrog_gives_the_same_on_three_ranks() -> None:
     assert_same(solver, reference)
     np.testing.assert_array_equal(solver.samples(), reference.samples())
     solver.close()
+
+
+@pytest.mark.ranks(2)
+def test_attenuation_gives_the_same_on_two_ranks() -> None:
+    world, ends = World.from_mpi(), []
+    for where in (World.serial(), world):
+        mesh = mesh_of(2, where)
+        slow = material_of(mesh, "elastic", True)
+        fast, loss = attenuated(slow, None, 20.0, dim=2, band=(1.0, 50.0))
+        solver = Solver(mesh, fast, nodes=3, attenuation=loss, sponge=0.2, threads=1, world=where)
+        start(solver)
+        solver.run(STEPS)
+        ends.append(solver)
+    assert_same(ends[1], ends[0])
+    bodies = ends[0].bodies, ends[1].bodies
+    assert bodies[0] is not None and bodies[1] is not None
+    np.testing.assert_array_equal(bodies[1].state(), bodies[0].state()[ends[1].mesh.number])
+    ends[1].close()
 
 
 @pytest.mark.ranks(2)

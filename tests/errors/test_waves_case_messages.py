@@ -51,6 +51,13 @@ WRONG = [
     ("steps = 2", 'steps = 2\nstep = "1 s"', "time.step: 1 s is above the largest stable step of 0.00"),
     ("steps = 2", 'steps = 2\nduration = "1 s"', "give exactly one of duration, steps; duration and steps are given"),
     ("steps = 2", 'steps = 2\nintegrator = "leapfrog"', 'time.integrator: leapfrog needs mesh.flux = "central", not'),
+    (
+        'cs = "1000 m/s"',
+        'cs = "1000 m/s"\nqs = 30',
+        'material["rock"] has qp or qs: the table attenuation with their band',
+    ),
+    ("[time]", '[attenuation]\nband = ["1 Hz", "9 Hz"]\n[time]', "attenuation: no material has qp or qs"),
+    ('cs = "1000 m/s"', 'cs = "1000 m/s"\nqs = 2', 'material["rock"].qs: 2 is out of range; expected >= 3'),
     ("trees = [4, 3]", "trees = [4]", "trees needs 2 entries, one an axis; it has 1"),
     ("trees = [4, 3]", "trees = [4, 0]", "trees = [4, 0]: needs at least one along every axis"),
     ("nodes = 3", "nodes = 12", "mesh.nodes: 12 is out of range; expected <= 10"),

@@ -94,6 +94,18 @@ class Leapfrog:
             *sweep(" edge", inner, items, ("receive halo",)),
         ]
 
+    def next_velocities(self, begin: list[Stage]) -> Floats:
+        """Return the state with velocities a step later; `begin` writes the traces of the present state again."""
+        backend = self._operator.backend
+        before = backend.download(self._u)
+        for stage in self.half("velocities", self._dt):
+            stage.action()
+        after = backend.download(self._u)
+        backend.assign(self._u, before)
+        for stage in begin:
+            stage.action()
+        return np.asarray(after, np.float64)
+
     def resist(self, after: bool) -> list[Stage]:
         """Return the half of the resistance before or `after` velocities move."""
         if not self._absorbing:

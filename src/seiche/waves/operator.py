@@ -31,6 +31,15 @@ from seiche.waves.ranks import Pieces, with_ghosts
 Floats = npt.NDArray[np.float64]
 
 
+#: Names of the unknowns, in order.
+FIELDS = {
+    ("acoustic", 2): ("p", "vx", "vy"),
+    ("acoustic", 3): ("p", "vx", "vy", "vz"),
+    ("elastic", 2): ("vx", "vy", "sxx", "syy", "sxy"),
+    ("elastic", 3): ("vx", "vy", "vz", "sxx", "syy", "szz", "syz", "sxz", "sxy"),
+}
+
+
 def face_nodes(n: int, dim: int, face: int) -> npt.NDArray[np.int64]:
     """Return the nodes of an element that lie on a face, in the order of its traces."""
     nodes = np.arange(n**dim).reshape((n,) * dim)
@@ -111,6 +120,11 @@ class Operator:
                 raise CaseError(text)
         if len(set(world.allgather(self.material.by_node))) > 1:
             raise CaseError("material: given by node on some ranks and by element on others")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of the unknowns in the order of the state."""
+        return FIELDS[self.of.medium, self.of.dim]
 
     def real_array(self, values: Floats) -> Array:
         """Return numbers on the device in the precision of the state."""

@@ -31,6 +31,7 @@ from seiche.kernels.registry import Real, dg
 from seiche.kernels.registry.dg import Flux, Medium, Variant
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
+from seiche.waves.attenuation import Attenuation, Bodies
 from seiche.waves.basis import LSRK_B, NODES
 from seiche.waves.boundary import Boundary, check_boundaries
 from seiche.waves.energy import energy, exact_sum, products
@@ -50,13 +51,6 @@ Floats = npt.NDArray[np.float64]
 
 #: Share of the largest stable step that is taken when none is given.
 SAFETY = 0.9
-#: Names of the unknowns, in order.
-FIELDS = {
-    ("acoustic", 2): ("p", "vx", "vy"),
-    ("acoustic", 3): ("p", "vx", "vy", "vz"),
-    ("elastic", 2): ("vx", "vy", "sxx", "syy", "sxy"),
-    ("elastic", 3): ("vx", "vy", "vz", "sxx", "syy", "szz", "syz", "sxz", "sxy"),
-}
 
 
 class Solver:
@@ -83,6 +77,7 @@ class Solver:
         ghosts: GhostKind = "traces",
         variant: Variant = "fused",
         integrator: Integrator = "runge-kutta",
+        attenuation: Attenuation | None = None,
         sponge: float = 0.0,
         peak_side: int | None = None,
     ) -> None:
@@ -107,8 +102,8 @@ class Solver:
             ghosts: what travels; all but half (precision) give the same results.
             variant: how much of a stage one kernel does: all of it (fused), volume and faces before integration
                 (fused-flux, the same bits), or each apart (separate, the same but for round-off).
-            integrator: five stages of fourth order, or leapfrog with the central flux: one evaluation a step, second
-                order in time, velocities half a step before the other unknowns (theory/waves, section 11).
+            integrator: five stages of fourth order, or leapfrog with the central flux (theory/waves, section 11).
+            attenuation: of `material`, both from `seiche.waves.attenuation.attenuated`.
             sponge: thickness of a layer before absorbing sides that takes waves away; 0 for none.
             peak_side: side of the mesh, 2 axis + (0: low, 1: high), whose largest velocities `peak` keeps.
 
@@ -124,6 +119,8 @@ class Solver:
         check_variant(variant)
         check_integrator(integrator, flux, variant, ghosts)
         leapfrog = integrator == "leapfrog"
+        if attenuation is not None and (leapfrog or variant == "separate"):
+            raise CaseError('attenuation: needs integrator = "runge-kutta" and a variant other than separate')
         self.world = world or World.serial()
         self.mesh, self.material = mesh, material
         solid = any(self.world.allgather(material.has_solid))
@@ -165,6 +162,8 @@ class Solver:
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
         self.timers = StageTimers(self.backend.clock())
+        #: Of the attenuation, whose `state` goes on in `set_state` as `memory`.
+        self.bodies = Bodies(self.operator, attenuation) if attenuation is not None else None
         self._begin = (self._first_traces(0), self._first_traces(1))
         self._leap: Leapfrog | None = None
         if leapfrog:
@@ -172,7 +171,8 @@ class Solver:
             self._phases = (self._leapfrog_step(self._leap),) * 2
             self._rate: tuple[list[Stage], ...] = ()
         else:
-            self._sweeps = Sweeps(self.operator, variant, (self.u, self._k), self._traces, self.ghosts)
+            how = variant if self.bodies is None else "fused-flux"
+            self._sweeps = Sweeps(self.operator, how, (self.u, self._k), self._traces, self.ghosts, self.bodies)
             self._phases = (self._step(0), self._step(1))
             self._rate = self._sweeps.stage(0, 0, dt=1.0, b=0.0), self._sweeps.stage(0, 1, dt=1.0, b=0.0)
 
@@ -186,7 +186,7 @@ class Solver:
     @property
     def fields(self) -> tuple[str, ...]:
         """Return the names of the unknowns in the order of the state."""
-        return FIELDS[self.medium, self.mesh.dim]
+        return self.operator.fields
 
     @property
     def positions(self) -> Floats:
@@ -221,11 +221,19 @@ class Solver:
         """Return how much earlier than the other unknowns velocities belong: half a step of leapfrog, or nothing."""
         return 0.0 if self._leap is None else self.dt / 2
 
-    def set_state(self, state: npt.NDArray[Any], steps: int = 0, *, staggered: bool = False) -> None:
+    def set_state(
+        self,
+        state: npt.NDArray[Any],
+        steps: int = 0,
+        *,
+        staggered: bool = False,
+        memory: npt.NDArray[Any] | None = None,
+    ) -> None:
         """Start from a state of this rank's elements after some steps; the receivers' samples begin anew (collective).
 
         With leapfrog velocities are first moved back by half a step, but not those of a `staggered` state, which
-        already belong there, as in what `state` returns.
+        already belong there, as in what `state` returns. With attenuation `memory` is what `bodies.state` returned; it
+        is zero when left out.
 
         Raises:
             CaseError: another shape than the solver's.
@@ -237,6 +245,8 @@ class Solver:
             )
         self.backend.assign(self.u, np.asarray(state).astype(self.of.real))
         self.steps = steps
+        if self.bodies is not None:
+            self.bodies.set_state(memory)
         if self.receivers is not None:
             self.receivers.clear()
         stages = list(self._begin[steps % 2])
@@ -246,24 +256,20 @@ class Solver:
             stage.action()
 
     def energy(self) -> float:
-        """Return the discrete energy of all ranks (theory/waves, eq. 5; with leapfrog eq. 27; collective)."""
+        """Return the discrete energy of all ranks (theory/waves, eqs. 5, 27, 32; collective)."""
         state = self.state().astype(np.float64)
+        if self.bodies is not None:
+            return 0.5 * exact_sum(self.bodies.products(state), self.world)
         if self._leap is None:
             return energy(state, self.operator, self.world)
-        before = self.backend.download(self.u)
-        for stage in self._leap.half("velocities", self.dt):
-            stage.action()
-        after = self.state().astype(np.float64)
-        self.backend.assign(self.u, before)
-        for stage in self._begin[0]:
-            stage.action()
+        after = self._leap.next_velocities(self._begin[0])
         return 0.5 * exact_sum(products(state, after, self.operator), self.world)
 
     def rate(self) -> npt.NDArray[np.float64]:
         """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective).
 
         Raises:
-            CaseError: the solver leaps, and has no register for it.
+            CaseError: the solver leaps.
         """
         if self._leap is not None:
             raise CaseError("waves: the rate of change is known with integrator = runge-kutta only")
@@ -378,7 +384,8 @@ class Solver:
     def _damping(self, trace: int) -> list[Stage]:
         if self.sponge is None or not self.sponge.items:
             return []
-        return [Stage("sponge", *self.sponge.launch(self.u, self._traces[trace]))]
+        stages = [Stage("sponge", *self.sponge.launch(self.u, self._traces[trace]))]
+        return stages if self.bodies is None else [*stages, self.bodies.damping(self.sponge)]
 
     def _end_of_step(self) -> list[Stage]:
         """Return what samples the state and moves the clock."""

@@ -20,6 +20,7 @@ from seiche.errors import CaseError
 from seiche.kernels.registry import KernelSpec, dg
 from seiche.kernels.registry.dg import Variant
 from seiche.observe.stage import Stage
+from seiche.waves.attenuation import Bodies
 from seiche.waves.basis import LSRK_A
 from seiche.waves.ghosts import Ghosts
 from seiche.waves.operator import Operator
@@ -49,9 +50,13 @@ class Sweeps:
         state: tuple[Array, Array],
         traces: tuple[Array, Array],
         ghosts: Ghosts | None,
+        bodies: Bodies | None = None,
     ) -> None:
-        """Reserve what the variant stores besides `state` (unknowns and register) and the two buffers of `traces`."""
-        self._operator, self._variant, self._ghosts = operator, variant, ghosts
+        """Reserve what the variant stores besides `state` (unknowns and register) and the two buffers of `traces`.
+
+        With the `bodies` of attenuation, which need rates, the integration is always apart.
+        """
+        self._operator, self._variant, self._ghosts, self._bodies = operator, variant, ghosts, bodies
         self._u, self._k = state
         self._traces = traces
         self._rates = None if variant == "fused" else operator.zeros()
@@ -123,6 +128,9 @@ class Sweeps:
 
     def _integration(self, number: int, trace: int, dt: float, b: float) -> Stage:
         operator = self._operator
+        if self._bodies is not None:
+            arrays = {"u": self._u, "k": self._k, "next_trace": self._traces[1 - trace], "rates": self._rates}
+            return self._bodies.integration(_POSITIONS[number], number, b=b, dt=dt, **arrays)
         launch = operator.launch(
             dg.integrate(operator.of, _POSITIONS[number], self._variant == "separate"),
             0,

@@ -93,6 +93,11 @@ def words_a_node(of: Discretisation, variant: Variant = "fused") -> float:
     return words_a_stage(of, variant) - 0.4 * of.fields
 
 
+def words_of_bodies(of: Discretisation, mechanisms: int) -> float:
+    """Return the words a node a stage (mean of five) that attenuation moves more than the fused-flux variant."""
+    return 3.6 * mechanisms * (of.fields - of.dim)
+
+
 def words_a_leap(of: Discretisation) -> float:
     """Return the words a node that a leapfrog step moves: what changes twice, and all once for the other half."""
     trace = 2 * of.dim / of.nodes * of.slot / of.face_nodes
@@ -229,6 +234,25 @@ def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSp
     return KernelSpec(functor, "dg/integrate.hpp", members, threads=256, max_registers=255, team=True)
 
 
+def integrate_attenuated(of: Discretisation, position: Position, mechanisms: int) -> KernelSpec:
+    """State, register, traces and the bodies of attenuation, from rates."""
+    arrays = ("u", "k", "next_trace", "rates", "memory", "memory_k", "shares")
+    members: Members = (
+        ("on", of.members),
+        *((name, "ptr") for name in arrays),
+        ("frequencies", (of.real, mechanisms)),
+        *((name, of.real) for name in ("a", "b", "dt")),
+    )
+    functor = f"IntegrateAttenuated<{of.type},Position::{position},{mechanisms},{str(of.nodal).lower()}>"
+    return KernelSpec(functor, "dg/attenuate.hpp", members, threads=256, max_registers=255, team=True)
+
+
+def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
+    """The decay of the bodies of attenuation in an absorbing layer, an item an element of it."""
+    members: Members = tuple((name, "ptr") for name in ("memory", "elements", "factors"))
+    return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", members)
+
+
 def leap_team(of: Discretisation) -> Team:
     """Return the team of a half of a leapfrog step: as in a Runge-Kutta stage, with nothing tuned."""
     team = team_of(of, "inner")
@@ -353,7 +377,7 @@ def other_kernels() -> Iterator[KernelSpec]:
             for position in positions:
                 yield fused_stage(of, position)
                 yield integrate(of, position, weighed=position == "inner")
-            yield from (rates(of), volume(of), face_flux(of))
+            yield from (rates(of), volume(of), face_flux(of), integrate_attenuated(of, "inner", 3))
             yield leap(Discretisation(medium, 3, 8, "central", real), "velocities")
             yield leap(Discretisation(medium, 3, 8, "central", real), "stresses")
         for nodes in (2, 5, 10):
@@ -363,6 +387,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         for of in (hanging, central):
             yield fused_stage(of, "inner")
             yield from (rates(of), volume(of), face_flux(of), integrate(of, "inner", weighed=True))
+            yield from (integrate_attenuated(of, "inner", 3), damp_memory(of, 3))
             if of.flux == "central":
                 yield from (leap(of, "velocities"), leap(of, "stresses"), resist(of), add_sources(of, 2))
             yield mortar_traces(of)
