@@ -180,6 +180,7 @@ def bench_blood(
 def bench_waves(
     device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
     ghost: Annotated[str, typer.Option(help='What ranks send each other, or "all" to compare.')] = "traces",
+    variant: Annotated[str, typer.Option(help='"fused", "fused-flux", "separate", or "all" to compare.')] = "fused",
     size: Annotated[int | None, typer.Option(min=1, help="Elements of a rank along each axis.")] = None,
     nodes: Annotated[int, typer.Option(min=2, max=10, help="Of an element, a direction.")] = 8,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
@@ -187,12 +188,13 @@ def bench_waves(
     transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
     json: JsonFile = None,
 ) -> None:
-    """Measure the wave solver's stage, and bytes, time and error of what ranks send each other."""
+    """Measure the wave solver's stage by each variant of its kernels, and what ranks send each other."""
     from seiche.report.bench_waves import main as measure
 
     measure(
         device=device,
         ghosts=ghost,
+        variant=variant,
         size=size,
         nodes=nodes,
         seconds=seconds,

@@ -10,12 +10,13 @@ from typing import get_args
 import numpy as np
 import pytest
 from launch import run_ranks
-from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, mesh_of, sizes, solver_of, start
+from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, material_of, mesh_of, sizes, solver_of, start
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.report import bench_waves
 from seiche.waves import Material, Mesh, Solver
+from seiche.waves.attenuation import attenuated
 from seiche.waves.energy import exact_sum
 from seiche.waves.ghosts import GhostKind
 from seiche.waves.sizes import Generator
@@ -97,6 +98,51 @@ def test_whatever_the_ghosts_carry_gives_the_same_bits_but_half_precision() -> N
                 np.testing.assert_array_equal(state, expected)
             solver.close()
         assert sent["half"] < sent["traces"] < sent["faces"] < sent["variables"] < sent["elements"]
+
+
+@pytest.mark.ranks(2)
+def test_variants_of_the_kernels_give_the_same_on_two_ranks() -> None:
+    world = World.from_mpi()
+    for variant in ("fused-flux", "separate"):
+        reference = solver_of("elastic by node", World.serial(), variant=variant)
+        solver = solver_of("elastic by node", world, variant=variant)
+        for one in (reference, solver):
+            start(one)
+            one.run(STEPS)
+        assert_same(solver, reference)
+        solver.close()
+
+
+@pytest.mark.ranks(3)
+def test_leapfrog_gives_the_same_on_three_ranks() -> None:
+    world = World.from_mpi()
+    reference, solver = (
+        solver_of("elastic central", where, integrator="leapfrog") for where in (World.serial(), world)
+    )
+    for one in (reference, solver):
+        start(one)
+        one.run(STEPS)
+    assert_same(solver, reference)
+    np.testing.assert_array_equal(solver.samples(), reference.samples())
+    solver.close()
+
+
+@pytest.mark.ranks(2)
+def test_attenuation_gives_the_same_on_two_ranks() -> None:
+    world, ends = World.from_mpi(), []
+    for where in (World.serial(), world):
+        mesh = mesh_of(2, where)
+        slow = material_of(mesh, "elastic", True)
+        fast, loss = attenuated(slow, None, 20.0, dim=2, band=(1.0, 50.0))
+        solver = Solver(mesh, fast, nodes=3, attenuation=loss, sponge=0.2, threads=1, world=where)
+        start(solver)
+        solver.run(STEPS)
+        ends.append(solver)
+    assert_same(ends[1], ends[0])
+    bodies = ends[0].bodies, ends[1].bodies
+    assert bodies[0] is not None and bodies[1] is not None
+    np.testing.assert_array_equal(bodies[1].state(), bodies[0].state()[ends[1].mesh.number])
+    ends[1].close()
 
 
 @pytest.mark.ranks(2)

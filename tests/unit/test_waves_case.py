@@ -270,3 +270,39 @@ def test_the_basin_is_what_its_comment_says() -> None:
     assert basin.any() and center[basin][:, 2].min() > -600
     assert setup.mesh.sizes[basin].max() == 250 and setup.mesh.sizes.max() == 1000
     assert setup.sides[5] == "free" and setup.limit < 0.01
+
+
+def test_leapfrog_goes_on_from_a_checkpoint_and_says_when_velocities_were(case: Path) -> None:
+    leap = ["time.integrator=leapfrog", "mesh.flux=central", "output.receivers.sac=true"]
+    whole = load_waves(case, overrides=leap, output=case.parent / "whole")
+    whole.run()
+    half = load_waves(case, overrides=leap, output=case.parent / "half")
+    half.run(steps=whole.setup.steps // 2)
+    half.save()
+    rest = load_waves(case, overrides=leap, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
+    rest.run()
+    np.testing.assert_array_equal(rest.solver.state(), whole.solver.state())
+    with h5py.File(case.parent / "whole" / "receivers.h5") as file:
+        assert file.attrs["velocities_earlier_by"] == whole.solver.dt / 2 > 0
+
+
+def test_attenuation_makes_waves_smaller_and_goes_on_from_a_checkpoint(
+    case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = '[attenuation]\nband = ["2 Hz", "200 Hz"]\nreference = "20 Hz"\n'
+    lossy = case.with_name("lossy.toml")
+    lossy.write_text(case.read_text().replace('cs = "', 'qp = 20\nqs = 10\ncs = "') + table)
+    whole = load_waves(lossy, output=case.parent / "whole")
+    assert whole.setup.attenuation is not None
+    whole.run()
+    half = load_waves(lossy, output=case.parent / "half")
+    half.run(steps=whole.setup.steps // 2)
+    half.save()
+    rest = load_waves(lossy, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
+    rest.run()
+    np.testing.assert_array_equal(rest.solver.state(), whole.solver.state())
+    lossless = load_waves(case, output=case.parent / "lossless")
+    lossless.run()
+    assert np.all(np.abs(whole.solver.samples()).max(0)[:, :2] < 0.9 * np.abs(lossless.solver.samples()).max(0)[:, :2])
+    assert main(["check", str(lossy)]) == 0
+    assert "2 to 200 Hz, 3 mechanisms" in capsys.readouterr().out

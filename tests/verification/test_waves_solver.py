@@ -75,6 +75,29 @@ def test_waves_cross_hanging_faces_with_at_least_the_order_of_the_degree(
     assert fine < 1e-3
 
 
+def test_hanging_faces_err_by_the_order_of_the_degree_in_one_layer_whatever_the_step(device: str) -> None:
+    """theory/waves, section 4: the worst node next to a hanging face has order N, nodes elsewhere about N + 1."""
+    wave, frequency = PlaneWave("s", (1.0, 1.0), 1.5, 2.0, 1.0), 2 * np.pi * np.sqrt(2.0)
+    errors = []
+    for level, share in ((3, 0.9), (4, 0.9), (4, 0.4)):
+        mesh = periodic(2, level, hanging=True)
+        material = Material.uniform(mesh.count, 1.5, 2.0, 1.0)
+        longest = share * Solver(mesh, material, nodes=4, device=device).largest_step
+        steps = int(np.ceil(0.25 / longest))
+        solver = Solver(mesh, material, nodes=4, time_step=0.25 / steps, device=device)
+        solver.set_state(wave.state("elastic", solver.positions, 0.0, lambda t: np.cos(frequency * t)))
+        solver.run(steps)
+        exact = wave.state("elastic", solver.positions, solver.time, lambda t: np.cos(frequency * t))
+        x = solver.positions[..., 0]
+        near = (np.minimum(np.abs(x - 0.5), np.minimum(x, 1 - x)) < 0.5**level).all(1)
+        error = solver.state() - exact
+        far = np.where(near[:, None, None], 0.0, error)
+        errors.append((np.abs(error[near]).max(), np.sqrt(energy(far, solver.operator))))
+    (worst, elsewhere), short = np.log2(np.divide(errors[0], errors[1])), np.divide(errors[2], errors[1])
+    assert 2.8 < worst < 3.2 and 3.8 < elsewhere
+    assert short == pytest.approx([1.0, 1.0], abs=0.01)
+
+
 def random_solver(
     dim: int, medium: str, flux: str, by_node: bool, device: str
 ) -> tuple[Solver, np.ndarray, np.ndarray]:

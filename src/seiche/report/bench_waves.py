@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench waves`: picoseconds a node a stage, and bytes, time and error of what ranks send, stored as JSON."""
+"""`seiche bench waves`: picoseconds a node a stage of each variant, and bytes, time and error of what ranks send."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,12 +17,13 @@ from rich.table import Table
 
 from seiche.domain.world import World
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.dg import Flux, Medium, words_a_node
+from seiche.kernels.registry.dg import Flux, Medium, Variant, words_a_node, words_a_stage
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.report.bench_flow import heading
 from seiche.waves import Brick, Material, Mesh, SizeField, Solver
 from seiche.waves.ghosts import GhostKind, check_ghosts
 from seiche.waves.plane import PlaneWave
+from seiche.waves.sweeps import check_variant
 
 #: Medium and flux, each in both precisions.
 CONFIGURATIONS: tuple[tuple[Medium, Flux], ...] = (
@@ -38,10 +40,12 @@ _COMPARED = 10
 class Row:
     """One measurement.
 
-    `ps_a_node_a_stage` is the time of a stage on the slowest rank over the nodes of a rank, `share_of_copy` what the
-    words of theory/waves, section 8, make of the copy bandwidth of the same run; `message_bytes` are those that all
-    ranks send in a stage; `error` is the largest difference of the state from that with traces as ghosts over the
-    largest unknown, after a few steps.
+    `ps_a_node_a_stage` is the time of a stage on the slowest rank over the nodes of a rank, `words_a_node` what an
+    inner stage moves by the model of theory/waves, section 8, `share_of_copy` what the mean of the five stages makes of
+    the copy bandwidth of the same run, `times_of_fused` the time over that of the first variant with these ghosts
+    (the fused one, unless only another was asked for); `message_bytes` are those that all ranks send in a stage;
+    `error` is the largest difference of the state from that of the first row of these settings (fused, with traces
+    as ghosts) over the largest unknown, after a few steps.
     """
 
     medium: str
@@ -50,10 +54,13 @@ class Row:
     nodes: int
     elements: int
     ranks: int
+    variant: str
     ghosts: str
     transport: str
     steps: int
     ps_a_node_a_stage: float
+    times_of_fused: float
+    words_a_node: float
     share_of_copy: float
     message_bytes: int
     error: float
@@ -85,8 +92,10 @@ def main(
     *,
     device: str = "cpu",
     ghosts: str = "traces",
+    variant: str = "fused",
     size: int | None = None,
     nodes: int = 8,
+    configurations: Sequence[tuple[Medium, Flux]] = CONFIGURATIONS,
     precisions: Sequence[Real] = PRECISIONS,
     seconds: float = 2.0,
     threads: int | None = None,
@@ -95,25 +104,30 @@ def main(
 ) -> list[Row]:
     """Measure, print a table on rank 0 and store JSON at `output`; return the rows.
 
-    Every rank gets a periodic cube of `size`^3 elements. `ghosts` is a kind, or "all" to compare them.
+    Every rank gets a periodic cube of `size`^3 elements. `ghosts` is a kind, `variant` one of the kernels', or either
+    is "all" to compare them.
 
     Raises:
-        CaseError: an unknown kind of ghosts.
+        CaseError: an unknown kind of ghosts, or an unknown variant.
     """
     world = World.from_mpi()
     if ghosts != "all":
         check_ghosts(ghosts)
+    if variant != "all":
+        check_variant(variant)
+    variants = get_args(Variant) if variant == "all" else (variant,)
     kinds = get_args(GhostKind) if ghosts == "all" and world.size > 1 else ("traces" if ghosts == "all" else ghosts,)
     edge = size or (32 if device.startswith("cuda") else 8)
     brick = Brick((edge, edge, edge * world.size), (True,) * 3)
     mesh = Mesh.generate(brick, SizeField.uniform(1.0, 3), world=world)
     rows: list[Row] = []
     copy, described = 0.0, ""
-    for medium, flux in CONFIGURATIONS:
+    for medium, flux in configurations:
         material = Material.uniform(mesh.count, 1.0, 2.0, 1.0 if medium == "elastic" else 0.0)
         for precision in precisions:
             expected: npt.NDArray[Any] | None = None
-            for kind in kinds:
+            fastest = 0.0
+            for kind, how in product(kinds, variants):
                 solver = Solver(
                     mesh,
                     material,
@@ -125,6 +139,7 @@ def main(
                     world=world,
                     transport=transport,  # type: ignore[arg-type]
                     ghosts=kind,
+                    variant=how,
                 )
                 if not copy:
                     described, copy = solver.backend.describe(), copy_bandwidth(solver.backend, world)
@@ -136,24 +151,27 @@ def main(
                 error, largest = world.allreduce_max(parts)
                 step, steps = measure(solver, seconds)
                 moved = solver.ghosts.bytes // 2 if solver.ghosts else 0
-                carrier = solver.ghosts.exchanges[0].transport_name if solver.ghosts else "none"
                 stage = step / 5 / (mesh.count * nodes**3)
-                bytes_a_node = words_a_node(solver.of) * np.dtype(precision).itemsize
+                fastest = stage if how == variants[0] else fastest
+                bytes_a_node = words_a_node(solver.of, how) * np.dtype(precision).itemsize
                 rows.append(
                     Row(
-                        medium,
-                        flux,
-                        precision,
-                        nodes,
-                        mesh.total,
-                        world.size,
-                        kind if world.size > 1 else "none",
-                        carrier,
-                        steps,
-                        stage * 1e12,
-                        bytes_a_node * world.size / stage / copy,
-                        int(world.allreduce_sum(np.array([moved]))[0]),
-                        float(error / largest),
+                        medium=medium,
+                        flux=flux,
+                        precision=precision,
+                        nodes=nodes,
+                        elements=mesh.total,
+                        ranks=world.size,
+                        variant=how,
+                        ghosts=kind if world.size > 1 else "none",
+                        transport=solver.ghosts.exchanges[0].transport_name if solver.ghosts else "none",
+                        steps=steps,
+                        ps_a_node_a_stage=stage * 1e12,
+                        times_of_fused=stage / fastest,
+                        words_a_node=words_a_stage(solver.of, how),
+                        share_of_copy=bytes_a_node * world.size / stage / copy,
+                        message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
+                        error=float(error / largest),
                     )
                 )
                 solver.close()
@@ -169,18 +187,23 @@ def main(
 def show(rows: Sequence[Row], device: str, copy: float) -> None:
     """Print the rows as a table."""
     table = Table(title=f"{device}, copy {copy / 1e9:.1f} GB/s", title_justify="left")
-    for name in ("medium", "flux", "precision", "ghosts", "elements", "ps/node/stage", "of copy", "kB/stage", "error"):
-        table.add_column(name, justify="left" if name in ("medium", "flux", "precision", "ghosts") else "right")
+    words = ("medium", "flux", "precision", "variant", "ghosts")
+    numbers = ("elements", "words", "ps/node/stage", "of fused", "of copy", "kB/stage", "error")
+    for name in (*words, *numbers):
+        table.add_column(name, justify="left" if name in words else "right")
     for row in rows:
         table.add_row(
             row.medium,
             row.flux,
             row.precision,
+            row.variant,
             row.ghosts,
             f"{row.elements}",
+            f"{row.words_a_node:.1f}",
             f"{row.ps_a_node_a_stage:.1f}",
+            f"{row.times_of_fused:.2f}",
             f"{row.share_of_copy:.0%}",
             f"{row.message_bytes / 1e3:.1f}",
             f"{row.error:.1e}",
         )
-    Console(width=120).print(table)
+    Console(width=140).print(table)

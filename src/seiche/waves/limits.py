@@ -15,13 +15,15 @@ from seiche.waves.ranks import with_ghosts
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest dt c/h on cubes with the five-stage scheme, by nodes a direction (eigenvalues; theory/waves, table 3).
+#: Largest dt c/h on cubes, by nodes a direction (eigenvalues; theory/waves, table 3): of the five-stage scheme with
+#: either flux, and of leapfrog with the central one.
 _LARGEST = {
     "upwind": {3: 0.2683, 4: 0.1390, 5: 0.0850, 6: 0.0573, 7: 0.0413, 8: 0.0311},
     "central": {3: 0.3813, 4: 0.2119, 5: 0.1356, 6: 0.0935, 7: 0.0682, 8: 0.0519},
+    "leapfrog": {3: 0.2283, 4: 0.1269, 5: 0.0812, 6: 0.0560, 7: 0.0408, 8: 0.0310},
 }
 #: The same in units of the smallest distance of two nodes, for the numbers of nodes that are not in the table.
-_RULE = {"upwind": 0.48, "central": 0.76}
+_RULE = {"upwind": 0.48, "central": 0.76, "leapfrog": 0.45}
 #: Between these ratios c_p/c_s the upwind step in solids may be longer by the last number, with four nodes or more.
 _SOLID = (1.7, 2.05, 1.4)
 
@@ -32,7 +34,9 @@ _SOLID = (1.7, 2.05, 1.4)
 _HANGING = {"elastic": 1.55, "acoustic": 0.97, "central": 1.45}
 
 
-def largest_step(mesh: Mesh, material: Material, nodes: int, flux: Flux, world: World | None = None) -> float:
+def largest_step(
+    mesh: Mesh, material: Material, nodes: int, flux: Flux, world: World | None = None, *, leapfrog: bool = False
+) -> float:
     """Return the time step at which the fastest mode of any element of all ranks would begin to grow (collective).
 
     A box that is no cube counts as one of side 3/(1/h_x + 1/h_y + 1/h_z); with the central flux, where frequencies of
@@ -40,7 +44,8 @@ def largest_step(mesh: Mesh, material: Material, nodes: int, flux: Flux, world: 
     """
     world = world or World.serial()
     gap = float(Basis(nodes).nodes[1] + 1) / 2
-    number = _LARGEST[flux].get(nodes, _RULE[flux] * gap)
+    scheme = "leapfrog" if leapfrog else flux
+    number = _LARGEST[scheme].get(nodes, _RULE[scheme] * gap)
     inverse = 1.0 / mesh.sizes[: mesh.count]
     side = 3.0 / inverse.sum(1) if flux == "upwind" else np.sqrt(3.0 / (inverse**2).sum(1))
     speed = material.cp.reshape(mesh.count, -1).max(1) * _haste(mesh, material, flux, world)

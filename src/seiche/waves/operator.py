@@ -8,6 +8,7 @@ zero, which boundary faces read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +19,9 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo import HaloPlan
-from seiche.kernels.registry import Real
+from seiche.kernels.registry import KernelSpec, Real, dg
 from seiche.kernels.registry.dg import COEFFICIENTS, Discretisation, Flux, Medium
+from seiche.observe.stage import Stage
 from seiche.waves.basis import Basis
 from seiche.waves.boundary import Boundary, boundary_coefficients, inner_coefficients
 from seiche.waves.material import Material
@@ -27,6 +29,15 @@ from seiche.waves.mesh import GHOST, NONE, Mesh
 from seiche.waves.ranks import Pieces, with_ghosts
 
 Floats = npt.NDArray[np.float64]
+
+
+#: Names of the unknowns, in order.
+FIELDS = {
+    ("acoustic", 2): ("p", "vx", "vy"),
+    ("acoustic", 3): ("p", "vx", "vy", "vz"),
+    ("elastic", 2): ("vx", "vy", "sxx", "syy", "sxy"),
+    ("elastic", 3): ("vx", "vy", "vz", "sxx", "syy", "szz", "syz", "sxz", "sxy"),
+}
 
 
 def face_nodes(n: int, dim: int, face: int) -> npt.NDArray[np.int64]:
@@ -58,14 +69,18 @@ class Operator:
         boundaries: tuple[Boundary, ...],
         real: Real,
         world: World,
+        resisted: bool = False,
     ) -> None:
         """Build and upload them (collective).
+
+        With `resisted` absorbing sides are free ones, whose resistance acts on its own (theory/waves, eq. 26).
 
         Raises:
             CaseError: a material for another mesh or number of nodes, or a mesh that is not whole.
         """
         self.backend, self.mesh, self.material, self.basis = backend, mesh, material, Basis(nodes)
         self.boundaries = boundaries
+        self._resisted = resisted
         self._check(nodes, world)
         hanging = any(world.allgather(bool((mesh.child >= 0).any())))
         self.of = Discretisation(medium, mesh.dim, nodes, flux, real, material.by_node, hanging)
@@ -105,6 +120,11 @@ class Operator:
                 raise CaseError(text)
         if len(set(world.allgather(self.material.by_node))) > 1:
             raise CaseError("material: given by node on some ranks and by element on others")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of the unknowns in the order of the state."""
+        return FIELDS[self.of.medium, self.of.dim]
 
     def real_array(self, values: Floats) -> Array:
         """Return numbers on the device in the precision of the state."""
@@ -177,7 +197,9 @@ class Operator:
                 for place in np.unique(child[child >= 0]):
                     other[:, child == place] = interpolated(other[:, child == place], self.half(int(place)))
             result[inside, face] = inner_coefficients(flux, own[:, inside], other)
-            result[~inside, face] = boundary_coefficients(flux, self.boundaries[face], own[:, ~inside])
+            kind = self.boundaries[face]
+            kind = "free" if self._resisted and kind == "absorbing" else kind
+            result[~inside, face] = boundary_coefficients(flux, kind, own[:, ~inside])
         return result
 
     def _mortars(self) -> dict[str, Any]:
@@ -222,6 +244,18 @@ class Operator:
     def corrections(self) -> Array:
         """Return what large sides of hanging faces add."""
         return self._arrays["corrections"]
+
+    def launch(self, spec: KernelSpec, begin: int, end: int, **members: Any) -> tuple[Callable[[], None], int]:
+        """Return the launch of a kernel for the items begin ... end - 1, and the bytes it moves."""
+        kernel = self.backend.load(spec)
+        return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
+
+    def mortar_stages(self, u: Array, trace: Array, begin: int, end: int) -> list[Stage]:
+        """Return what finds the corrections of the large sides begin ... end - 1 of hanging faces from the traces."""
+        if begin == end:
+            return []
+        members = {"mortars": self.mortar_members, "u": u, "trace": trace, "corrections": self.corrections}
+        return [Stage("mortar corrections", *self.launch(dg.mortar_corrections(self.of), begin, end, **members))]
 
     def traces(self) -> Array:
         """Return memory for the traces of all slots."""

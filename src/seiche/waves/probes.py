@@ -27,9 +27,18 @@ class Sources:
     """What point sources add in every stage; all of an element are handled by one team, in order."""
 
     def __init__(
-        self, operator: Operator, sources: Sequence[PointSource], clock: Array, window: int, world: World
+        self,
+        operator: Operator,
+        sources: Sequence[PointSource],
+        clock: Array,
+        window: int,
+        world: World,
+        *,
+        leapfrog: bool = False,
     ) -> None:
         """Share the sources out to elements and upload what does not change (collective).
+
+        With `leapfrog` forces act in the middle of the velocities' half, the others in that of the stresses'.
 
         Raises:
             CaseError: a source outside the mesh or not of this medium.
@@ -44,14 +53,22 @@ class Sources:
         elements, first = np.unique(points.element, return_index=True)
         #: Elements of this rank that have sources.
         self.items = len(elements)
-        self._amplitudes = self._backend.zeros(window * 5 * len(points.element), of.real)
-        self._shape = (window, 5, len(points.element))
+        #: When the stages of a step are, in steps, and what their changes are multiplied with.
+        self._times: tuple[float, ...] = (0.0, 0.5) if leapfrog else LSRK_C
+        self._weights: tuple[float, ...] = (1.0, 1.0) if leapfrog else LSRK_B
+        stages = len(self._times)
+        self._amplitudes = self._backend.zeros(window * stages * len(points.element), of.real)
+        self._shape = (window, stages, len(points.element))
+        velocity = slice(1, None) if of.medium == "acoustic" else slice(0, mesh.dim)
+        forces = np.zeros_like(strengths)
+        forces[:, velocity] = strengths[:, velocity]
+        parts = (forces, strengths - forces) if leapfrog else (strengths,) * stages
+        self._strengths = [self._backend.upload(part.astype(of.real)) for part in parts]
         self._members: dict[str, Any] = {
             "on": operator.members,
             "elements": self._backend.upload(elements.astype(np.int32)),
             "first": self._backend.upload(np.append(first, len(points.element)).astype(np.int32)),
             "weights": self._backend.upload((points.values / basis.weights).astype(of.real)),
-            "strengths": self._backend.upload(strengths.astype(of.real)),
             "amplitudes": self._amplitudes,
             "clock": clock,
             "sources": len(points.element),
@@ -59,18 +76,26 @@ class Sources:
 
     def stage(self, stage: int, dt: float, u: Array, k: Array, trace: Array) -> tuple[Launch, int]:
         """Return the launch that adds what a stage of the scheme gives, and the bytes it moves."""
-        kernel = self._backend.load(dg.add_sources(self._operator.of))
-        arguments = self._backend.pack(
-            kernel, **self._members, u=u, k=k, next_trace=trace, stage=stage, b=LSRK_B[stage], dt=dt
+        return self._operator.launch(
+            dg.add_sources(self._operator.of, len(self._times)),
+            0,
+            self.items,
+            **self._members,
+            strengths=self._strengths[stage],
+            u=u,
+            k=k,
+            next_trace=trace,
+            stage=stage,
+            b=self._weights[stage],
+            dt=dt,
         )
-        return kernel.bind(arguments, 0, self.items), kernel.bytes_per_item * self.items
 
     def send(self, step: int, dt: float) -> None:
         """Upload the amplitudes of the window that begins with `step`."""
         if not self.items:
             return
         window = self._shape[0]
-        times = (step + np.arange(window)[:, None] + np.array(LSRK_C)) * dt
+        times = (step + np.arange(window)[:, None] + np.array(self._times)) * dt
         values = np.stack([source.time(times) for source in self._sources], -1)[..., self._point]
         self._backend.assign(self._amplitudes, values.astype(self._operator.of.real).ravel())
 

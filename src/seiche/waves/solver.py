@@ -11,12 +11,12 @@ One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each c
 On several ranks the first two are done for elements that touch no other rank's while these' traces travel, and for the
 others after that. No result depends on the number of ranks. In the last stage the `sponge` damps its layer before the
 mortar traces; then `record` samples the receivers, `peak` keeps the largest velocities of a side and the clock
-advances.
+advances. A leapfrog step is two halves, each with what stands above: velocities, then stresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,16 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.halo.replay import GRAPH_STEPS, Replay
 from seiche.halo.transports import TransportName
-from seiche.kernels.registry import KernelSpec, Real, dg
-from seiche.kernels.registry.dg import Flux, Medium
+from seiche.kernels.registry import Real, dg
+from seiche.kernels.registry.dg import Flux, Medium, Variant
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
-from seiche.waves.basis import LSRK_A, LSRK_B, NODES
+from seiche.waves.attenuation import Attenuation, Bodies
+from seiche.waves.basis import LSRK_B, NODES
 from seiche.waves.boundary import Boundary, check_boundaries
-from seiche.waves.energy import energy
+from seiche.waves.energy import energy, exact_sum, products
 from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
+from seiche.waves.leapfrog import Integrator, Leapfrog, check_integrator
 from seiche.waves.limits import largest_step
 from seiche.waves.material import Material
 from seiche.waves.mesh import Mesh
@@ -43,19 +45,12 @@ from seiche.waves.peak import Peak
 from seiche.waves.probes import WINDOW, Receivers, Sources
 from seiche.waves.sources import PointSource
 from seiche.waves.sponge import Sponge
+from seiche.waves.sweeps import STAGES, Sweeps, check_variant
 
 Floats = npt.NDArray[np.float64]
 
 #: Share of the largest stable step that is taken when none is given.
 SAFETY = 0.9
-_POSITIONS: tuple[dg.Position, ...] = ("first", "inner", "inner", "inner", "last")
-#: Names of the unknowns, in order.
-FIELDS = {
-    ("acoustic", 2): ("p", "vx", "vy"),
-    ("acoustic", 3): ("p", "vx", "vy", "vz"),
-    ("elastic", 2): ("vx", "vy", "sxx", "syy", "sxy"),
-    ("elastic", 3): ("vx", "vy", "vz", "sxx", "syy", "szz", "syz", "sxz", "sxy"),
-}
 
 
 class Solver:
@@ -80,6 +75,9 @@ class Solver:
         world: World | None = None,
         transport: TransportName = "auto",
         ghosts: GhostKind = "traces",
+        variant: Variant = "fused",
+        integrator: Integrator = "runge-kutta",
+        attenuation: Attenuation | None = None,
         sponge: float = 0.0,
         peak_side: int | None = None,
     ) -> None:
@@ -102,6 +100,10 @@ class Solver:
             world: the ranks; this process alone when left out.
             transport: how messages travel.
             ghosts: what travels; all but half (precision) give the same results.
+            variant: how much of a stage one kernel does: all of it (fused), volume and faces before integration
+                (fused-flux, the same bits), or each apart (separate, the same but for round-off).
+            integrator: five stages of fourth order, or leapfrog with the central flux (theory/waves, section 11).
+            attenuation: of `material`, both from `seiche.waves.attenuation.attenuated`.
             sponge: thickness of a layer before absorbing sides that takes waves away; 0 for none.
             peak_side: side of the mesh, 2 axis + (0: low, 1: high), whose largest velocities `peak` keeps.
 
@@ -114,6 +116,11 @@ class Solver:
         sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
         check_boundaries(sides, mesh.dim)
         check_ghosts(ghosts)
+        check_variant(variant)
+        check_integrator(integrator, flux, variant, ghosts)
+        leapfrog = integrator == "leapfrog"
+        if attenuation is not None and (leapfrog or variant == "separate"):
+            raise CaseError('attenuation: needs integrator = "runge-kutta" and a variant other than separate')
         self.world = world or World.serial()
         self.mesh, self.material = mesh, material
         solid = any(self.world.allgather(material.has_solid))
@@ -131,15 +138,18 @@ class Solver:
             boundaries=sides,
             real=precision,
             world=self.world,
+            resisted=leapfrog,
         )
-        self.largest_step = largest_step(mesh, material, nodes, flux, self.world)
+        self.largest_step = largest_step(mesh, material, nodes, flux, self.world, leapfrog=leapfrog)
         self.dt = self._time_step(time_step)
         self.steps = 0
         self.of = self.operator.of
         with_ghosts = mesh.ghosts if ghosts in ("faces", "variables", "elements") else 0
-        state = (self.operator.zeros(with_ghosts), self.operator.zeros(with_ghosts if ghosts == "elements" else 0))
+        u = self.operator.zeros(with_ghosts)
+        state = (u, u if leapfrog else self.operator.zeros(with_ghosts if ghosts == "elements" else 0))
         self.u, self._k = (array[: mesh.count] for array in state)
-        self._traces = (self.operator.traces(), self.operator.traces())
+        trace = self.operator.traces()
+        self._traces = (trace, trace if leapfrog else self.operator.traces())
         self._clock = self.backend.zeros(1, np.uint64)
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         probes = (self._clock, self._window, self.world)
@@ -147,14 +157,24 @@ class Solver:
         if self.world.size > 1:
             self.ghosts = Ghosts(self.operator, self.world, ghosts, transport, state, self._traces)
         self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
-        self.sources = Sources(self.operator, sources, *probes) if sources else None
+        self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
         self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
         self.timers = StageTimers(self.backend.clock())
-        self._phases = (self._step(0), self._step(1))
-        self._rate = self._stage(0, 0, dt=1.0, b=0.0), self._stage(0, 1, dt=1.0, b=0.0)
+        #: Of the attenuation, whose `state` goes on in `set_state` as `memory`.
+        self.bodies = Bodies(self.operator, attenuation) if attenuation is not None else None
         self._begin = (self._first_traces(0), self._first_traces(1))
+        self._leap: Leapfrog | None = None
+        if leapfrog:
+            self._leap = Leapfrog(self.operator, self.u, trace, self.ghosts, self.dt)
+            self._phases = (self._leapfrog_step(self._leap),) * 2
+            self._rate: tuple[list[Stage], ...] = ()
+        else:
+            how = variant if self.bodies is None else "fused-flux"
+            self._sweeps = Sweeps(self.operator, how, (self.u, self._k), self._traces, self.ghosts, self.bodies)
+            self._phases = (self._step(0), self._step(1))
+            self._rate = self._sweeps.stage(0, 0, dt=1.0, b=0.0), self._sweeps.stage(0, 1, dt=1.0, b=0.0)
 
     def _time_step(self, wanted: float | None) -> float:
         if wanted is None:
@@ -166,7 +186,7 @@ class Solver:
     @property
     def fields(self) -> tuple[str, ...]:
         """Return the names of the unknowns in the order of the state."""
-        return FIELDS[self.medium, self.mesh.dim]
+        return self.operator.fields
 
     @property
     def positions(self) -> Floats:
@@ -192,12 +212,28 @@ class Solver:
         """Return the unknowns of this rank's elements, (elements, fields, nodes); nodes count along x first.
 
         With `steps` it is all that `set_state` needs to go on, on any number of ranks: row i is element
-        `mesh.number[i]` of all.
+        `mesh.number[i]` of all. With leapfrog velocities are those of half a step earlier (`lead`).
         """
         return self.backend.download(self.u)
 
-    def set_state(self, state: npt.NDArray[Any], steps: int = 0) -> None:
-        """Start from a state of this rank's elements after some steps; the receivers' samples begin anew.
+    @property
+    def lead(self) -> float:
+        """Return how much earlier than the other unknowns velocities belong: half a step of leapfrog, or nothing."""
+        return 0.0 if self._leap is None else self.dt / 2
+
+    def set_state(
+        self,
+        state: npt.NDArray[Any],
+        steps: int = 0,
+        *,
+        staggered: bool = False,
+        memory: npt.NDArray[Any] | None = None,
+    ) -> None:
+        """Start from a state of this rank's elements after some steps; the receivers' samples begin anew (collective).
+
+        With leapfrog velocities are first moved back by half a step, but not those of a `staggered` state, which
+        already belong there, as in what `state` returns. With attenuation `memory` is what `bodies.state` returned; it
+        is zero when left out.
 
         Raises:
             CaseError: another shape than the solver's.
@@ -209,17 +245,34 @@ class Solver:
             )
         self.backend.assign(self.u, np.asarray(state).astype(self.of.real))
         self.steps = steps
+        if self.bodies is not None:
+            self.bodies.set_state(memory)
         if self.receivers is not None:
             self.receivers.clear()
-        for stage in self._begin[steps % 2]:
+        stages = list(self._begin[steps % 2])
+        if self._leap is not None and not staggered:
+            stages += [*self._leap.half("velocities", -self.dt / 2), *self._mortar_traces(0)]
+        for stage in stages:
             stage.action()
 
     def energy(self) -> float:
-        """Return the discrete energy of all ranks (theory/waves, eq. 5; collective)."""
-        return energy(self.state().astype(np.float64), self.operator, self.world)
+        """Return the discrete energy of all ranks (theory/waves, eqs. 5, 27, 32; collective)."""
+        state = self.state().astype(np.float64)
+        if self.bodies is not None:
+            return 0.5 * exact_sum(self.bodies.products(state), self.world)
+        if self._leap is None:
+            return energy(state, self.operator, self.world)
+        after = self._leap.next_velocities(self._begin[0])
+        return 0.5 * exact_sum(products(state, after, self.operator), self.world)
 
     def rate(self) -> npt.NDArray[np.float64]:
-        """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective)."""
+        """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective).
+
+        Raises:
+            CaseError: the solver leaps.
+        """
+        if self._leap is not None:
+            raise CaseError("waves: the rate of change is known with integrator = runge-kutta only")
         for stage in self._rate[self.steps % 2]:
             stage.action()
         return np.asarray(self.backend.download(self._k), np.float64)
@@ -284,17 +337,10 @@ class Solver:
         if self.ghosts is not None:
             self.ghosts.close()
 
-    def _launch(
-        self, family: Callable[..., KernelSpec], begin: int, end: int, **members: Any
-    ) -> tuple[Callable[[], None], int]:
-        """Return the launch of a kernel of this discretisation, and the bytes it moves."""
-        kernel = self.backend.load(family(self.of))
-        return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
-
     def _first_traces(self, trace: int) -> list[Stage]:
         """Return what writes the traces of a state that was set."""
         members = {"on": self.operator.members, "u": self.u, "trace": self._traces[trace]}
-        write = self._launch(dg.write_traces, 0, self.mesh.count, **members)
+        write = self.operator.launch(dg.write_traces(self.of), 0, self.mesh.count, **members)
         return [Stage("traces", *write), *self._mortar_traces(trace)]
 
     def _mortar_traces(self, trace: int) -> list[Stage]:
@@ -302,64 +348,48 @@ class Solver:
         if not operator.sides:
             return []
         members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
-        return [Stage("mortar traces", *self._launch(dg.mortar_traces, 0, operator.sides, **members))]
+        return [Stage("mortar traces", *operator.launch(dg.mortar_traces(self.of), 0, operator.sides, **members))]
 
-    def _mortar_corrections(self, trace: int, begin: int, end: int) -> list[Stage]:
-        operator = self.operator
-        if begin == end:
+    def _sources_of(self, number: int, trace: int) -> list[Stage]:
+        if self.sources is None or not self.sources.items:
             return []
-        members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
-        launch = self._launch(dg.mortar_corrections, begin, end, **members, corrections=operator.corrections)
-        return [Stage("mortar corrections", *launch)]
-
-    def _stage(self, number: int, trace: int, *, dt: float, b: float) -> list[Stage]:
-        """Return corrections and the sweep of a stage that reads the traces `trace` and writes the others."""
-        team = dg.team_of(self.of, _POSITIONS[number])
-        kernel = self.backend.load(dg.fused_stage(self.of, _POSITIONS[number], team))
-        arguments = self.backend.pack(
-            kernel,
-            on=self.operator.members,
-            u=self.u,
-            k=self._k,
-            trace=self._traces[trace],
-            next_trace=self._traces[1 - trace],
-            reach=team.reach,
-            a=LSRK_A[number],
-            b=b,
-            dt=dt,
-        )
-        items, sides = -(-self.mesh.count // team.elements), self.operator.sides
-
-        def sweep(name: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
-            if begin == end:
-                return []
-            return [Stage(name, kernel.bind(arguments, begin, end), kernel.bytes_per_item * (end - begin), after)]
-
-        ghosts, given = self.ghosts, self._traces[trace]
-        if ghosts is None:
-            return [*self._mortar_corrections(trace, 0, sides), *sweep("elements", 0, items)]
-        inner, inner_sides = self.mesh.interior // team.elements, self.operator.inner_sides
-        return [
-            Stage("send halo", lambda: ghosts.start(given), ghosts.bytes),
-            *self._mortar_corrections(trace, 0, inner_sides),
-            *sweep("elements interior", 0, inner),
-            Stage("receive halo", lambda: ghosts.finish(given), ghosts.bytes, ("send halo",)),
-            *self._mortar_corrections(trace, inner_sides, sides),
-            *sweep("elements edge", inner, items, ("receive halo",)),
-        ]
+        return [Stage("sources", *self.sources.stage(number, self.dt, self.u, self._k, self._traces[trace]))]
 
     def _step(self, trace: int) -> list[Stage]:
         """Return the stages of a step whose first one reads the traces `trace`; the next step reads the others."""
         stages: list[Stage] = []
-        for number in range(len(_POSITIONS)):
-            stages += self._stage(number, trace, dt=self.dt, b=LSRK_B[number])
+        for number in range(STAGES):
+            stages += self._sweeps.stage(number, trace, dt=self.dt, b=LSRK_B[number])
             trace = 1 - trace
-            if self.sources is not None and self.sources.items:
-                launch = self.sources.stage(number, self.dt, self.u, self._k, self._traces[trace])
-                stages.append(Stage("sources", *launch))
-            if number == len(_POSITIONS) - 1 and self.sponge is not None and self.sponge.items:
-                stages.append(Stage("sponge", *self.sponge.launch(self.u, self._traces[trace])))
+            stages += self._sources_of(number, trace)
+            if number == STAGES - 1:
+                stages += self._damping(trace)
             stages += self._mortar_traces(trace)
+        return stages + self._end_of_step()
+
+    def _leapfrog_step(self, leap: Leapfrog) -> list[Stage]:
+        return [
+            *leap.resist(after=False),
+            *leap.half("velocities", self.dt),
+            *self._sources_of(0, 0),
+            *leap.resist(after=True),
+            *self._mortar_traces(0),
+            *leap.half("stresses", self.dt),
+            *self._sources_of(1, 0),
+            *self._damping(0),
+            *self._mortar_traces(0),
+            *self._end_of_step(),
+        ]
+
+    def _damping(self, trace: int) -> list[Stage]:
+        if self.sponge is None or not self.sponge.items:
+            return []
+        stages = [Stage("sponge", *self.sponge.launch(self.u, self._traces[trace]))]
+        return stages if self.bodies is None else [*stages, self.bodies.damping(self.sponge)]
+
+    def _end_of_step(self) -> list[Stage]:
+        """Return what samples the state and moves the clock."""
+        stages = []
         if self.receivers is not None and self.receivers.items:
             stages.append(Stage("record", *self.receivers.launch(self.u)))
         if self.peak is not None and self.peak.items:

@@ -62,11 +62,14 @@ class Sponge:
         self._elements = operator.backend.upload(elements.astype(np.int32))
         self._factors = operator.real_array(np.exp(-rates[elements] * dt))
 
+    @property
+    def layer(self) -> dict[str, Array]:
+        """Return the elements and what their nodes are multiplied with once a step."""
+        return {"elements": self._elements, "factors": self._factors}
+
     def launch(self, u: Array, trace: Array) -> tuple[Callable[[], None], int]:
         """Return the launch that damps a state and writes the traces of its elements again, and the bytes it moves."""
         backend, operator = self._operator.backend, self._operator
         kernel = backend.load(dg.damp(operator.of))
-        arguments = backend.pack(
-            kernel, on=operator.members, u=u, trace=trace, elements=self._elements, factors=self._factors
-        )
+        arguments = backend.pack(kernel, on=operator.members, u=u, trace=trace, **self.layer)
         return kernel.bind(arguments, 0, self.items), kernel.bytes_per_item * self.items

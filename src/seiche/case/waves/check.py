@@ -11,7 +11,7 @@ from seiche.backend import open_backend
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
-from seiche.kernels.registry.dg import Discretisation, words_a_node
+from seiche.kernels.registry.dg import Discretisation, words_a_leap, words_a_node, words_of_bodies
 from seiche.observe.bandwidth import copy_bandwidth
 
 
@@ -51,6 +51,13 @@ def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
         ("cs", material.cs, "m/s"),
     ):
         yield name, f"{values.min():g} to {values.max():g} {unit}" if np.ptp(values) else f"{values.min():g} {unit}"
+    if setup.case.attenuation is not None:
+        low, high = setup.case.attenuation.band
+        bodies = setup.case.attenuation.mechanisms
+        yield (
+            "attenuation",
+            f"{low:g} to {high:g} Hz, {bodies} mechanisms; the speeds above are those at infinite frequency",
+        )
     if setup.resolution is not None:
         yield "nodes a wavelength", f"{setup.resolution[0]:.1f} ({setup.resolution[1]:.1f} advised)"
     yield "time step", f"{setup.step:.4g} s (largest {setup.limit:.4g} s), {setup.steps:,} steps"
@@ -65,7 +72,13 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
     size = np.dtype(case.run.precision).itemsize
     nodes = mesh.total * case.mesh.nodes**mesh.dim
     traces = 2 * mesh.faces * of.slot / case.mesh.nodes**mesh.dim
-    memory = nodes * (2 * of.fields + traces) * size
+    leapfrog = case.time.integrator == "leapfrog"
+    memory = nodes * (2 * of.fields + traces) * size / (2 if leapfrog else 1)
+    words = words_a_leap(of) if leapfrog else 5 * words_a_node(of)
+    if case.attenuation is not None:
+        bodies = case.attenuation.mechanisms
+        memory += nodes * (of.fields + 2 * bodies * (of.fields - of.dim)) * size
+        words = 5 * (words_a_node(of, "fused-flux") + words_of_bodies(of, bodies))
     yield "device", f"{case.run.device}, {case.run.precision}"
     yield "state", f"{memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
     if not measure:
@@ -75,5 +88,5 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
         bandwidth = copy_bandwidth(open_backend(case.run.device, case.run.threads or world.threads(), 0), world)
     except BackendUnavailable:
         return
-    moved = words_a_node(of) * size * nodes * 5 * setup.steps
+    moved = words * size * nodes * setup.steps
     yield "at least", f"{moved / bandwidth / ranks:.3g} s at the copy bandwidth of {bandwidth / 1e9:.1f} GB/s"

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.waves.schema import Box, Ellipsoid, Layer, MaterialTable
+from seiche.case.waves.schema import AttenuationTable, Box, Ellipsoid, Layer, MaterialTable
 from seiche.errors import CaseError, FormatError
+from seiche.waves.attenuation import Attenuation, attenuated
 from seiche.waves.material import Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.sizes import SizeField
@@ -133,6 +134,27 @@ class Media:
             else:
                 result[:, here] = np.array([[table.density], [table.cp], [table.cs or 0.0]], np.float64)
         return result
+
+    def qualities(self, points: Floats) -> Floats:
+        """Return Q_p (not a number: shear alone loses energy) and Q_s at points (n, dim): (2, n)."""
+        result = np.empty((2, len(points)))
+        for table in self._tables:
+            here = _inside(table.where, points)
+            result[:, here] = [[np.nan if table.qp is None else table.qp], [np.inf if table.qs is None else table.qs]]
+        return result
+
+    def attenuated(self, mesh: Mesh, slow: Material, table: AttenuationTable) -> tuple[Material, Attenuation]:
+        """Return media at infinite frequency and their attenuation, qualities by the centres of elements.
+
+        Raises:
+            CaseError: qualities that cannot be.
+        """
+        qualities = self.qualities(mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2)
+        qp, qs = qualities[..., None] if slow.by_node else qualities
+        low, high = table.band
+        return attenuated(
+            slow, qp, qs, dim=mesh.dim, band=(low, high), reference=table.reference, mechanisms=table.mechanisms
+        )
 
     def material(self, mesh: Mesh, nodes: Floats | None = None) -> Material:
         """Return the media of the elements of a mesh, or at their `nodes` (elements, nodes, dim).

@@ -119,6 +119,7 @@ def write_receivers(setup: WaveSetup, solver: Solver, path: Path, first_step: in
         with replacing(path) as part, h5py.File(part, "w") as file:
             file.attrs["title"] = setup.case.title or setup.source
             file["time"], file["position"] = times, np.array(setup.receivers)
+            file.attrs["velocities_earlier_by"] = solver.lead
             file["name"], file["field"] = list(setup.names), list(solver.fields)
             file["samples"] = np.moveaxis(samples, 0, 1)  # (receivers, times, fields)
         written = [path]
@@ -132,7 +133,13 @@ def write_receivers(setup: WaveSetup, solver: Solver, path: Path, first_step: in
                     values = samples[:, number, field]
                     step, component = every * solver.dt, solver.fields[field]
                     write_sac(
-                        target, values, step=step, begin=float(times[0]), station=name, component=component, place=place
+                        target,
+                        values,
+                        step=step,
+                        begin=float(times[0]) - solver.lead,
+                        station=name,
+                        component=component,
+                        place=place,
                     )
                     written.append(target)
         if table.picture is not None and len(times):

@@ -112,6 +112,10 @@ class MaterialTable(Table):
     density: Density | None = Field(default=None, description="mass density")
     cp: PositiveVelocity | None = Field(default=None, description="speed of longitudinal waves")
     cs: Velocity | None = Field(default=None, description="speed of shear waves; zero or left out: a fluid")
+    qp: float | None = Field(
+        default=None, ge=3, description="quality of longitudinal waves; left out: only shear loses energy"
+    )
+    qs: float | None = Field(default=None, ge=3, description="quality of shear waves; left out: no loss")
     file: FileName | None = Field(default=None, description="grid of values instead")
     where: Annotated[Layer | Box | Ellipsoid, Field(discriminator="kind")] | None = Field(
         default=None, description="where it is; everywhere by default"
@@ -125,6 +129,18 @@ class MaterialTable(Table):
         if self.file is not None and (self.cp is not None or self.cs is not None):
             raise ValueError("cp and cs stand in the file; leave them out here")
         return self
+
+
+class AttenuationTable(Table):
+    """The band in which the qualities of the materials (`qp`, `qs`) hold, and where their speeds do."""
+
+    band: Annotated[tuple[PositiveRate, ...], FromList] = Field(
+        min_length=2, max_length=2, description="lowest and highest frequency"
+    )
+    reference: PositiveRate | None = Field(
+        default=None, description="frequency of the speeds cp and cs; the geometric mean of the band by default"
+    )
+    mechanisms: int = Field(default=3, ge=1, le=6, description="bodies of relaxation; Q stays nearer with more")
 
 
 class RickerPulse(Table):
@@ -214,6 +230,10 @@ class WaveTime(Table):
     duration: PositiveTime | None = Field(default=None, description="physical time")
     steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
     step: PositiveTime | None = Field(default=None, description="time step; 0.9 of the largest stable one by default")
+    integrator: Literal["runge-kutta", "leapfrog"] = Field(
+        default="runge-kutta",
+        description='five stages of fourth order, or one of second order with shorter steps and mesh.flux = "central"',
+    )
 
     @model_validator(mode="after")
     def _one_length(self) -> WaveTime:
@@ -302,6 +322,7 @@ class WaveCase(Table):
     title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     mesh: MeshTable = Field(description="the box and its elements")
     material: Annotated[tuple[MaterialTable, ...], FromList] = Field(min_length=1, description="the media, first below")
+    attenuation: AttenuationTable | None = Field(default=None, description="band of the materials' qualities")
     boundary: BoundaryTable = Field(default=BoundaryTable(), description="the sides of the box")
     source: Annotated[tuple[SourceTable, ...], FromList] = Field(default=(), description="point sources")
     receiver: Annotated[tuple[ReceiverTable, ...], FromList] = Field(default=(), description="where to sample")
@@ -314,6 +335,13 @@ class WaveCase(Table):
         if self.material[0].where is not None:
             raise ValueError(
                 f'material: the first, "{self.material[0].name}", has to fill the box; leave out its where'
+            )
+        lossy = next((table.name for table in self.material if table.qp is not None or table.qs is not None), None)
+        if (lossy is None) != (self.attenuation is None):
+            raise ValueError(
+                f'material["{lossy}"] has qp or qs: the table attenuation with their band is missing'
+                if lossy is not None
+                else "attenuation: no material has qp or qs"
             )
         names = [table.name for table in self.receiver]
         twice = next((name for name in names if names.count(name) > 1), None)

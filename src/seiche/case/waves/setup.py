@@ -21,6 +21,7 @@ from seiche.case.waves.schema import WaveCase
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.waves import Brick, Material, Mesh, PointSource, SizeField, Solver
+from seiche.waves.attenuation import Attenuation
 from seiche.waves.basis import Basis
 from seiche.waves.limits import largest_step
 from seiche.waves.sizes import ELEMENTS_PER_WAVELENGTH, elements_per_wavelength
@@ -59,8 +60,17 @@ def read_wave_case(path: Path | str, overrides: Sequence[str] = ()) -> WaveCase:
 
 
 def _misfits(case: WaveCase) -> Iterator[str]:
-    """Yield what does not fit the number of axes of the mesh."""
+    """Yield what does not fit the number of axes of the mesh, or together."""
     dim = case.dim
+    if case.time.integrator == "leapfrog":
+        if case.attenuation is not None:
+            yield "time.integrator: leapfrog knows no attenuation"
+        for name, value, wanted in (
+            ("mesh.flux", case.mesh.flux, "central"),
+            ("run.ghosts", case.run.ghosts, "traces"),
+        ):
+            if value != wanted:
+                yield f'time.integrator: leapfrog needs {name} = "{wanted}", not "{value}"'
     for number, source in enumerate(case.source):
         for name in ("position", "force"):
             value = getattr(source, name)
@@ -92,7 +102,8 @@ class WaveSetup:
 
     Attributes:
         case, source, folder: the tables, the name of the file and its folder.
-        mesh, material: this rank's elements.
+        mesh, material: this rank's elements; with attenuation the material at infinite frequency.
+        attenuation: of the material, or None.
         names: of the receivers, at `receivers`.
         steps, step: how many time steps of how many seconds.
         limit: the largest stable time step.
@@ -112,6 +123,7 @@ class WaveSetup:
     steps: int
     limit: float
     resolution: tuple[float, float] | None
+    attenuation: Attenuation | None
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -143,6 +155,8 @@ class WaveSetup:
             world=self.world,
             transport=case.run.transport,
             ghosts=case.run.ghosts,
+            integrator=case.time.integrator,
+            attenuation=self.attenuation,
             **options,
         )
 
@@ -185,8 +199,12 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
     _refuse_huge(sizes, brick, str(path))
     mesh = Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
     nodes = _nodes(mesh, table.nodes) if table.material == "node" else None
-    material = media.material(mesh, nodes)
-    limit = largest_step(mesh, material, table.nodes, table.flux, world)
+    slow = material = media.material(mesh, nodes)
+    attenuation = None
+    if case.attenuation is not None:
+        material, attenuation = media.attenuated(mesh, slow, case.attenuation)
+    leapfrog = case.time.integrator == "leapfrog"
+    limit = largest_step(mesh, material, table.nodes, table.flux, world, leapfrog=leapfrog)
     step = case.time.step if case.time.step is not None else SAFETY * limit
     if step > limit:
         raise CaseError(f"{path}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
@@ -206,9 +224,21 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
             raise CaseError(
                 f"{path}: {what}{number}: {_meters(place)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
             )
-    resolution = _resolution(case, mesh, material, world)
     return WaveSetup(
-        case, str(path), folder, world, mesh, material, tuple(sources), names, places, step, steps, limit, resolution
+        case=case,
+        source=str(path),
+        folder=folder,
+        world=world,
+        mesh=mesh,
+        material=material,
+        sources=tuple(sources),
+        names=names,
+        receivers=places,
+        step=step,
+        steps=steps,
+        limit=limit,
+        resolution=_resolution(case, mesh, slow, world),
+        attenuation=attenuation,
     )
 
 

@@ -29,6 +29,8 @@ from seiche.report.table import StageRow, as_text, stage_rows, stage_table
 
 #: Largest square of a velocity component on a side, in a checkpoint.
 _PEAK = "peak"
+#: Stresses of the bodies of attenuation, in a checkpoint.
+_MEMORY = "memory"
 
 
 def load_waves(
@@ -161,6 +163,8 @@ class WaveSimulation:
             every = np.zeros((mesh.count, *squares.shape[1:]))
             every[solver.peak.elements] = squares
             arrays[_PEAK] = every[order]
+        if solver.bodies is not None:
+            arrays[_MEMORY] = np.ascontiguousarray(solver.bodies.state()[order])
         write_checkpoint(
             self.checkpoint_path,
             self.world,
@@ -181,9 +185,12 @@ class WaveSimulation:
         # Sums that wrap around do not depend on the order, nor on the number of ranks.
         geometry, media = self.world.allreduce_sum(np.array(sums, np.uint64)).tolist()
         extent = [bound.tolist() for bound in mesh.extent]
+        scheme: str = case.mesh.flux if case.time.integrator == "runge-kutta" else case.time.integrator
+        if case.attenuation is not None:
+            scheme += f" {case.attenuation.band} {case.attenuation.mechanisms}"
         return {
             "geometry": f"{mesh.total} elements {geometry} {extent}",
-            "model": f"{media} {case.mesh.nodes} {case.mesh.flux} {self.solver.medium} {self.solver.dt!r}",
+            "model": f"{media} {case.mesh.nodes} {scheme} {self.solver.medium} {self.solver.dt!r}",
             "seconds": self.solver.time,
         }
 
@@ -209,7 +216,11 @@ class WaveSimulation:
         state = np.empty((mesh.count, len(solver.fields), checkpoint.arrays[solver.fields[0]].shape[1]))
         for field, name in enumerate(solver.fields):
             state[order, field] = checkpoint.arrays[name]
-        solver.set_state(state, checkpoint.time_step)
+        memory = None
+        if solver.bodies is not None:
+            memory = np.empty(solver.bodies.shape)
+            memory[order] = checkpoint.arrays[_MEMORY]
+        solver.set_state(state, checkpoint.time_step, staggered=True, memory=memory)
         if solver.peak is not None and _PEAK in checkpoint.arrays:
             squares = np.empty((mesh.count, *checkpoint.arrays[_PEAK].shape[1:]))
             squares[order] = checkpoint.arrays[_PEAK]
@@ -287,7 +298,8 @@ class WaveSimulation:
             seconds=self.seconds,
             ranks=self.world.size,
             threads=setup.case.run.threads or self.world.threads(),
-            layout=f"{solver.medium} {setup.mesh.dim}D, {setup.case.mesh.nodes} nodes, {setup.case.mesh.flux}",
+            layout=f"{solver.medium} {setup.mesh.dim}D, {setup.case.mesh.nodes} nodes, {setup.case.mesh.flux}"
+            + (", leapfrog" if solver.lead else ""),
             precision=setup.case.run.precision,
             copy_bandwidth=self._bandwidth,
             stages=rows,

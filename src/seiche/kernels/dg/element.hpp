@@ -53,6 +53,25 @@ struct Elements {
     });
   }
 
+  /// D along a line of nodes that begins at `start`, of velocities, of stresses, or of both; `start` lies in an array
+  /// whose first field is `first`.
+  template <int axis, bool velocities = true, bool stresses = true, int first = 0>
+  SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
+    constexpr int stride = Box::stride(axis);
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      const Real* v = start + (velocities ? Fields::velocity(axis, c) - first : 0) * Box::nodes;
+      const Real* s = start + (stresses ? Fields::stress(axis, c) - first : 0) * Box::nodes;
+      Real sum_v = 0, sum_s = 0;
+      each<0, n>([&]<int q>() SEICHE_INLINED {
+        const Real d = axis == 0 ? line.x[q] : axis == dim - 1 ? derivative[k * n + q] : line.y[q];
+        if constexpr (velocities) sum_v = multiply_add(d, v[q * stride], sum_v);
+        if constexpr (stresses) sum_s = multiply_add(d, s[q * stride], sum_s);
+      });
+      dv[c] = sum_v;
+      ds[c] = Real(Fields::sign) * sum_s;
+    });
+  }
+
   /// What the faces of an element were given: traces of neighbours or corrections, and the flux's coefficients; with
   /// `both` there is room for jumps of velocity and traction.
   template <bool both>

@@ -14,8 +14,9 @@ SEICHE_FN Real at_point(const Real* weights, int node) {
   return w;
 }
 
-/// Adds what the sources of an element give in a stage to the state, and writes its traces again.
-template <class Elements>
+/// Adds what the sources of an element give in one of `stages` stages to the state, and writes its traces again. The
+/// five of Runge-Kutta have a register, the two of leapfrog none.
+template <class Elements, int stages>
 struct AddSources {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
@@ -42,14 +43,14 @@ struct AddSources {
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index element = elements[item];
-    const Real* now = amplitudes + (static_cast<Index>(clock[0]) * 5 + stage) * sources;
+    const Real* now = amplitudes + (static_cast<Index>(clock[0]) * stages + stage) * sources;
     for (int s = first[item]; s < first[item + 1]; ++s) {
       team.each(Box::nodes, [&](int node) SEICHE_INLINED {
         const Real part = dt * now[s] * at_point<Box>(weights + s * dim * Box::n, node);
         each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
           const Index at = element * Elements::size + f * Box::nodes + node;
           const Real change = part * strengths[s * Fields::count + f] * on.template source_factor<f>(element, node);
-          k[at] += change;
+          if constexpr (stages == 5) k[at] += change;
           u[at] = multiply_add(b, change, u[at]);
         });
       });

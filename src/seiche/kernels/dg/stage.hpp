@@ -7,8 +7,9 @@
 
 namespace seiche {
 
-/// Which stage: the first does not read the register k (A = 0), the last need not write it.
-enum class Position { first, inner, last };
+/// Which stage: the first does not read the register k (A = 0), the last need not write it. `rates` only stores L(u) in
+/// place of the register; the state and its traces are then another kernel's (integrate.hpp).
+enum class Position { first, inner, last, rates };
 
 /// `tuning`, bit by bit: faces in a pass of their own, nodes unrolled, the register asked for early, memory asked for
 /// ahead, results stored past the caches (registry/dg.py, Team).
@@ -19,11 +20,14 @@ struct FusedStage {
   using Box = typename Elements::Box;
   static constexpr bool faces_first = vector_lanes || (tuning & 1), unrolled = tuning & 2, early = tuning & 4;
   static constexpr bool ahead = tuning & 8, passing = tuning & 16;
+  static constexpr bool rates_only = position == Position::rates;
+  static constexpr bool reads_register = position != Position::first && !rates_only;
   using Given = typename Elements::template Given<faces_first>;
   using Line = typename Elements::Line;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
-  static constexpr int bytes = elements * static_cast<int>(sizeof(Real)) *
-                               ((position == Position::inner ? 4 : 3) * size + 2 * Box::faces * Elements::slot);
+  static constexpr int states = rates_only ? 2 : position == Position::inner ? 4 : 3, traces = rates_only ? 1 : 2;
+  static constexpr int bytes =
+      elements * static_cast<int>(sizeof(Real)) * (states * size + traces * Box::faces * Elements::slot);
   Elements on;
   Real* u;
   Real* k;
@@ -60,17 +64,17 @@ struct FusedStage {
           [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
             node(line, kept, scratch.u[element], scratch.given[element], first + e + element, i, j, k);
           });
-      if constexpr (vector_lanes) all_traces(team, first + e, scratch);
+      if constexpr (vector_lanes && !rates_only) all_traces(team, first + e, scratch);
     }
   }
 
   /// The register k of a node, asked for before the team meets.
   struct Kept {
-    Real of[position == Position::first || !early ? 1 : Fields::count];
+    Real of[reads_register && early ? Fields::count : 1];
   };
   SEICHE_FN Kept kept(Index element, int node) const {
     Kept result{};
-    if constexpr (position != Position::first && early) {
+    if constexpr (reads_register && early) {
       each<0, Fields::count>([&]<int f>() SEICHE_INLINED { result.of[f] = k[element * size + f * Box::nodes + node]; });
     }
     return result;
@@ -83,7 +87,7 @@ struct FusedStage {
     constexpr int bytes = together * size * static_cast<int>(sizeof(Real));
     if (first + together > on.count) return;
     if (reach > 0) prefetch_ahead(team, u + first * size, bytes);
-    if constexpr (position != Position::first) prefetch_ahead(team, k + first * size, bytes);
+    if constexpr (reads_register) prefetch_ahead(team, k + first * size, bytes);
     constexpr int slot = Elements::slot, parts = (slot * static_cast<int>(sizeof(Real)) + 127) / 128;
     if (reach > 0) {
       team.each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
@@ -113,7 +117,7 @@ struct FusedStage {
     each<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
+      on.template derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
       const int place = Elements::template place<axis>(i, j, k);
       add_faces<axis>(own, given, element, node, index, place, dv[axis], ds[axis]);
       each<0, waves>([&]<int c>() SEICHE_INLINED {
@@ -125,38 +129,23 @@ struct FusedStage {
     Fields::rates(dv, ds, m, r);
     each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       const Index at = element * size + f * Box::nodes + node;
-      Real change = dt * r[f];
-      if constexpr (position != Position::first)
-        change = multiply_add(a, early ? kept.of[early ? f : 0] : this->k[at], change);
-      if constexpr (position != Position::last) store<passing>(this->k + at, change);
-      after[f] = multiply_add(b, change, own[f * Box::nodes + node]);
-      store<passing>(u + at, after[f]);
+      if constexpr (rates_only) {
+        store<passing>(this->k + at, r[f]);
+      } else {
+        Real change = dt * r[f];
+        if constexpr (reads_register) change = multiply_add(a, early ? kept.of[early ? f : 0] : this->k[at], change);
+        if constexpr (position != Position::last) store<passing>(this->k + at, change);
+        after[f] = multiply_add(b, change, own[f * Box::nodes + node]);
+        store<passing>(u + at, after[f]);
+      }
     });
-    if constexpr (!vector_lanes) {
+    if constexpr (!vector_lanes && !rates_only) {
       each<0, dim>([&]<int axis>() SEICHE_INLINED {
         const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
         if (index == 0) new_trace<axis, 0>(after, 1, given, element, place);
         if (index == n - 1) new_trace<axis, 1>(after, 1, given, element, place);
       });
     }
-  }
-
-  /// D along a line of nodes that begins at `start`.
-  template <int axis>
-  SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
-    constexpr int stride = Box::stride(axis);
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
-      const Real* v = start + Fields::velocity(axis, c) * Box::nodes;
-      const Real* s = start + Fields::stress(axis, c) * Box::nodes;
-      Real sum_v = 0, sum_s = 0;
-      each<0, n>([&]<int q>() SEICHE_INLINED {
-        const Real d = axis == 0 ? line.x[q] : axis == dim - 1 ? on.derivative[k * n + q] : line.y[q];
-        sum_v = multiply_add(d, v[q * stride], sum_v);
-        sum_s = multiply_add(d, s[q * stride], sum_s);
-      });
-      dv[c] = sum_v;
-      ds[c] = Real(Fields::sign) * sum_s;
-    });
   }
 
   /// Adds the faces' part to the derivatives of a node that lies on one.

@@ -13,6 +13,10 @@ from .spec import Real as Real
 Medium = Literal["acoustic", "elastic"]
 Flux = Literal["upwind", "central"]
 Position = Literal["first", "inner", "last"]
+#: How much of a stage one kernel does: all; volume and faces, then integration; each of these apart.
+Variant = Literal["fused", "fused-flux", "separate"]
+#: What a half of a leapfrog step moves.
+Half = Literal["velocities", "stresses"]
 
 #: What the CPU table has, in words.
 BUILT = "no wave kernel: they are compiled on first use"
@@ -72,9 +76,32 @@ class Discretisation:
         )
 
 
-def words_a_node(of: Discretisation) -> float:
+def words_a_stage(of: Discretisation, variant: Variant = "fused") -> float:
+    """Return the words a node that an inner stage moves, every array once (theory/waves, section 8)."""
+    faces = 2 * of.dim / of.nodes
+    trace = faces * of.slot / of.face_nodes
+    if variant == "fused":
+        return 4 * of.fields + 2 * trace
+    if variant == "fused-flux":
+        return 7 * of.fields + 2 * trace
+    changed = 2 if of.medium == "acoustic" else 3 * of.dim - 1  # unknowns that a face changes
+    return 7 * of.fields + of.dim + 1 + 2 * trace + faces * 2 * (of.waves + changed)
+
+
+def words_a_node(of: Discretisation, variant: Variant = "fused") -> float:
     """Return the words a node a stage, mean of the five stages (the first reads no register, the last writes none)."""
-    return 3.6 * of.fields + 4 * of.dim / of.nodes * of.slot / of.face_nodes
+    return words_a_stage(of, variant) - 0.4 * of.fields
+
+
+def words_of_bodies(of: Discretisation, mechanisms: int) -> float:
+    """Return the words a node a stage (mean of five) that attenuation moves more than the fused-flux variant."""
+    return 3.6 * mechanisms * (of.fields - of.dim)
+
+
+def words_a_leap(of: Discretisation) -> float:
+    """Return the words a node that a leapfrog step moves: what changes twice, and all once for the other half."""
+    trace = 2 * of.dim / of.nodes * of.slot / of.face_nodes
+    return 3 * of.fields + 2 * trace
 
 
 @dataclass(frozen=True)
@@ -134,30 +161,123 @@ def team_of(of: Discretisation, position: Position) -> Team:
     return teams[position]
 
 
+def _sweep_members(of: Discretisation) -> Members:
+    arrays = ("u", "k", "trace", "next_trace")
+    return (
+        ("on", of.members),
+        *((name, "ptr") for name in arrays),
+        ("reach", "int64"),
+        *((name, of.real) for name in ("a", "b", "dt")),
+    )
+
+
 def fused_stage(of: Discretisation, position: Position, team: Team | None = None) -> KernelSpec:
     """One Runge-Kutta stage in one sweep, by the fastest known team or the one that is given."""
-    team = team or team_of(of, position)
-    members: Members = (
-        ("on", of.members),
-        ("u", "ptr"),
-        ("k", "ptr"),
-        ("trace", "ptr"),
-        ("next_trace", "ptr"),
-        ("reach", "int64"),
-        ("a", of.real),
-        ("b", of.real),
-        ("dt", of.real),
-    )
+    return _sweep(of, position, team or team_of(of, position))
+
+
+def rates(of: Discretisation) -> KernelSpec:
+    """Volume and faces in one sweep: L(u) in place of the register."""
+    return _sweep(of, "rates", rates_team(of))
+
+
+def rates_team(of: Discretisation) -> Team:
+    """Return the team of volume and faces: as many elements an item as those of the stages, with nothing tuned."""
+    team = team_of(of, "inner")
+    return Team(team.elements, team.layers, reach=team.reach)
+
+
+def _sweep(of: Discretisation, position: str, team: Team) -> KernelSpec:
     return KernelSpec(
         f"FusedStage<{of.type},Position::{position},{team.elements},{team.layers},{team.tuning}>",
         "dg/stage.hpp",
-        members,
+        _sweep_members(of),
         threads=of.face_nodes * team.elements * team.layers,
         blocks=team.blocks,
         max_registers=255,
         may_spill=True,
         team=True,
     )
+
+
+def volume(of: Discretisation) -> KernelSpec:
+    """The integrals over elements as contributions, for the separate variant."""
+    team = team_of(of, "inner")
+    members: Members = (("on", of.members), ("u", "ptr"), ("contributions", "ptr"), ("weights", (of.real, of.nodes)))
+    return KernelSpec(
+        f"Volume<{of.type},{team.elements},{team.layers}>",
+        "dg/separate.hpp",
+        members,
+        threads=of.face_nodes * team.elements * team.layers,
+        max_registers=255,
+        may_spill=True,
+        team=True,
+    )
+
+
+def face_flux(of: Discretisation) -> KernelSpec:
+    """The integrals over faces, added to the contributions; an item an element."""
+    arrays = ("u", "trace", "contributions")
+    members: Members = (("on", of.members), *((name, "ptr") for name in arrays), ("weights", (of.real, of.nodes)))
+    return _per_element(of, f"FaceFlux<{of.type}>", "dg/separate.hpp", members)
+
+
+def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSpec:
+    """State, register and traces from rates, or from contributions to be `weighed` by the stored inverse mass."""
+    arrays = ("u", "k", "next_trace", "rates", "inverse_mass")
+    members: Members = (
+        ("on", of.members),
+        *((name, "ptr") for name in arrays),
+        *((name, of.real) for name in ("a", "b", "dt")),
+    )
+    functor = f"Integrate<{of.type},Position::{position},{str(weighed).lower()}>"
+    return KernelSpec(functor, "dg/integrate.hpp", members, threads=256, max_registers=255, team=True)
+
+
+def integrate_attenuated(of: Discretisation, position: Position, mechanisms: int) -> KernelSpec:
+    """State, register, traces and the bodies of attenuation, from rates."""
+    arrays = ("u", "k", "next_trace", "rates", "memory", "memory_k", "shares")
+    members: Members = (
+        ("on", of.members),
+        *((name, "ptr") for name in arrays),
+        ("frequencies", (of.real, mechanisms)),
+        *((name, of.real) for name in ("a", "b", "dt")),
+    )
+    functor = f"IntegrateAttenuated<{of.type},Position::{position},{mechanisms},{str(of.nodal).lower()}>"
+    return KernelSpec(functor, "dg/attenuate.hpp", members, threads=256, max_registers=255, team=True)
+
+
+def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
+    """The decay of the bodies of attenuation in an absorbing layer, an item an element of it."""
+    members: Members = tuple((name, "ptr") for name in ("memory", "elements", "factors"))
+    return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", members)
+
+
+def leap_team(of: Discretisation) -> Team:
+    """Return the team of a half of a leapfrog step: as in a Runge-Kutta stage, with nothing tuned."""
+    team = team_of(of, "inner")
+    return Team(team.elements, team.layers)
+
+
+def leap(of: Discretisation, half: Half) -> KernelSpec:
+    """One half of a leapfrog step with the central flux."""
+    team = leap_team(of)
+    members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"), ("dt", of.real))
+    return KernelSpec(
+        f"Leap<{of.type},Half::{half},{team.elements},{team.layers}>",
+        "dg/leap.hpp",
+        members,
+        threads=of.face_nodes * team.elements * team.layers,
+        max_registers=255,
+        may_spill=True,
+        team=True,
+    )
+
+
+def resist(of: Discretisation) -> KernelSpec:
+    """The resistance of absorbing sides in leapfrog, an item an element at one."""
+    members: Members = (("on", of.members), *((name, "ptr") for name in ("u", "trace", "elements", "factors")))
+    return _per_element(of, f"Resist<{of.type}>", "dg/leap.hpp", members)
 
 
 _MORTARS: Members = tuple(
@@ -193,8 +313,8 @@ def write_traces(of: Discretisation) -> KernelSpec:
     return _per_element(of, f"WriteTraces<{of.type}>", "dg/points.hpp", members)
 
 
-def add_sources(of: Discretisation) -> KernelSpec:
-    """Point sources, an item an element that has some."""
+def add_sources(of: Discretisation, stages: int = 5) -> KernelSpec:
+    """Point sources, an item an element that has some, in a scheme of so many stages; one of two has no register."""
     arrays = ("elements", "first", "weights", "strengths", "amplitudes", "clock")
     members: Members = (
         ("on", of.members),
@@ -204,7 +324,7 @@ def add_sources(of: Discretisation) -> KernelSpec:
         ("b", of.real),
         ("dt", of.real),
     )
-    return _per_element(of, f"AddSources<{of.type}>", "dg/points.hpp", members)
+    return _per_element(of, f"AddSources<{of.type},{stages}>", "dg/points.hpp", members)
 
 
 def record(of: Discretisation) -> KernelSpec:
@@ -253,14 +373,23 @@ def other_kernels() -> Iterator[KernelSpec]:
     media: tuple[Medium, ...] = ("acoustic", "elastic")
     for medium in media:
         for real in reals:
+            of = Discretisation(medium, 3, 8, real=real)
             for position in positions:
-                yield fused_stage(Discretisation(medium, 3, 8, real=real), position)
+                yield fused_stage(of, position)
+                yield integrate(of, position, weighed=position == "inner")
+            yield from (rates(of), volume(of), face_flux(of), integrate_attenuated(of, "inner", 3))
+            yield leap(Discretisation(medium, 3, 8, "central", real), "velocities")
+            yield leap(Discretisation(medium, 3, 8, "central", real), "stresses")
         for nodes in (2, 5, 10):
             yield fused_stage(Discretisation(medium, 3, nodes), "inner")
         hanging = Discretisation(medium, 3, 5, nodal=True, hanging=True)
         central = Discretisation(medium, 2, 5, flux="central", hanging=True)
         for of in (hanging, central):
             yield fused_stage(of, "inner")
+            yield from (rates(of), volume(of), face_flux(of), integrate(of, "inner", weighed=True))
+            yield from (integrate_attenuated(of, "inner", 3), damp_memory(of, 3))
+            if of.flux == "central":
+                yield from (leap(of, "velocities"), leap(of, "stresses"), resist(of), add_sources(of, 2))
             yield mortar_traces(of)
             yield mortar_corrections(of)
             yield write_traces(of)

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The two halves of a leapfrog step with the central flux (theory/waves, section 11, eqs. 24 and 25): velocities from
+/// stresses, then stresses from velocities. Each half reads one half of the traces and writes the other, so one buffer
+/// of traces is enough. Words a node: all unknowns once, those of the half once more, the traces.
+#pragma once
+#include "element.hpp"
+
+namespace seiche {
+
+enum class Half { velocities, stresses };
+
+template <class Elements, Half half, int elements, int layers>
+struct Leap {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Flux = typename Elements::Flux;
+  using Box = typename Elements::Box;
+  using Line = typename Elements::Line;
+  static_assert(Flux::words == 2, "only averages know velocities and tractions apart");
+  static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
+  static constexpr bool velocities = half == Half::velocities;
+  /// Fields that are read and those that change: the first, and how many. Velocities lie before or after stresses.
+  static constexpr int first_velocity = Fields::velocity(0, 0), first_stress = first_velocity == 0 ? dim : 0;
+  static constexpr int stresses = Fields::count - dim;
+  static constexpr int first_read = velocities ? first_stress : first_velocity, read = velocities ? stresses : dim;
+  static constexpr int first_new = velocities ? first_velocity : first_stress, changed = velocities ? dim : stresses;
+  /// Words of a slot that are read and those that are written, after how many.
+  static constexpr int words = waves * Box::face, words_read = velocities ? words : 0, words_new = words - words_read;
+  static constexpr int bytes =
+      elements * static_cast<int>(sizeof(Real)) * ((read + 2 * changed) * Box::nodes + 2 * Box::faces * words);
+  static constexpr int together = vector_lanes ? 1 : elements;
+  Elements on;
+  Real* u;
+  Real* trace;
+  Real dt;
+
+  struct Scratch {
+    alignas(64) Real own[together][read * Box::nodes];
+    alignas(64) Real faces[together][Box::faces][waves][Box::face];
+  };
+  struct Nothing {};
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index first = item * elements, left = on.count - first;
+    const int many = left < elements ? static_cast<int>(left) : elements;
+    for (int e = 0; e < many; e += together) {
+      const int now = together == 1 ? 1 : many;
+      load(team, first + e, now, scratch);
+      team.barrier();
+      for_faces([&]<int axis, int side>() SEICHE_INLINED {
+        team.each(now * Box::face, [&](int q) SEICHE_INLINED {
+          face<axis, side>(scratch, q / Box::face, first + e + q / Box::face, q % Box::face);
+        });
+      });
+      for_nodes<Box, together, layers, false>(
+          team, now,
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
+          [&](int, int, int, int) SEICHE_INLINED { return Nothing{}; }, [&]() SEICHE_INLINED { team.barrier(); },
+          [&](const Line& line, Nothing, int element, int i, int j, int k) SEICHE_INLINED {
+            node(line, scratch.own[element], scratch.faces[element], first + e + element, i, j, k);
+          });
+      team.barrier();
+      for_faces([&]<int axis, int side>() SEICHE_INLINED {
+        team.each(now * Box::face,
+                  [&](int q) SEICHE_INLINED { new_trace<axis, side>(first + e + q / Box::face, q % Box::face); });
+      });
+    }
+  }
+  SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
+
+  /// Calls f.operator()<axis, side>() for every face.
+  template <class F>
+  SEICHE_FN static void for_faces(F&& f) {
+    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      f.template operator()<axis, 0>();
+      f.template operator()<axis, 1>();
+    });
+  }
+
+  SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
+    constexpr int own = read * Box::nodes, given = Box::faces * words;
+    team.each(many * own, [&](int q) SEICHE_INLINED {
+      scratch.own[q / own][q % own] = u[(first + q / own) * size + first_read * Box::nodes + q % own];
+    });
+    team.each(many * given, [&](int q) SEICHE_INLINED {
+      const i32 from = on.in_slots[first * Box::faces + q / words];
+      const Real* there =
+          from < 0 ? on.corrections + Index{-1 - from} * 2 * words : trace + Index{from} * Elements::slot;
+      (&scratch.faces[q / given][0][0][0])[q % given] = there[words_read + q % words];
+    });
+  }
+
+  /// What a face adds to the derivatives at one of its nodes (eq. 7), in place of what it was given.
+  template <int axis, int side>
+  SEICHE_FN void face(Scratch& scratch, int place_of_element, Index element, int place) const {
+    constexpr int number = 2 * axis + side, outward = 2 * side - 1;
+    const bool corrected = on.in_slots[element * Box::faces + number] < 0;
+    const Real* q = on.coefficients(element, number, place);
+    const Real* own = scratch.own[place_of_element] + Elements::on_face(axis, side, place);
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      constexpr int field = (velocities ? Fields::stress(axis, c) : Fields::velocity(axis, c)) - first_read;
+      constexpr int at = Flux::coefficients * Fields::kind(axis, c) + (velocities ? 3 : 0);
+      constexpr int sign = velocities ? Fields::sign * outward : 1, lift = velocities ? 1 : outward;
+      Real& there = scratch.faces[place_of_element][number][c][place];
+      const Real jump = q[at] * (there - Real(sign) * own[field * Box::nodes]);
+      there = Real(lift * Elements::lift) * (corrected ? there : jump);
+    });
+  }
+
+  SEICHE_FN void node(const Line& line, const Real* own, const Real (&faces)[Box::faces][waves][Box::face],
+                      Index element, int i, int j, int k) const {
+    const int node = i + n * j + Box::face * k;
+    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count];
+    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
+      const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
+      on.template derivatives<axis, !velocities, velocities, first_read>(line, own + start, k, dv[axis], ds[axis]);
+      const bool high = index == n - 1, on_face = high || index == 0;
+      const Real(*lifted)[Box::face] = faces[2 * axis + (high ? 1 : 0)];
+      each<0, waves>([&]<int c>() SEICHE_INLINED {
+        Real& changing = velocities ? ds[axis][c] : dv[axis][c];
+        const Real sum = changing + lifted[c][place];
+        changing = (on_face ? sum : changing) * line.scale[axis];
+      });
+    });
+    on.moduli_of(line, element, node, m);
+    Fields::rates(dv, ds, m, r);
+    each<first_new, first_new + changed>([&]<int f>() SEICHE_INLINED {
+      const Index at = element * size + f * Box::nodes + node;
+      u[at] = multiply_add(dt, r[f], u[at]);
+    });
+  }
+
+  template <int axis, int side>
+  SEICHE_FN void new_trace(Index element, int place) const {
+    constexpr int number = 2 * axis + side, outward = 2 * side - 1;
+    const Real* from = u + element * size + Elements::on_face(axis, side, place);
+    Real* to = trace + Index{on.out_slots[element * Box::faces + number]} * Elements::slot + words_new + place;
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      constexpr int field = velocities ? Fields::velocity(axis, c) : Fields::stress(axis, c);
+      constexpr int sign = velocities ? 1 : -Fields::sign * outward;
+      to[c * Box::face] = Real(sign) * from[field * Box::nodes];
+    });
+  }
+};
+
+/// The resistance of absorbing sides (eq. 26): velocities of the elements at them times a factor a component and node.
+template <class Elements>
+struct Resist {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  static constexpr int dim = Box::dim;
+  static constexpr int bytes = static_cast<int>(sizeof(Real)) * 3 * dim * Box::nodes;
+  Elements on;
+  Real* u;
+  Real* trace;
+  const i32* elements;  ///< at absorbing sides
+  const Real* factors;  ///< of their velocities
+
+  struct Scratch {
+    int nothing;
+  };
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const Index element = elements[item];
+    constexpr int first = Fields::velocity(0, 0), numbers = dim * Box::nodes;
+    team.each(numbers, [&](int q) SEICHE_INLINED {
+      u[element * Elements::size + first * Box::nodes + q] *= factors[item * numbers + q];
+    });
+    team.barrier();
+    on.write_all(team, element, u, trace);
+  }
+};
+
+}  // namespace seiche

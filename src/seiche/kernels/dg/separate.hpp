@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Volume and faces in kernels of their own, as contributions of integrals that the integration divides by the mass
+/// (theory/waves, section 8): the way that moves most, kept to be compared with.
+#pragma once
+#include "stage.hpp"
+
+namespace seiche {
+
+/// The moduli of a node without those that the inverse mass of its velocities (and, in a fluid, pressures) holds.
+template <class Elements, class Line, class Real>
+SEICHE_FN void weighed_moduli(const Elements& on, const Line& line, Index element, int node,
+                              Real (&m)[Elements::Fields::moduli]) {
+  using Fields = typename Elements::Fields;
+  on.moduli_of(line, element, node, m);
+  each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+    constexpr int modulus = Fields::source_modulus(f);
+    if constexpr (modulus >= 0) m[modulus < 0 ? 0 : modulus] = Real(1);
+  });
+}
+
+/// The integrals over elements.
+template <class Elements, int elements, int layers>
+struct Volume {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  using Line = typename Elements::Line;
+  static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
+  static constexpr int bytes = elements * static_cast<int>(sizeof(Real)) * 2 * size;
+  static constexpr int together = vector_lanes ? 1 : elements;
+  Elements on;
+  const Real* u;
+  Real* contributions;
+  Real weights[n];
+
+  struct Scratch {
+    alignas(64) Real u[together][size];
+  };
+  struct Nothing {};
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index first = item * elements, left = on.count - first;
+    const int many = left < elements ? static_cast<int>(left) : elements;
+    for (int e = 0; e < many; e += together) {
+      const int now = together == 1 ? 1 : many;
+      team.each(together * size, [&](int q) SEICHE_INLINED {
+        scratch.u[q / size][q % size] = u[inside(first + e + q / size) * size + q % size];
+      });
+      for_nodes<Box, together, layers, false>(
+          team, now,
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
+          [&](int, int, int, int) SEICHE_INLINED { return Nothing{}; }, [&]() SEICHE_INLINED { team.barrier(); },
+          [&](const Line& line, Nothing, int element, int i, int j, int k)
+              SEICHE_INLINED { node(line, scratch.u[element], first + e + element, i, j, k); });
+    }
+  }
+  SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
+
+  SEICHE_FN void node(const Line& line, const Real* own, Index element, int i, int j, int k) const {
+    const int node = i + n * j + Box::face * k;
+    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count];
+    Real mass = weights[i] * weights[k];
+    if constexpr (dim == 3) mass *= weights[j];
+    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
+      on.template derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
+      each<0, waves>([&]<int c>() SEICHE_INLINED {
+        dv[axis][c] *= line.scale[axis];
+        ds[axis][c] *= line.scale[axis];
+      });
+      mass /= line.scale[axis];
+    });
+    weighed_moduli(on, line, element, node, m);
+    Fields::rates(dv, ds, m, r);
+    each<0, Fields::count>([&]<int f>()
+                               SEICHE_INLINED { contributions[element * size + f * Box::nodes + node] = mass * r[f]; });
+  }
+};
+
+/// The integrals over faces, one axis after another, because nodes of edges lie on several.
+template <class Elements>
+struct FaceFlux {
+  using Real = typename Elements::Real;
+  using Fields = typename Elements::Fields;
+  using Box = typename Elements::Box;
+  using Line = typename Elements::Line;
+  using Given = typename Elements::template Given<false>;
+  static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
+  /// Whether a face across an axis changes a field.
+  static constexpr bool changes(int axis, int field) {
+    bool found = waves > 1 && field >= dim && field < 2 * dim;  // normal stresses, all by the divergence
+    for (int c = 0; c < waves; ++c)
+      found = found || field == Fields::velocity(axis, c) || field == Fields::stress(axis, c);
+    return found;
+  }
+  static constexpr int changed() {
+    int many = 0;
+    for (int f = 0; f < Fields::count; ++f) many += changes(0, f) ? 1 : 0;
+    return many;
+  }
+  static constexpr int bytes =
+      static_cast<int>(sizeof(Real)) * Box::faces * (Elements::slot + (2 * waves + 2 * changed()) * Box::face);
+  Elements on;
+  const Real* u;
+  const Real* trace;
+  Real* contributions;
+  Real weights[n];
+
+  struct Scratch {
+    Given given[1];
+  };
+
+  SEICHE_FN void operator()(const Team& team, Index element, Scratch& scratch) const {
+    on.bring(team, element, 1, trace, scratch.given);
+    team.barrier();
+    const Line line = on.line(element, 0, 0);
+    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      each<0, 2>([&]<int side>() SEICHE_INLINED {
+        team.each(Box::face,
+                  [&](int place) SEICHE_INLINED { node<axis, side>(line, scratch.given[0], element, place); });
+      });
+      team.barrier();
+    });
+  }
+
+  template <int axis, int side>
+  SEICHE_FN void node(const Line& line, const Given& given, Index element, int place) const {
+    const int node = Elements::on_face(axis, side, place);
+    Real v[waves], s[waves], jump_v[waves], jump_t[waves], m[Fields::moduli], r[Fields::count];
+    Real dv[dim][waves] = {}, ds[dim][waves] = {};
+    Elements::template side_of<axis>(u + element * size, node, v, s);
+    on.template jumps<axis, side>(given, element, place, v, s, jump_v, jump_t);
+    Real mass = weights[place % n];
+    if constexpr (dim == 3) mass *= weights[place / n];
+    each<0, dim>([&]<int other>() SEICHE_INLINED {
+      if constexpr (other != axis) mass /= line.scale[other];
+    });
+    each<0, waves>([&]<int c>() SEICHE_INLINED {
+      dv[axis][c] = Real(2 * side - 1) * jump_v[c];
+      ds[axis][c] = jump_t[c];
+    });
+    weighed_moduli(on, line, element, node, m);
+    Fields::rates(dv, ds, m, r);
+    each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+      if constexpr (changes(axis, f)) contributions[element * size + f * Box::nodes + node] += mass * r[f];
+    });
+  }
+};
+
+}  // namespace seiche

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leapfrog with the central flux: velocities half a step before stresses (theory/waves, section 11)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.errors import CaseError
+from seiche.kernels.registry import dg
+from seiche.observe.stage import Stage
+from seiche.waves.ghosts import Ghosts
+from seiche.waves.mesh import NONE
+from seiche.waves.operator import Operator
+
+Integrator = Literal["runge-kutta", "leapfrog"]
+Floats = npt.NDArray[np.float64]
+
+
+def check_integrator(integrator: str, flux: str, variant: str, ghosts: str) -> None:
+    """Refuse integrators that do not exist, and what leapfrog cannot go with.
+
+    Raises:
+        CaseError: an unknown integrator, or leapfrog with the upwind flux, another variant or other ghosts.
+    """
+    if integrator not in get_args(Integrator):
+        raise CaseError(f"integrator = {integrator!r}: has to be one of {', '.join(get_args(Integrator))}")
+    if integrator != "leapfrog":
+        return
+    for name, value, wanted in (("flux", flux, "central"), ("variant", variant, "fused"), ("ghosts", ghosts, "traces")):
+        if value != wanted:
+            raise CaseError(f'integrator = leapfrog needs {name} = "{wanted}", not "{value}"')
+
+
+def resistance(operator: Operator) -> Floats:
+    """Return the rates g at which absorbing sides slow velocities, (elements, dim, nodes) (theory/waves, eq. 26)."""
+    mesh, of, dim = operator.mesh, operator.of, operator.mesh.dim
+    rates = np.zeros((mesh.count, dim, operator.weights.shape[1]))
+    lift = of.nodes * (of.nodes - 1) / 2
+    density = operator.material.density
+    for face, kind in enumerate(operator.boundaries):
+        axis = face // 2
+        here = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
+        if kind != "absorbing" or not len(here):
+            continue
+        nodes, scale = operator.face_nodes[face], 2.0 / mesh.sizes[here, axis]
+        own = density[here][:, nodes] if operator.material.by_node else density[here, None]
+        for component in range(dim):
+            if of.medium == "acoustic" and component != axis:
+                continue
+            z = operator.beyond(here, face)[0 if component == axis else 1]
+            z = z if operator.material.by_node else z[:, None]
+            rates[here[:, None], component, nodes] += lift * scale[:, None] * z / own
+    return rates
+
+
+class Leapfrog:
+    """The two halves of a step: what moves velocities, and what moves stresses or pressures."""
+
+    def __init__(self, operator: Operator, u: Array, trace: Array, ghosts: Ghosts | None, dt: float) -> None:
+        """Prepare the sides that absorb."""
+        self._operator, self._u, self._trace, self._ghosts, self._dt = operator, u, trace, ghosts, dt
+        rates = resistance(operator)
+        elements = np.nonzero((rates > 0).any((1, 2)))[0]
+        half = dt / 2 * rates[elements]
+        self._absorbing = len(elements)
+        self._elements = operator.backend.upload(elements.astype(np.int32))
+        self._factors = operator.real_array(1 - half), operator.real_array(1 / (1 + half))
+
+    def half(self, half: dg.Half, dt: float) -> list[Stage]:
+        """Return what moves one half of the unknowns by `dt`, resistance and sources apart."""
+        operator, ghosts, given = self._operator, self._ghosts, self._trace
+        mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
+        spec, together = dg.leap(operator.of, half), dg.leap_team(operator.of).elements
+        members = {"on": operator.members, "u": self._u, "trace": given, "dt": dt}
+
+        def sweep(where: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
+            if begin == end:
+                return []
+            return [Stage(f"{half}{where}", *operator.launch(spec, begin, end, **members), after)]
+
+        items, inner = -(-mesh.count // together), mesh.interior // together
+        if ghosts is None:
+            return [*operator.mortar_stages(self._u, given, 0, sides), *sweep("", 0, items)]
+        return [
+            Stage("send halo", lambda: ghosts.start(given), ghosts.bytes),
+            *operator.mortar_stages(self._u, given, 0, inner_sides),
+            *sweep(" interior", 0, inner),
+            Stage("receive halo", lambda: ghosts.finish(given), ghosts.bytes, ("send halo",)),
+            *operator.mortar_stages(self._u, given, inner_sides, sides),
+            *sweep(" edge", inner, items, ("receive halo",)),
+        ]
+
+    def next_velocities(self, begin: list[Stage]) -> Floats:
+        """Return the state with velocities a step later; `begin` writes the traces of the present state again."""
+        backend = self._operator.backend
+        before = backend.download(self._u)
+        for stage in self.half("velocities", self._dt):
+            stage.action()
+        after = backend.download(self._u)
+        backend.assign(self._u, before)
+        for stage in begin:
+            stage.action()
+        return np.asarray(after, np.float64)
+
+    def resist(self, after: bool) -> list[Stage]:
+        """Return the half of the resistance before or `after` velocities move."""
+        if not self._absorbing:
+            return []
+        operator = self._operator
+        members: dict[str, Any] = {"on": operator.members, "u": self._u, "trace": self._trace}
+        launch = operator.launch(
+            dg.resist(operator.of),
+            0,
+            self._absorbing,
+            **members,
+            elements=self._elements,
+            factors=self._factors[int(after)],
+        )
+        return [Stage("absorbing sides", *launch)]
