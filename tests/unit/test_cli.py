@@ -202,9 +202,9 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
     for change, words in (
         ("lattice.tau=0.9", "another fluid, lattice or time step"),
         ("lattice.velocity_set=D3Q27", "another fluid, lattice or time step"),
-        ("geometry.shape.size=['4 mm', '4 mm', '8 mm']", "site"),
+        ("geometry.shape.size=['4 mm', '4 mm', '8 mm']", "belongs to another geometry"),
     ):
-        with pytest.raises((CaseError, FormatError), match=words) as caught:
+        with pytest.raises(CaseError, match=words) as caught:
             load(path, restart=restart, overrides=[change, "time.steps=40"])
         assert "\n" not in str(caught.value)
     with pytest.raises(CaseError, match="its step 20 is not before the end"):

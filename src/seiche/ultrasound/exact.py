@@ -34,7 +34,8 @@ class ExactScheme:
     _velocity_without_layer: Bound
     _density_and_pressure: Bound
     _density_alone: Bound
-    _fractional: list[Bound]
+    #: By whether a source acted on the density before.
+    _fractional: dict[bool, list[Bound]]
 
     def __init__(self, state: State) -> None:
         """Upload tables, make plans, bind kernels."""
@@ -69,7 +70,8 @@ class ExactScheme:
         self._divergence = {key: [*forward_u, divergence, inverse] for key in (False, True)}
         self._velocity = dict.fromkeys((False, True), self._bind_velocity(self._staggered_layer, time_step))
         self._velocity_without_layer = self._bind_velocity(self._no_layer, -time_step / 2)
-        self._fractional = bind_power_law(state, self._medium, self._real)
+        fractional = bind_power_law(state, self._medium, self._real)
+        self._fractional = {key: fractional for key in (False, True)}
         self._density_and_pressure = self._bind_density(finish_of(state))
         self._density_alone = self._bind_density("keep-rate")
 
@@ -114,7 +116,8 @@ class ExactScheme:
         if velocity_source is not None:
             momentum.append(velocity_source)
         divergence = stage("divergence", *self._divergence[between])
-        fractional = [stage("absorption", *self._fractional)] if self._fractional else []
+        after = self._fractional[mass_source is not None]
+        fractional = [stage("absorption", *after)] if after else []
         if mass_source is None:
             return [*momentum, divergence, stage("density", self._density_and_pressure), *fractional]
         kept = stage("density", self._density_alone)

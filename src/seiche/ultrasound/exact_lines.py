@@ -19,7 +19,7 @@ import numpy as np
 
 from seiche.backend import Array
 from seiche.errors import CaseError
-from seiche.kernels.registry import Real
+from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry import kspace as registry
 from seiche.kernels.registry import kspace_passes as passes
 from seiche.kernels.registry.kspace_lines import LineShape, fixed_transform
@@ -56,9 +56,10 @@ class ExactLinesScheme(ExactScheme):
         rows = self._row_forward(state.u, state.work, self._dimensions)
         self._divergence = {False: middle, True: [rows, *middle]}
         self._velocity_without_layer = self._row_velocity(self._no_layer, -time_step / 2, onward=False)
-        self._density_and_pressure = self._row_density(finish_of(state))
+        onward = finish_of(state) == "power-law"
+        self._density_and_pressure = self._row_density_onward() if onward else self._row_density(finish_of(state))
         self._density_alone = self._row_density("keep-rate")
-        self._fractional = self._power_law()
+        self._fractional = {key: self._power_law(from_rows=key) for key in (False, True)}
 
     @property
     def _dimensions(self) -> int:
@@ -132,23 +133,39 @@ class ExactLinesScheme(ExactScheme):
         )
 
     def _row_density(self, finish: registry.Finish) -> Bound:
-        state, axis, nonlinear = self._state, self._along, self._state.problem.BonA is not None
+        state, nonlinear = self._state, self._state.problem.BonA is not None
         varying, medium = self._medium.members(*coefficients_of(state, finish))
+        spec = passes.row_density(self._along.shape, self._dimensions, varying, nonlinear, finish)
+        return self._bind_density_rows(spec, medium, finish_members(state, finish))
+
+    def _row_density_onward(self) -> Bound:
+        state, problem = self._state, self._state.problem
+        absorption = problem.absorption
+        assert absorption is not None
+        varying, medium = self._medium.members(*coefficients_of(state, "power-law"))
+        terms = {"losses": absorption.losses, "dispersion": absorption.dispersion}
+        nonlinear = problem.BonA is not None
+        spec = passes.row_density_onward(self._along.shape, self._dimensions, varying, nonlinear, **terms)
+        finish = {"p": state.p, "rates": state.work[0], "densities": state.work[1]}
+        return self._bind_density_rows(spec, medium, finish)
+
+    def _bind_density_rows(self, spec: KernelSpec, medium: dict[str, object], finish: dict[str, object]) -> Bound:
+        state, axis = self._state, self._along
         return state.bind(
-            passes.row_density(axis.shape, self._dimensions, varying, nonlinear, finish),
+            spec,
             items=axis.row_batches(state.row_count),
             rho=state.rho,
             work=state.work,
             roots=axis.roots,
             pml=self._layer,
             medium=medium,
-            finish=finish_members(state, finish),
+            finish=finish,
             rows=state.rows,
             dt=state.problem.time_step,
         )
 
-    def _power_law(self) -> list[Bound]:
-        """Return what follows `PowerLawInputs`, empty for other media."""
+    def _power_law(self, *, from_rows: bool) -> list[Bound]:
+        """Return what follows the density, `from_rows` if those are not spectra yet; empty for other media."""
         state, absorption = self._state, self._state.problem.absorption
         if absorption is None or absorption.stokes:
             return []
@@ -164,10 +181,9 @@ class ExactLinesScheme(ExactScheme):
                 **{**self._first_axis(), "work": active},
                 factor={**factor, "scale": 1 / state.problem.points, "first": first},
             )
-            forward = self._row_forward(active, active, count, padded=True)
-            sides = (self._sides(count, inverse, active) for inverse in (False, True))
-            there, back = sides
-            bound = [forward, *there, laplacians, *back]
+            forward = [self._row_forward(active, active, count, padded=True)] if from_rows else []
+            there, back = (self._sides(count, inverse, active) for inverse in (False, True))
+            bound = [*forward, *there, laplacians, *back]
         varying, medium = self._medium.members("c0", "tau")
         tangent = float(np.tan(np.pi * absorption.alpha_power / 2)) if absorption.dispersion else 0.0
         pressure = state.bind(

@@ -140,6 +140,27 @@ struct RowVelocity {
   }
 };
 
+/// What the fractional Laplacians act on (eq. 12), left as spectra of its rows: the rate first, the density last; p
+/// keeps the compression.
+template <class Real, bool nonlinear, bool losses, bool dispersion>
+struct PowerLawSpectra {
+  Real* p;
+  Complex<Real>*rates, *densities;
+  static constexpr bool uses_rate = losses;
+  static constexpr int bytes = (1 + losses + dispersion) * sizeof(Real);
+  template <class Medium>
+  static constexpr int medium_bytes = Medium::fields * (nonlinear ? 2 : 1) * sizeof(Real);
+  template <class Medium>
+  SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real) const {
+    p[i] = compression<nonlinear>(medium, i, rho);
+  }
+  template <class Batch>
+  SEICHE_FN void onward(const Batch& batch, typename Batch::Held& rate, typename Batch::Held& density) const {
+    if constexpr (losses) batch.forward(rate, rates);
+    if constexpr (dispersion) batch.forward(density, densities);
+  }
+};
+
 /// Conservation of mass (eq. 9) of rows from the spectra of the derivatives of all components, and what follows.
 /// Bytes a point: D spectra read, D densities read and written, the medium, and what `Finish` writes.
 template <class Transform, int D, bool nonlinear, class Medium, class Finish>
@@ -191,11 +212,13 @@ struct RowDensity {
       each<0, 2>([&]<int part>() SEICHE_INLINED {
         if (!batch.has(lane, part)) return;
         const Index row = batch.row(lane, part), i = row * n + m;
-        const Complex<Real> sum = after.x[l][t], rate = divergence.x[l][t];
-        finish(medium, i, 2 * row * rows.half + m, part == 0 ? sum.re : sum.im,
-               medium.density(i) * (part == 0 ? rate.re : rate.im));
+        const Complex<Real> sum = after.x[l][t];
+        Real& rate = part == 0 ? divergence.x[l][t].re : divergence.x[l][t].im;
+        rate = medium.density(i) * rate;
+        finish(medium, i, 2 * row * rows.half + m, part == 0 ? sum.re : sum.im, rate);
       });
     });
+    if constexpr (requires { finish.onward(batch, divergence, after); }) finish.onward(batch, divergence, after);
   }
 };
 

@@ -78,6 +78,20 @@ def row_density(shape: LineShape, dimensions: int, varying: bool, nonlinear: boo
     return _pass(name, header, (*pointers, *rest), shape)
 
 
+def row_density_onward(
+    shape: LineShape, dimensions: int, varying: bool, nonlinear: bool, *, losses: bool, dispersion: bool
+) -> KernelSpec:
+    """Conservation of mass in a power-law medium, and the spectra of what its fractional Laplacians act on."""
+    medium, medium_members = medium_type(varying, shape.real)
+    flags = ",".join(map(cpp_bool, (nonlinear, losses, dispersion)))
+    then = f"{CPP}PowerLawSpectra<{CPP_TYPE[shape.real]},{flags}>"
+    finish: Members = (("p", "ptr"), ("rates", "ptr"), ("densities", "ptr"))
+    pointers = tuple((name, "ptr") for name in ("rho", "work", "roots", "pml"))
+    rest: Members = (("medium", medium_members), ("finish", finish), ("rows", ROWS), ("dt", shape.real))
+    name = f"RowDensity<{shape.cpp},{dimensions},{cpp_bool(nonlinear)},{medium},{then}>"
+    return _pass(name, "row_lines", (*pointers, *rest), shape)
+
+
 def row_power_law(shape: LineShape, varying: bool, *, losses: bool, dispersion: bool) -> KernelSpec:
     """Pressure of a power-law medium from spectra."""
     medium, medium_members = medium_type(varying, shape.real)
@@ -101,6 +115,6 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield from (row_velocity(along, 3, "mean", onward=onward) for onward in (False, True))
         yield row_density(along, 3, False, False, "lossless")
         yield row_density(along, 3, True, True, "stokes")
-        yield row_density(along, 3, True, True, "power-law")
+        yield row_density_onward(along, 3, True, True, losses=True, dispersion=True)
         yield row_density(along, 3, True, True, "relaxation")
         yield row_power_law(along, True, losses=True, dispersion=True)
