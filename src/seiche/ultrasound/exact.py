@@ -34,7 +34,7 @@ class ExactScheme:
         self._medium = MediumArrays(state)
         self._real: Real = "float32" if state.real == np.float32 else "float64"
         dimensions = problem.dimensions
-        work, rows = state.work, state.rows
+        work = state.work
         table = state.upload(operators.kappa(problem, state.real))
         forward_table = state.upload(operators.derivative_tables(problem, 1))
         back_table = state.upload(operators.derivative_tables(problem, -1))
@@ -44,19 +44,17 @@ class ExactScheme:
         self._inverse = state.transforms.inverse(components)
         self._forward_p = state.forward(state.p, last, 1)
         self._forward_u = state.forward(state.u, components, dimensions)
-        self._gradient = state.bind(
+        self._gradient = state.bind_spectral(
             registry.spectral_gradient(dimensions, self._real),
             work=work,
             derivative=forward_table,
             kappa=table,
-            rows=rows,
         )
-        self._divergence = state.bind(
+        self._divergence = state.bind_spectral(
             registry.spectral_divergence(dimensions, self._real),
             work=work,
             derivative=back_table,
             kappa=table,
-            rows=rows,
         )
         self._velocity = self._bind_velocity(staggered_layer, problem.time_step)
         self._velocity_without_layer = self._bind_velocity(
