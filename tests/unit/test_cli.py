@@ -24,7 +24,7 @@ from seiche.case.wall import make_wall, wall_surface
 from seiche.cli import main
 from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
-from seiche.errors import CaseError, FormatError, UnstableError
+from seiche.errors import CaseError, UnstableError
 from seiche.flow import Monitor
 from seiche.flow.watch import Watch
 from seiche.io.checkpoint import read_checkpoint

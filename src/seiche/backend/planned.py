@@ -105,11 +105,16 @@ class PlannedTransforms(Transforms):
         """Return the call that counts transforms of all spectra."""
         return self._counted(spectrum)
 
-    def _counted(self, spectrum: Array) -> Bound:
-        axes, moved = sum(extent > 1 for extent in self.shape), self.moved(spectrum)
+    def columns(self, values: Array, *, back: bool) -> Bound:
+        """Return the call that counts one transform of all columns."""
+        return self._ran(1, 2 * int(values.size) * self.complex.itemsize)
 
+    def _counted(self, spectrum: Array) -> Bound:
+        return self._ran(sum(extent > 1 for extent in self.shape), self.moved(spectrum))
+
+    def _ran(self, launches: int, moved: int) -> Bound:
         def run() -> None:
-            self._ledger.launches += axes
+            self._ledger.launches += launches
             self._ledger.transformed += moved
 
         return run

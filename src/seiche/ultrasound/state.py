@@ -52,19 +52,30 @@ class DeclaredTransforms:
         return Work(self._transforms.inverse(spectrum), self._transforms.moved(spectrum))
 
 
-class Local(Protocol):
+class Overlaps(Protocol):
     """What a part of a larger grid does with its overlaps (ranks.py)."""
-
-    world: World
-
-    def attach(self, state: State) -> None:
-        """Take the fields."""
 
     def exchange(self, array: Array, components: int, *, padded: bool = False) -> Bound:
         """Return what fills the overlaps of fields."""
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
         """Return the product of fields and bell in padded rows of spectra."""
+
+
+class Local(Protocol):
+    """The part of a rank: with overlaps and transforms of its own, or without and transforms of the whole grid."""
+
+    world: World
+
+    @property
+    def overlaps(self) -> Overlaps | None:
+        """Return the overlaps, None where transforms cover the whole grid (slabs.py)."""
+
+    def attach(self, state: State) -> None:
+        """Take the fields."""
+
+    def transforms(self, state: State) -> Transforms:
+        """Return the transforms that this part takes."""
 
 
 class State:
@@ -75,6 +86,7 @@ class State:
         u, rho: velocity and density, (D, points), a component an axis of the grid.
         clock: the number of the present step, (1,) int64.
         rows: how rows lie, as kernels want it; `row_count` of them.
+        spectral_rows: the same for rows of spectra, which on several ranks may be others; `spectral_count` of them.
     """
 
     def __init__(self, backend: Backend, problem: Problem, real: str, local: Local | None = None) -> None:
@@ -87,14 +99,18 @@ class State:
         self.extents = operators.padded_shape(problem)
         half = self.extents[2] // 2 + 1
         self.row_count = self.extents[0] * self.extents[1]
+        planes, middle, numbers = operators.spectral_shape(problem)
+        self.spectral_count = planes * middle
+        room = max(self.row_count * half, self.spectral_count * numbers)
         self.rows = {
             "planes": self.extents[0],
             "middle": self.extents[1],
             "length": self.extents[2],
             "half": half,
             "points": problem.points,
-            "spectrum": self.row_count * half,
+            "spectrum": room,
         }
+        self.spectral_rows = {**self.rows, "planes": planes, "middle": middle, "half": numbers}
         dimensions = problem.dimensions
         needed, free = problem.points * self.real.itemsize * (2 + 3 * dimensions), backend.free_memory()
         if 0 < free < needed:
@@ -119,23 +135,28 @@ class State:
 
         On a part of a larger grid the overlaps come first, and the fields are tapered to zero over them.
         """
-        if self.local is None:
+        overlaps = None if self.local is None else self.local.overlaps
+        if overlaps is None:
             volumes = None if fields is None else fields.reshape(components, *self.extents)
             return [self.transforms.forward(volumes, spectra)]
         # Binding a transform may lose what the arrays hold: it comes before the exchange is bound.
         transform = self.transforms.forward(None, spectra)
         if fields is None:
             flat = spectra.reshape(-1).view(self.real)
-            exchange = self.local.exchange(flat, components, padded=True)
+            exchange = overlaps.exchange(flat, components, padded=True)
         else:
-            exchange = self.local.exchange(fields.reshape(-1), components)
-        return [exchange, self.local.taper(fields, spectra, components), transform]
+            exchange = overlaps.exchange(fields.reshape(-1), components)
+        return [exchange, overlaps.taper(fields, spectra, components), transform]
 
     @property
     def transforms(self) -> DeclaredTransforms:
         """Return the transforms over the whole grid."""
         if self._transforms is None:
-            self._transforms = DeclaredTransforms(self.backend.transforms(self.extents, self.real.name))
+            if self.local is None:
+                found = self.backend.transforms(self.extents, self.real.name)
+            else:
+                found = self.local.transforms(self)
+            self._transforms = DeclaredTransforms(found)
         return self._transforms
 
     @property
@@ -166,15 +187,21 @@ class State:
 
         return self.once(name, make)
 
-    def bind(self, spec: KernelSpec, items: int | None = None, **members: Any) -> Bound:
-        """Return the launch of a kernel over all rows, or over `items` items."""
+    def bind(self, spec: KernelSpec, items: int | None = None, *, by_point: bool = True, **members: Any) -> Bound:
+        """Return the launch of a kernel over all rows, or over `items` items.
+
+        Kernels of rows and lines declare the bytes of a point of these, if `by_point`, else those of an item.
+        """
         self._kept.append(members)  # kernels know addresses only
         kernel, count = self.backend.load(spec), self.row_count if items is None else items
-        # Kernels of rows and lines declare the bytes of a point of these.
         along = members.get("rows") or members.get("lines", {}).get("plan", {})
-        points = along.get("length", 1) if spec.team else 1
+        points = along.get("length", 1) if spec.team and by_point else 1
         run = kernel.bind(self.backend.pack(kernel, **members), 0, count)
         return Work(run, kernel.bytes_per_item * count * points)
+
+    def bind_spectral(self, spec: KernelSpec, **members: Any) -> Bound:
+        """Return the launch of a kernel over all rows of spectra."""
+        return self.bind(spec, items=self.spectral_count, rows=self.spectral_rows, **members)
 
     def host(self, array: Array) -> npt.NDArray[Any]:
         """Return a field (points,) on the host, in the grid's shape."""
