@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `seiche`: run, check, convert, report, bench and validate.
+"""The command `seiche`: run, check, predict, convert, report, bench and validate.
 
 Exit status: 0 done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 a validation did
 not pass; 2 an error, said in one line on the standard error of one rank.
@@ -171,6 +171,44 @@ def check(
     refuse_too_many_states(setup)
     if world.rank == 0:
         print("\n".join(describe(setup, ranks or world.size)))
+
+
+@app.command()
+def predict(
+    case: CaseFile,
+    machine: Annotated[
+        Path | None, typer.Option(metavar="FILE", help='Machine file, "summit" or "lassen"; machine.json by default.')
+    ] = None,
+    ranks: Annotated[str, typer.Option(metavar="LIST", help="Such as 1,2,4, or 1..512, which doubles.")] = "1..8",
+    device: Device = None,
+    changes: Changes = None,
+    a_node: Annotated[
+        int | None, typer.Option("--per-node", min=1, help="Ranks on a node; one a GPU or core by default.")
+    ] = None,
+    run: Annotated[Path | None, typer.Option(metavar="RUN", help="A run of the case: how fast its stages are.")] = None,
+    run_on: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file of that run; as --machine.")] = None,
+    rest: Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Machine file for what is lacking.")] = (
+        None
+    ),
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the numbers here.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw strong and weak scaling here.")] = None,
+) -> None:
+    """Say how long steps of a case take on a machine, on any number of ranks, without running it."""
+    from seiche.case.predictions import main as predict_ranks
+
+    predict_ranks(
+        case,
+        machine=machine,
+        ranks=ranks,
+        device=device,
+        overrides=changes or (),
+        a_node=a_node,
+        run=run,
+        run_on=run_on,
+        rest=rest,
+        output=json,
+        figure=figure,
+    )
 
 
 def _of_waves(case: Path) -> bool:

@@ -12,6 +12,8 @@ __all__ = ["Array", "Backend", "Kernel", "Stream", "open_backend"]
 def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -> Backend:
     """Return the backend named by one word: `cpu`, `cuda` (the GPU of this rank) or `cuda:K`.
 
+    `cpu:planned` and `cuda:planned` are devices that only count what would be done (`planned.py`).
+
     Args:
         device: the word.
         threads: CPU threads of this process; None takes what the process may use.
@@ -21,6 +23,10 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
         BackendUnavailable: no such device, or its libraries are not installed.
     """
     kind, _, number = device.partition(":")
+    if kind in ("cpu", "cuda") and number == "planned":
+        from seiche.backend.planned import PlannedBackend
+
+        return PlannedBackend(gpu=kind == "cuda")
     if kind == "cpu" and not number:
         from seiche.backend.cpu import CpuBackend
 

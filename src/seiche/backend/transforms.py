@@ -50,6 +50,10 @@ class Transforms(ABC):
         """Return the shape of one spectrum."""
         return (*self.shape[:2], self.half)
 
+    def moved(self, spectra: Array) -> int:
+        """Return the bytes that transforms of these spectra must move: read and written once for each axis."""
+        return 2 * sum(extent > 1 for extent in self.shape) * int(spectra.size) * self.complex.itemsize
+
     @abstractmethod
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
         """Return the call that transforms (count, *shape) reals into (count, *spectrum_shape).

@@ -88,7 +88,8 @@ class UltrasoundSimulation:
         if world.size > 1 and setup.case.image is not None:
             raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {world.size}")
 
-    def _solver(self) -> Solver | RanksSolver:
+    def solver(self) -> Solver | RanksSolver:
+        """Return a new solver of the case (this allocates the fields)."""
         run, problem, request = self.setup.case.run, self.setup.problem, self.setup.request
         common: dict[str, Any] = {"device": run.device, "precision": run.precision, "scheme": run.scheme}
         common |= {"record": request, "threads": run.threads}
@@ -108,7 +109,7 @@ class UltrasoundSimulation:
             SeicheError: a signal ended the run; nothing was written.
         """
         setup = self.setup
-        solver = self._solver()
+        solver = self.solver()
         started = time.perf_counter()
         self._advance(solver, visible and self.world.rank == 0)
         seconds = time.perf_counter() - started

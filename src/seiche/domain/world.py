@@ -64,7 +64,7 @@ class World:
 
     def library(self) -> str:
         """Return the name and version of the MPI library, "none" in a serial world."""
-        if self.comm is None:
+        if self.comm is None or self.rehearsed:
             return "none"
         from mpi4py import MPI
 
@@ -75,6 +75,11 @@ class World:
         forced = int(os.environ.get("OMP_NUM_THREADS", "0") or 0)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return forced or max(1, cores // self.local_size)
+
+    @property
+    def rehearsed(self) -> bool:
+        """Return whether the ranks are threads of one process (`domain/rehearsal.py`)."""
+        return hasattr(self.comm, "take")
 
     def barrier(self) -> None:
         """Wait for all ranks."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much of the time of all ranks was useful, as a product of factors that each name a loss (POP and TALP).
 
-Formulas: theory/movement, section 6. An element is a rank, or its device; `useful` are its seconds of computing, for a
+Formulas: theory/movement, section 8. An element is a rank, or its device; `useful` are its seconds of computing, for a
 device the union of its kernels' intervals (a sum would count what overlaps twice, and efficiencies could pass 1).
 """
 

@@ -27,7 +27,7 @@ def losses(efficiency: Mapping[str, Any], movement: Mapping[str, Any]) -> list[L
     """Return how the elapsed time of a mean rank splits: useful, then what was lost, in the order of the tree.
 
     The seconds add up to the elapsed time: T = mean u + (max u - mean u) + (T_ideal - max u) + (max a - T_ideal)
-    + (T - max a), theory/movement, section 6. Empty where the summary has no efficiencies.
+    + (T - max a), theory/movement, section 8. Empty where the summary has no efficiencies.
     """
     if not efficiency or "transfer" not in efficiency:
         return []

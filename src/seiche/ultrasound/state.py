@@ -21,6 +21,37 @@ from seiche.ultrasound.problem import Field, Problem
 Bound = Callable[[], None]
 
 
+class Work:
+    """Something bound to a state, which must move `bytes` of memory."""
+
+    __slots__ = ("_run", "bytes")
+
+    def __init__(self, run: Bound, moved: int) -> None:
+        """Declare what `run` moves."""
+        self._run, self.bytes = run, moved
+
+    def __call__(self) -> None:
+        """Do it."""
+        self._run()
+
+
+class DeclaredTransforms:
+    """Transforms that say what they move."""
+
+    def __init__(self, transforms: Transforms) -> None:
+        """Take the transforms of a backend."""
+        self._transforms = transforms
+        self.name, self.complex, self.spectrum_shape = transforms.name, transforms.complex, transforms.spectrum_shape
+
+    def forward(self, source: Array | None, spectrum: Array) -> Bound:
+        """Return the transform of a backend."""
+        return Work(self._transforms.forward(source, spectrum), self._transforms.moved(spectrum))
+
+    def inverse(self, spectrum: Array) -> Bound:
+        """Return the transform of a backend."""
+        return Work(self._transforms.inverse(spectrum), self._transforms.moved(spectrum))
+
+
 class Local(Protocol):
     """What a part of a larger grid does with its overlaps (ranks.py)."""
 
@@ -75,7 +106,7 @@ class State:
         self.u = backend.zeros((dimensions, problem.points), self.real)
         self.rho = backend.zeros((dimensions, problem.points), self.real)
         self.clock = backend.zeros(1, np.int64)
-        self._transforms: Transforms | None = None
+        self._transforms: DeclaredTransforms | None = None
         self._work: Array | None = None
         self._made: dict[str, Array] = {}
         self._kept: list[dict[str, Any]] = []
@@ -101,10 +132,10 @@ class State:
         return [exchange, self.local.taper(fields, spectra, components), transform]
 
     @property
-    def transforms(self) -> Transforms:
+    def transforms(self) -> DeclaredTransforms:
         """Return the transforms over the whole grid."""
         if self._transforms is None:
-            self._transforms = self.backend.transforms(self.extents, self.real.name)
+            self._transforms = DeclaredTransforms(self.backend.transforms(self.extents, self.real.name))
         return self._transforms
 
     @property
@@ -138,8 +169,12 @@ class State:
     def bind(self, spec: KernelSpec, items: int | None = None, **members: Any) -> Bound:
         """Return the launch of a kernel over all rows, or over `items` items."""
         self._kept.append(members)  # kernels know addresses only
-        kernel = self.backend.load(spec)
-        return kernel.bind(self.backend.pack(kernel, **members), 0, self.row_count if items is None else items)
+        kernel, count = self.backend.load(spec), self.row_count if items is None else items
+        # Kernels of rows and lines declare the bytes of a point of these.
+        along = members.get("rows") or members.get("lines", {}).get("plan", {})
+        points = along.get("length", 1) if spec.team else 1
+        run = kernel.bind(self.backend.pack(kernel, **members), 0, count)
+        return Work(run, kernel.bytes_per_item * count * points)
 
     def host(self, array: Array) -> npt.NDArray[Any]:
         """Return a field (points,) on the host, in the grid's shape."""
@@ -147,10 +182,10 @@ class State:
 
 
 def stage(name: str, *work: Bound) -> Stage:
-    """Return a stage that does several things in order."""
+    """Return a stage that does several things in order, and declares the bytes that they do."""
 
     def run() -> None:
         for one in work:
             one()
 
-    return Stage(name, run if len(work) != 1 else work[0])
+    return Stage(name, run if len(work) != 1 else work[0], sum(getattr(one, "bytes", 0) for one in work))

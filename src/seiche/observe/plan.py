@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the steps of a run consist of, taken from the stages of solvers on a device that only counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from seiche.backend.planned import PlannedBackend
+from seiche.observe.stage import Stage
+
+#: Messages that are under way together: (peer, bytes sent, bytes received) each.
+Exchange: TypeAlias = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """What one stage of one rank does in one step.
+
+    Attributes:
+        name: of the stage.
+        bytes: of memory traffic, as the stage declares it, else as its kernels do.
+        launches: of kernels.
+        useful: whether it computes.
+        exchanges: that begin in it.
+        arrivals: exchanges that end in it, the oldest first.
+    """
+
+    name: str
+    bytes: int
+    launches: int
+    useful: bool = True
+    exchanges: tuple[Exchange, ...] = ()
+    arrivals: int = 0
+
+
+@dataclass(frozen=True)
+class PlannedRank:
+    """One rank: kinds of steps by how often they come (parts of 1), bytes of memory, sites, points or elements."""
+
+    steps: tuple[tuple[float, tuple[PlannedStage, ...]], ...]
+    memory: int
+    items: int
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """All ranks of a run: on GPUs or not, `transport` as the case asks for it, what `items` are, and their total.
+
+    `shares` has for stages (by `base_name`) the part of the memory's rate at which they are known to move their bytes.
+    """
+
+    ranks: tuple[PlannedRank, ...]
+    gpu: bool
+    transport: str
+    item: str
+    items: int
+    layout: str = ""
+    shares: dict[str, float] = field(default_factory=dict)
+
+
+def base_name(name: str) -> str:
+    """Return the name of a stage without the part of a rank that it is about: one rank alone has no edge."""
+    for part in (" interior", " edge"):
+        name = name.removesuffix(part)
+    return name
+
+
+def planned_steps(
+    kinds: Sequence[tuple[float, Sequence[Stage]]], backend: PlannedBackend
+) -> tuple[tuple[float, tuple[PlannedStage, ...]], ...]:
+    """Return what the stages of each kind of step do, by letting them count (collective where they are)."""
+    whole = sum(weight for weight, _ in kinds)
+    return tuple((weight / whole, tuple(_planned(stage, backend) for stage in stages)) for weight, stages in kinds)
+
+
+def _planned(stage: Stage, backend: PlannedBackend) -> PlannedStage:
+    ledger = backend.ledger
+    ledger.clear()
+    stage.action()
+    useful = stage.useful and stage.messages is None
+    moved = stage.bytes if useful and stage.bytes else ledger.bytes
+    return PlannedStage(
+        stage.name, moved, ledger.launches, useful, tuple(each for each in ledger.exchanges), ledger.arrivals
+    )
+
+
+def magnified(plan: RunPlan, times: float, dimensions: int = 3) -> RunPlan:
+    """Return the plan in which every rank has `times` the items: what it computes grows so, messages as surfaces do."""
+    surface = times ** ((dimensions - 1) / dimensions)
+
+    def stage(one: PlannedStage) -> PlannedStage:
+        exchanges = tuple(
+            tuple((peer, round(sent * surface), round(received * surface)) for peer, sent, received in each)
+            for each in one.exchanges
+        )
+        return replace(one, bytes=round(one.bytes * (times if one.useful else surface)), exchanges=exchanges)
+
+    ranks = tuple(
+        PlannedRank(
+            tuple((weight, tuple(stage(one) for one in stages)) for weight, stages in rank.steps),
+            round(rank.memory * times),
+            round(rank.items * times),
+        )
+        for rank in plan.ranks
+    )
+    return replace(plan, ranks=ranks, items=round(plan.items * times))

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `seiche predict` says: tables of predicted steps, JSON for other programs, curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seiche.io.files import replacing
+from seiche.machine.steps import StepTime
+from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, save
+
+#: Raised by one when a key changes its meaning.
+SCHEMA = "seiche-prediction-1"
+#: Stages below this part of a step are left out of the table.
+_LEAST = 0.002
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted steps of a case on a machine by the number of ranks.
+
+    Attributes:
+        case, machine: names.
+        gpu: whether on GPUs.
+        item, items: what is shared out, and how many.
+        layout: of storage, "" where there is one only.
+        steps: of the run.
+        strong: the case itself on all numbers of ranks.
+        weak: every rank with as much as on the first number of ranks.
+        left_out: why there is nothing for some number of ranks.
+        notes: what a reader should know.
+    """
+
+    case: str
+    machine: str
+    gpu: bool
+    item: str
+    items: int
+    layout: str
+    steps: int
+    strong: Sequence[StepTime]
+    weak: Sequence[StepTime]
+    left_out: dict[int, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    def strong_efficiency(self, number: int) -> float:
+        """Return T_0 P_0 / (T P) of entry `number`."""
+        first, here = self.strong[0], self.strong[number]
+        return first.seconds * first.ranks / (here.seconds * here.ranks)
+
+    def weak_efficiency(self, number: int) -> float:
+        """Return T_0 / T of entry `number`."""
+        return self.weak[0].seconds / self.weak[number].seconds
+
+
+def as_json(prediction: Prediction) -> dict[str, Any]:
+    """Return all numbers, SI units."""
+    head = {name: getattr(prediction, name) for name in ("case", "machine", "gpu", "item", "items", "layout", "steps")}
+    return {
+        "schema": SCHEMA,
+        **head,
+        "strong": [_row(step, prediction.strong_efficiency(k)) for k, step in enumerate(prediction.strong)],
+        "weak": [_row(step, prediction.weak_efficiency(k)) for k, step in enumerate(prediction.weak)],
+        "left_out": {str(ranks): reason for ranks, reason in prediction.left_out.items()},
+        "notes": list(prediction.notes),
+    }
+
+
+def _row(step: StepTime, scaling: float) -> dict[str, Any]:
+    return {
+        "ranks": step.ranks,
+        "step_s": step.seconds,
+        "interval_s": [step.low, step.high],
+        "exchange_s": step.exchange,
+        "load_balance": step.load_balance,
+        "communication": step.communication,
+        "parallel": step.parallel,
+        "scaling": scaling,
+        "memory_bytes": max(step.memory),
+        "transport": step.transport,
+        "slowest_rank": step.slowest,
+        "limit": step.limit,
+        "parts_s": step.parts,
+        "computing_s": step.computing,
+        "waiting_s": step.waiting,
+        "useful_s": list(step.useful),
+    }
+
+
+def as_text(prediction: Prediction) -> str:
+    """Return the tables that a terminal shows."""
+    head = f"{prediction.case} on {prediction.machine}: {prediction.items:,} {prediction.item}"
+    head += f", {'GPUs' if prediction.gpu else 'CPUs'}{f', layout {prediction.layout}' if prediction.layout else ''}"
+    rows: list[tuple[str, ...]] = [
+        ("ranks", "step", "interval", "exchange", "balance", "comm.", "parallel", "scaling", "weak", "memory", "")
+    ]
+    for number, step in enumerate(prediction.strong):
+        rows.append(
+            (
+                str(step.ranks),
+                _time(step.seconds),
+                f"{_time(step.low)} - {_time(step.high)}",
+                f"{_time(step.exchange)} {step.transport}" if step.exchange else "-",
+                *(f"{value:.3f}" for value in (step.load_balance, step.communication, step.parallel)),
+                f"{prediction.strong_efficiency(number):.3f}",
+                f"{prediction.weak_efficiency(number):.3f}",
+                _bytes(max(step.memory)),
+                f"rank {step.slowest}: {step.limit}",
+            )
+        )
+    lines = [head, "", *_aligned(rows), "", *_aligned(_stage_rows(prediction.strong))]
+    lines += [f"left out: {ranks} ranks: {reason}" for ranks, reason in prediction.left_out.items()]
+    lines += [f"note: {note}" for note in prediction.notes]
+    return "\n".join(lines)
+
+
+def _stage_rows(steps: Sequence[StepTime]) -> list[tuple[str, ...]]:
+    """Return the mean time of each stage by the number of ranks, those that matter."""
+    names = dict.fromkeys(name for step in steps for name in step.computing)
+    rows = [("stage, ranks", *(str(step.ranks) for step in steps))]
+    for name in names:
+        times = [step.computing.get(name, 0.0) + step.waiting.get(name, 0.0) for step in steps]
+        if any(time > _LEAST * step.seconds for time, step in zip(times, steps, strict=True)):
+            rows.append((name, *(_time(time) if time else "-" for time in times)))
+    return rows
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in enumerate(cells)).rstrip()
+        for cells in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.2g} us"
+
+
+def _bytes(count: float) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count / 1e3:.3g} kB"
+
+
+@paper_style()
+def prediction_figure(path: Path, prediction: Prediction) -> None:
+    """Draw time per step with its interval, and efficiencies, over the number of ranks."""
+    figure = new_figure(DOUBLE_COLUMN, 0.42 * DOUBLE_COLUMN)
+    times, efficiencies = figure.subplots(1, 2)
+    ranks = [step.ranks for step in prediction.strong]
+    for color, name, steps in zip(COLORS, ("strong", "weak"), (prediction.strong, prediction.weak), strict=False):
+        times.plot(ranks, [step.seconds for step in steps], "o-", color=color, markersize=3, label=name)
+        low, high = [step.low for step in steps], [step.high for step in steps]
+        times.fill_between(ranks, low, high, color=color, alpha=0.2, linewidth=0)
+    first = prediction.strong[0]
+    ideal = [first.seconds * first.ranks / count for count in ranks]
+    times.plot(ranks, ideal, ":", color="0.4", label="ideal")
+    times.set_yscale("log")
+    times.set_ylabel("seconds a step")
+    numbers = range(len(ranks))
+    curves = {
+        "strong scaling": [prediction.strong_efficiency(k) for k in numbers],
+        "weak scaling": [prediction.weak_efficiency(k) for k in numbers],
+        "load balance": [step.load_balance for step in prediction.strong],
+        "communication": [step.communication for step in prediction.strong],
+    }
+    for color, style, (name, values) in zip(COLORS, ("o-", "s-", "^--", "v--"), curves.items(), strict=False):
+        efficiencies.plot(ranks, values, style, color=color, markersize=3, label=name)
+    efficiencies.set_ylim(0.0, 1.05)
+    efficiencies.set_ylabel("efficiency")
+    for axes in (times, efficiencies):
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("ranks")
+        axes.legend(fontsize=6)
+    with replacing(path) as part:
+        save(figure, part, path.name)

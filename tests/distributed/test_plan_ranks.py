@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a run would do on several ranks, planned in one process, is what the ranks of a run have before their steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+import seiche
+from prediction_cases import case_file
+from seiche.case.plans import planned_case
+from seiche.domain.world import World
+
+
+@pytest.mark.ranks(2, 3)
+@pytest.mark.parametrize("name", ["flow", "blood"])
+def test_stages_and_messages_of_a_plan_are_those_of_the_run(name: str) -> None:
+    world = World.from_mpi()
+    with TemporaryDirectory() as folder:
+        path = case_file(Path(folder), name)
+        run: Any = seiche.load(path, output=folder, world=world)
+        plan = planned_case(path).plan(world.size)
+    solver = run.solver
+    mine = [(stage.name, stage.useful, stage) for stages in solver.phases for stage in stages]
+    planned = [stage for _, stages in plan.ranks[world.rank].steps for stage in stages]
+    assert [stage.name for stage in planned] == [row[0] for row in mine]
+    for found, (_, useful, stage) in zip(planned, mine, strict=True):
+        assert found.useful == useful
+        if useful and stage.bytes:
+            assert found.bytes == stage.bytes
+        if stage.messages is not None and stage.messages.sent:
+            sent = tuple((peer, out) for each in found.exchanges for peer, out, _ in each)
+            assert sent == stage.messages.sent
+    assert plan.ranks[world.rank].items == len(solver.owned)
+    assert plan.ranks[world.rank].memory > solver.layout.memory()
+    assert plan.layout == solver.layout_name
+
+
+@pytest.mark.ranks(3)
+def test_elements_and_messages_of_planned_waves_are_those_of_the_run() -> None:
+    world = World.from_mpi()
+    with TemporaryDirectory() as folder:
+        path = case_file(Path(folder), "waves")
+        run: Any = seiche.load(path, output=folder, world=world)
+        plan = planned_case(path).plan(world.size)
+    mine = plan.ranks[world.rank]
+    assert mine.items == run.setup.mesh.count
+    stages = [stage for kind in run.solver.phases for stage in kind]
+    planned = [stage for _, kind in mine.steps for stage in kind]
+    for found, stage in zip(planned, stages, strict=True):
+        assert found.name == stage.name
+        if stage.bytes:
+            assert found.bytes == stage.bytes
+    exchange = run.solver.ghosts.exchanges[0]
+    expected = tuple(
+        (peer, out, into)
+        for (peer, out), (_, into) in zip(exchange.sent("x").sent, exchange.received("x").received, strict=True)
+    )
+    for _, stages in mine.steps:
+        assert [each for stage in stages for each in stage.exchanges] == 5 * [expected]
