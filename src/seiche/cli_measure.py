@@ -214,6 +214,31 @@ def bench_choice(
     measure(machine=machine, device=device, output=json, world=world_of_command())
 
 
+@bench.command("predict")
+def bench_predict(
+    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file; measured now by default.")] = None,
+    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda".')] = "auto",
+    example: Annotated[list[str] | None, typer.Option(help="flow, blood, ultrasound or waves; all by default.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Of steps of each.")] = 2.0,
+    earlier: Annotated[
+        list[Path] | None, typer.Option("--from", metavar="FILE", help="What this stored on fewer ranks.")
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Compare predicted and measured steps and exchanges of a case of each solver on these ranks."""
+    from seiche.case.bench_predict import main as compare
+
+    compare(
+        machine=machine,
+        device=device,
+        names=example or (),
+        seconds=seconds,
+        earlier=earlier or (),
+        output=json,
+        world=world_of_command(),
+    )
+
+
 @bench.command("collectives")
 def bench_collectives(
     device: Annotated[str, typer.Option(help='Of the arrays: "auto", "cpu", "cuda".')] = "auto",

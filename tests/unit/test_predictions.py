@@ -20,8 +20,8 @@ from seiche.machine.steps import Scale, at_bound, planned_places, predict_step, 
 from seiche.observe.plan import PlannedRank, PlannedStage, RunPlan, base_name, magnified
 from seiche.report.prediction import as_json, as_text, prediction_figure
 
-SEND = PlannedStage("send halo", 2000, 1, useful=False, exchanges=(((1, 4000, 4000),),))
-RECEIVE = PlannedStage("receive halo", 2000, 1, useful=False, arrivals=1)
+SEND = PlannedStage("send halo", 0, 1, useful=False, exchanges=(((1, 4000, 4000),),), packed=2000)
+RECEIVE = PlannedStage("receive halo", 0, 1, useful=False, arrivals=1, packed=2000)
 
 
 def ring(ranks: int, *, gpu: bool = False, inner: int = 2_000_000) -> RunPlan:
@@ -42,17 +42,17 @@ def test_a_step_on_processors_is_the_sum_of_its_parts() -> None:
     """Four ranks share 20 GB/s. Two messages of 10 us, the second 2 us later, at 1 GB/s each, and two launches."""
     step = predict_step(ring(4), machine())
     useful = [4_040_000 / 5e9 + 4e-6, *3 * [2_040_000 / 5e9 + 4e-6]]
-    messages = 10e-6 + 2e-6 + 2 * 4e-6 + 2e-6
+    messages = 10e-6 + 2e-6 + 2 * 4e-6 + 2e-6 + 4000 / 5e9
     assert step.useful == pytest.approx(useful, rel=1e-12)
     assert step.exchange == pytest.approx(messages, rel=1e-12)
-    assert step.seconds == pytest.approx(useful[0] + messages + 4000 / 5e9, rel=1e-12)
+    assert step.seconds == pytest.approx(useful[0] + messages, rel=1e-12)
     assert (step.slowest, step.limit, step.transport) == (0, "memory", "host")
     assert step.load_balance == pytest.approx(sum(useful) / (4 * useful[0]))
     assert step.communication == pytest.approx(useful[0] / step.seconds)
     assert step.parallel == pytest.approx(sum(useful) / (4 * step.seconds))
     assert sum(step.parts.values()) == pytest.approx(step.seconds)
     assert step.parts["message latency"] == pytest.approx(14e-6)
-    assert step.parts["message bandwidth"] == pytest.approx(8e-6)
+    assert step.parts["message bandwidth"] == pytest.approx(8e-6 + 4000 / 5e9)
 
 
 def test_little_work_is_limited_by_the_latency_of_messages() -> None:
@@ -80,12 +80,12 @@ def test_a_device_hides_messages_behind_what_it_computes_meanwhile() -> None:
     gpus = machine(**fast, **told)
     hidden = predict_step(ring(4, gpu=True, inner=20_000_000), gpus)
     assert hidden.transport == "nccl"
-    exchange = 10e-6 + 2 * 4000e-10 + 2 * 2e-6
+    exchange = 10e-6 + 2 * 4000e-10 + 2 * 2e-6 + 4000 / 1e12
     assert hidden.exchange == pytest.approx(exchange)
     # Rank 1 computes 20 us and three launches beside the exchange of 14.8 us: nothing of it is left.
-    assert hidden.messages[1] == pytest.approx(4000 / 1e12)
+    assert hidden.messages[1] == 0.0
     bare = predict_step(ring(4, gpu=True, inner=2_000_000), gpus)
-    assert bare.messages[1] == pytest.approx(4000 / 1e12 + exchange - (2e-6 + 3e-6))
+    assert bare.messages[1] == pytest.approx(exchange - (2e-6 + 3e-6))
 
 
 def test_a_transport_that_the_case_names_is_taken_or_refused() -> None:
@@ -109,7 +109,7 @@ def test_magnified_ranks_compute_more_and_send_as_surfaces_do() -> None:
     send, interior, _, _ = grown.ranks[1].steps[0][1]
     assert interior.bytes == 8 * 2_000_000
     assert send.exchanges == (((0, 16000, 16000),),)
-    assert send.bytes == 4 * 2000
+    assert send.packed == 4 * 2000
     assert magnified(ring(2), 4.0, 2).ranks[1].steps[0][1][0].exchanges == (((0, 8000, 8000),),)
     assert grown.ranks[0].memory == 8000
 

@@ -21,6 +21,9 @@ from seiche.backend.cpu import CpuBackend
 from seiche.backend.transforms import Bound, Transforms
 from seiche.kernels.registry import KernelSpec
 
+#: The header of the kernels that pack and unpack messages.
+_MESSAGES = "halo/move.hpp"
+
 
 @dataclass
 class Ledger:
@@ -46,8 +49,15 @@ class Ledger:
 
     @property
     def bytes(self) -> int:
-        """Return what kernels and transforms must read and write, as kernels declare it."""
-        return self.transformed + sum(kernel.bytes_per_item * items for kernel, items in self.kernels)
+        """Return what kernels and transforms must read and write, as kernels declare it, but for messages."""
+        return self.transformed + sum(
+            kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header != _MESSAGES
+        )
+
+    @property
+    def packed(self) -> int:
+        """Return what kernels must read and write that put messages together and take them apart."""
+        return sum(kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header == _MESSAGES)
 
 
 class PlannedKernel(Kernel):

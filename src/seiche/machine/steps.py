@@ -31,8 +31,8 @@ class StepTime:
         seconds: a step, of the slowest rank; `low` and `high` its interval.
         useful: each rank's seconds in stages that compute.
         messages: each rank's seconds of messages that nothing hides.
-        exchange: seconds of the messages of a step of the slowest rank, hidden or not.
-        computing: mean seconds of all ranks by stage, packing included.
+        exchange: seconds of the messages of a step of the slowest rank, packing included, hidden or not.
+        computing: mean seconds of all ranks by stage.
         waiting: mean seconds of all ranks by the stage in which messages arrive, those that nothing hides.
         memory: bytes of each rank.
         transport: how messages travel; "none" without.
@@ -183,8 +183,9 @@ def predict_step(
     latency = model.walk(slowest, plan.ranks[slowest], "latency")
     walk, best = walks[slowest], walks[slowest].seconds
     exposed, late = sum(walk.waiting.values()), sum(latency.waiting.values())
-    moving = best - exposed - walk.launches
-    parts = dict(zip(RESOURCES, (moving, walk.launches, min(late, exposed), max(0.0, exposed - late)), strict=True))
+    parts = dict(
+        zip(RESOURCES, (walk.useful - walk.launches, walk.launches, late, max(0.0, exposed - late)), strict=True)
+    )
     return StepTime(
         ranks=count,
         seconds=best,
@@ -311,18 +312,18 @@ class _Model:
             useful, under_way = 0.0, list[tuple[float, float]]()
             for stage in stages:
                 seconds, launches = self._computing(stage, bound)
-                exposed = 0.0
+                packing, exposed = (0.0 if bound == "latency" else stage.packed / self.rate), 0.0
                 for exchange in stage.exchanges:
-                    under_way.append((useful, self._exchange(number, exchange, bound)))
-                    found.exchange += weight * under_way[-1][1]
+                    under_way.append((useful, self._exchange(number, exchange, bound) + packing / len(stage.exchanges)))
                 for _ in range(stage.arrivals):
                     sent_at, took = under_way.pop(0)
+                    took += 0.0 if stage.exchanges else packing / stage.arrivals
+                    found.exchange += weight * took
                     # The host moves messages itself; a device computes beside them.
                     exposed += max(0.0, took - (useful - sent_at if self.plan.gpu else 0.0))
-                if stage.useful:
-                    useful += seconds
-                    found.useful += weight * seconds
-                    found.launches += weight * launches
+                useful += seconds
+                found.useful += weight * seconds
+                found.launches += weight * launches
                 found.seconds += weight * (seconds + exposed)
                 found.computing[stage.name] = found.computing.get(stage.name, 0.0) + weight * seconds
                 if stage.arrivals:
@@ -331,15 +332,17 @@ class _Model:
 
     def _computing(self, stage: PlannedStage, bound: Bound) -> tuple[float, float]:
         """Return the seconds of a stage without its messages, and of its launches alone."""
+        if not stage.useful:
+            return 0.0, 0.0
         base = base_name(stage.name)
-        # Packing and unpacking: their launches are the transport's.
-        launches = stage.launches * self.start if stage.useful else 0.0
-        share = self.plan.shares.get(base, 1.0)
+        # Those that pack and unpack are the transport's.
+        own = max(0, stage.launches - len(stage.exchanges) - stage.arrivals)
+        launches, share = own * self.start, self.plan.shares.get(base, 1.0)
         scale = self.scales.get(base, Scale())
         factor = scale.low if bound == "low" else scale.high if bound == "high" else scale.best
         return factor * roofline(stage.bytes, self.rate * share, launches), launches
 
     def _exchange(self, number: int, exchange: Exchange, bound: Bound) -> float:
-        if self.transport == "none" or not any(peer != number for peer, _, _ in exchange):
+        if not any(peer != number for peer, _, _ in exchange):
             return 0.0
         return self.machines.times(bound, number, exchange)[self.transport]

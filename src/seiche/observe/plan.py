@@ -20,11 +20,12 @@ class PlannedStage:
 
     Attributes:
         name: of the stage.
-        bytes: of memory traffic, as the stage declares it, else as its kernels do.
+        bytes: of memory traffic, as the stage declares it, else as its kernels do; without those of messages.
         launches: of kernels.
         useful: whether it computes.
         exchanges: that begin in it.
         arrivals: exchanges that end in it, the oldest first.
+        packed: bytes that putting messages together and taking them apart moves.
     """
 
     name: str
@@ -33,6 +34,7 @@ class PlannedStage:
     useful: bool = True
     exchanges: tuple[Exchange, ...] = ()
     arrivals: int = 0
+    packed: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,14 @@ def _planned(stage: Stage, backend: PlannedBackend) -> PlannedStage:
     ledger.clear()
     stage.action()
     useful = stage.useful and stage.messages is None
-    moved = stage.bytes if useful and stage.bytes else ledger.bytes
     return PlannedStage(
-        stage.name, moved, ledger.launches, useful, tuple(each for each in ledger.exchanges), ledger.arrivals
+        stage.name,
+        stage.bytes if useful and stage.bytes else ledger.bytes,
+        ledger.launches,
+        useful,
+        tuple(ledger.exchanges),
+        ledger.arrivals,
+        ledger.packed,
     )
 
 
@@ -95,7 +102,7 @@ def magnified(plan: RunPlan, times: float, dimensions: int = 3) -> RunPlan:
             tuple((peer, round(sent * surface), round(received * surface)) for peer, sent, received in each)
             for each in one.exchanges
         )
-        return replace(one, bytes=round(one.bytes * (times if one.useful else surface)), exchanges=exchanges)
+        return replace(one, bytes=round(one.bytes * times), packed=round(one.packed * surface), exchanges=exchanges)
 
     ranks = tuple(
         PlannedRank(

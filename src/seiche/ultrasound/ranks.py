@@ -59,6 +59,11 @@ class LocalBasis:
         tables += [bell(window, self._slope) for window in self.part.windows]
         self._bell = state.upload(np.concatenate(tables))
 
+    @property
+    def exchanges(self) -> tuple[HaloExchange, ...]:
+        """Return the exchanges that were asked for."""
+        return tuple(self._exchanges)
+
     def exchange(self, array: Array, components: int, *, padded: bool = False) -> Bound:
         """Return what fills the overlaps of `components` fields one after another; collective."""
         exchange = HaloExchange(

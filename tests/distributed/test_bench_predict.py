@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The comparison of predicted and measured steps: what it stores, takes from another run and refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from prediction_cases import machine
+from seiche.case import bench_predict
+from seiche.cli import main
+from seiche.domain.world import World
+from seiche.errors import CaseError, FormatError
+from seiche.machine.file import write_machine
+
+UNITS = {"time": "s", "size": "B", "rate": "B/s"}
+
+
+def compare(folder: Path, names: list[str], **options: Any) -> list[bench_predict.Row]:
+    known = folder / "toy.json"
+    if World.from_mpi().rank == 0:
+        write_machine(known, machine(units=UNITS))
+    World.from_mpi().barrier()
+    return bench_predict.main(machine=known, device="cpu", names=names, seconds=0.05, **options)
+
+
+def test_what_one_rank_took_is_what_is_predicted_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = tmp_path / "one.json"
+    (first,) = compare(tmp_path, ["waves"], output=stored)
+    assert first.step_scaled is None
+    assert first.exchange == first.measured_exchange == 0.0
+    assert set(first.errors) == {"step"}
+    assert "waves on 1: step " in capsys.readouterr().out
+    content = json.loads(stored.read_text())
+    assert content["schema"] == bench_predict.SCHEMA
+    (second,) = compare(tmp_path, ["waves"], earlier=[stored])
+    assert second.step_scaled is not None
+    # The stages of the first run, of which most are known, add up to its step.
+    assert second.step_scaled == pytest.approx(first.measured_step, rel=0.1)
+
+
+def test_what_is_no_example_and_no_earlier_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match="example 'smoke' is not one of flow, blood, ultrasound, waves"):
+        bench_predict.main(names=["smoke"])
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    with pytest.raises(FormatError, match="expected 'seiche-bench-predict-1'"):
+        compare(tmp_path, ["waves"], earlier=[path])
+    path.write_text("no")
+    assert main(["bench", "predict", "--from", str(path), "--device", "cpu"]) == 2
+
+
+@pytest.mark.ranks(2)
+def test_steps_and_exchanges_of_every_solver_are_compared_on_two_ranks() -> None:
+    with TemporaryDirectory() as here:
+        folder = Path(World.from_mpi().bcast(here))
+        rows = compare(folder, ["flow", "blood", "ultrasound", "waves"])
+        World.from_mpi().barrier()
+    if World.from_mpi().rank:
+        assert rows == []
+        return
+    assert [row.case for row in rows] == ["flow", "blood", "ultrasound", "waves"]
+    for row in rows:
+        assert row.transport == "host"
+        assert row.scales
+        for error in (row.errors["step"], row.errors["exchange"]):
+            assert math.isfinite(error)
+        assert row.measured_exchange > 0
