@@ -30,9 +30,11 @@ class PlannedCase(ABC):
         steps: of the run.
         item: what its ranks share out, `items` of them.
         transport: how messages travel, as the case asks for it.
+        graphs: whether steps on several GPUs are replayed as graphs.
     """
 
     item = "sites"
+    graphs = True
     dimensions = 3
 
     def __init__(self, name: str, device: str, transport: str, steps: int, items: int) -> None:
@@ -55,6 +57,7 @@ class PlannedCase(ABC):
             self.item,
             self.items,
             found[0][1],
+            self.graphs or ranks == 1,
             self._shares(found[0][1]),
         )
 
@@ -168,6 +171,7 @@ class UltrasoundPlans(PlannedCase):
     """A case of ultrasound."""
 
     item = "points"
+    graphs = False
 
     def __init__(self, path: Path | str, overrides: Sequence[str] = ()) -> None:
         """Read the case and make its medium, once for all numbers of ranks.

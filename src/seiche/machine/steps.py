@@ -18,6 +18,8 @@ from seiche.observe.plan import Exchange, PlannedRank, PlannedStage, RunPlan, ba
 
 Bound: TypeAlias = Literal["low", "best", "high", "latency"]
 
+#: Transports whose messages are device work, so that graphs may contain them.
+_IN_GRAPHS = ("peer", "nccl")
 #: What may limit a rank.
 RESOURCES = ("memory", "launches", "message latency", "message bandwidth")
 
@@ -133,19 +135,34 @@ def at_bound(machine: Machine, bound: Bound) -> Machine:
     return machine.model_copy(update={"paths": paths})
 
 
+def in_graphs(machine: Machine) -> Machine:
+    """Return the machine whose GPUs start a kernel as in a graph, if the file tells what that takes."""
+    told = machine.launch.get("device")
+    if told is None or told.graph_kernel is None:
+        return machine
+    launch = told.model_copy(update={"kernel": told.graph_kernel, "event": min(told.event, told.graph_kernel)})
+    return machine.model_copy(update={"launch": {**machine.launch, "device": launch}})
+
+
 @dataclass
 class _Machines:
     """A machine at its bounds, with the exchanges that were asked for already."""
 
     machine: Machine
     places: Sequence[Place]
+    graphs: bool
     bounds: dict[Bound, Machine] = field(default_factory=dict)
 
     def times(self, bound: Bound, rank: int, exchange: Exchange) -> dict[str, float]:
         if bound not in self.bounds:
             self.bounds[bound] = at_bound(self.machine, bound)
         peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
-        return transport_times(self.bounds[bound], self.places, rank, peers, sent, received)
+        given = (self.places, rank, peers, sent, received)
+        times = transport_times(self.bounds[bound], *given)
+        if self.graphs and any(name in times for name in _IN_GRAPHS):
+            replayed = transport_times(in_graphs(self.bounds[bound]), *given)
+            times |= {name: replayed[name] for name in _IN_GRAPHS if name in replayed}
+        return times
 
 
 def predict_step(
@@ -164,15 +181,13 @@ def predict_step(
     """
     gpu, count = plan.gpu, len(plan.ranks)
     width = a_node or ranks_a_node(machine, gpu=gpu)
-    machines = _Machines(machine, planned_places(machine, count, width, gpu=gpu))
+    machines = _Machines(machine, planned_places(machine, count, width, gpu=gpu), plan.graphs)
     transport = _transport(plan, machines)
     rate = rank_rate(machine, min(width, count), gpu=gpu)
     told = machine.launch.get("device" if gpu else "host")
-    start = 0.0
-    if told is not None:
-        # Steps whose messages are device work are replayed as graphs.
-        graph = gpu and told.graph_kernel is not None and transport in ("none", "peer", "nccl")
-        start = told.graph_kernel if graph and told.graph_kernel is not None else told.kernel
+    if plan.graphs and transport in ("none", *_IN_GRAPHS):
+        told = in_graphs(machine).launch.get("device" if gpu else "host")
+    start = told.kernel if told is not None else 0.0
     model = _Model(plan, machines, transport, rate, start, scales or {})
     walks = [model.walk(number, rank, "best") for number, rank in enumerate(plan.ranks)]
     slowest = max(range(count), key=lambda number: walks[number].seconds)

@@ -50,7 +50,8 @@ class PlannedRank:
 class RunPlan:
     """All ranks of a run: on GPUs or not, `transport` as the case asks for it, what `items` are, and their total.
 
-    `shares` has for stages (by `base_name`) the part of the memory's rate at which they are known to move their bytes.
+    `graphs` says that steps are replayed as graphs where all their messages are device work. `shares` has for stages
+    (by `base_name`) the part of the memory's rate at which they are known to move their bytes.
     """
 
     ranks: tuple[PlannedRank, ...]
@@ -59,6 +60,7 @@ class RunPlan:
     item: str
     items: int
     layout: str = ""
+    graphs: bool = True
     shares: dict[str, float] = field(default_factory=dict)
 
 
