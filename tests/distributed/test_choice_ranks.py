@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import seiche
+from prediction_cases import case_file, machine, piece
 from seiche.backend import open_backend
+from seiche.case import run
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE
 from seiche.machine.collectives import Exchange
-from seiche.machine.file import read_machine, write_machine
+from seiche.machine.file import Measured, read_machine, write_machine
 from seiche.machine.measure import measure
 from seiche.report import bench_choice
+
+UNITS = {"time": "s", "size": "B", "rate": "B/s"}
+SLOW = Measured(path="host", locality="on-socket", pieces=[piece(0.4, 1e-9)])
 
 
 def ring(world: World, count: int) -> HaloPlan:
@@ -122,3 +129,28 @@ def test_the_strategy_of_an_exchange_is_chosen(ranks: int, tmp_path: Path, monke
     with Exchange(world, *halves, strategy="auto", processes=2) as exchange:
         exchange()
         assert exchange.decision.transport in ("extra-message", "duplicate-pointer")
+
+
+@pytest.mark.ranks(2)
+def test_a_wrong_file_is_not_believed_and_drifting_messages_are_looked_at_during_a_run(
+    ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file says 0.4 s a message; then every look finds other times than before: the results stay the same."""
+    world = World.from_mpi()
+    folder = Path(world.bcast(str(tmp_path)))
+    if world.rank == 0:
+        write_machine(folder / "m.json", machine(units=UNITS, hardware={}, paths=[SLOW]))
+        case_file(folder, "flow")
+    world.barrier()
+    plain = seiche.load(folder / "flow.toml", output=folder / "a", world=world)
+    plain.run()
+    monkeypatch.setenv(VARIABLE, str(folder / "m.json"))
+    monkeypatch.setattr(run, "RECONSIDER_EVERY", 0.0)
+    seconds = cycle([1e-6, 1e-4, 1e-2, 1.0, 1e2])
+    monkeypatch.setattr(HaloExchange, "_trial", lambda *_: next(seconds))
+    looked = seiche.load(folder / "flow.toml", output=folder / "b", world=world)
+    looked.run()
+    decisions = looked.solver.halo.decisions
+    assert decisions[0].reason == "host is far from its prediction: all were tried"
+    assert decisions[-1].reason.startswith("host took ")
+    np.testing.assert_array_equal(looked.solver.state()["populations"], plain.solver.state()["populations"])

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from seiche.backend import open_backend
 from seiche.cli import main
+from seiche.domain.rehearsal import rehearse
 from seiche.domain.world import World
 from seiche.errors import FormatError, TransportError
+from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE, Decision, decide, machine_in_use, predicted
 from seiche.machine.file import FittedPiece, Launch, Machine, Measured, read_machine, write_machine
 from seiche.machine.halo_times import transport_times
@@ -39,27 +43,122 @@ def decided(times: dict[str, float], real: dict[str, float]) -> tuple[Decision |
 
 
 def test_what_cannot_win_by_prediction_is_not_tried() -> None:
-    decision, made, _ = decided({"host": 2e-5, "peer": 1e-5, "nccl": 1.5e-5}, {"host": 1, "peer": 1.2e-5, "nccl": 1})
+    decision, made, _ = decided({"host": 2e-5, "peer": 1e-5, "nccl": 1.5e-5}, {"host": 1, "peer": 1.2e-5, "nccl": 2e-5})
     assert decision is not None
     assert decision.transport == "peer"
     assert made == ["peer", "nccl"]  # 20 us are more than 1.5 times 12 us
     assert decision.describe() == (
-        "transport peer: peer 10 us predicted, measured 12; nccl 15 us predicted, measured 1e+06; host 20 us predicted"
+        "transport peer: peer 10 us predicted, measured 12; nccl 15 us predicted, measured 20; host 20 us predicted"
     )
 
 
 def test_when_prediction_and_time_drift_apart_the_next_is_tried() -> None:
     decision, made, dropped = decided(
-        {"host": 9e-5, "peer": 1e-5, "nccl": 2e-5}, {"host": 1, "peer": 5e-5, "nccl": 2e-5}
+        {"host": 9e-5, "peer": 1e-5, "nccl": 2e-5}, {"host": 1, "peer": 2.5e-5, "nccl": 2e-5}
     )
     assert decision is not None
     assert (decision.transport, made, dropped) == ("nccl", ["peer", "nccl"], ["peer"])
     # The next one is worse: the first stays; the last one promises no better and is not opened.
     decision, made, dropped = decided(
-        {"host": 9e-5, "peer": 1e-5, "nccl": 2e-5}, {"host": 1, "peer": 5e-5, "nccl": 8e-5}
+        {"host": 9e-5, "peer": 1e-5, "nccl": 2e-5}, {"host": 1, "peer": 2.5e-5, "nccl": 5e-5}
     )
     assert decision is not None
     assert (decision.transport, made, dropped) == ("peer", ["peer", "nccl"], ["nccl"])
+    assert decision.reason == ""
+
+
+@pytest.mark.parametrize("wrong", [1e-7, 1e-3])
+def test_a_file_whose_numbers_are_wrong_is_not_believed_and_all_are_tried(
+    wrong: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file says a tenth, or a hundred times of what `host` takes, and puts the best one far behind it."""
+    times, real = {"host": wrong, "nccl": 50 * wrong, "peer": 60 * wrong}, {"host": 1e-5, "nccl": 2e-5, "peer": 5e-6}
+    with caplog.at_level("INFO", "seiche.halo"):
+        decision, made, _ = decided(times, real)
+    assert decision is not None
+    assert decision.transport == "peer"
+    assert made == ["host", "nccl", "peer"]
+    assert decision.measured == real
+    assert decision.reason == "host is far from its prediction: all were tried"
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"host {wrong * 1e6:.3g} us predicted, measured 10" in record.message
+    assert record.message.endswith("(host is far from its prediction: all were tried)")
+
+
+class Times:
+    """Seconds that each transport takes now, in the place of trials."""
+
+    def __init__(self, **seconds: float) -> None:
+        self.seconds = seconds
+
+    def __call__(self, direction: Any, seconds: float = 0.0) -> float:
+        return self.seconds[direction.transport.name]
+
+
+def test_a_choice_that_drifts_during_a_run_is_made_anew_and_messages_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network gets slow after the choice: another transport is taken, and bound arrays go on with it."""
+    now = Times(host=1e-5, peer=3e-5)
+    monkeypatch.setattr(HaloExchange, "_trial", now)
+    monkeypatch.setattr(HaloExchange, "_times", lambda self, outward: {"host": 1e-5, "peer": 2e-5})
+
+    def work(world: World) -> tuple[Any, ...]:
+        backend = open_backend("cpu", 1)
+        peer = 1 - world.rank
+        plan = HaloPlan((peer,), (np.array([0], np.uint32),), (np.array([1], np.uint32),))
+        exchange = HaloExchange(backend, world, plan, "float64")
+        array = backend.upload(np.array([float(world.rank), -1.0]))
+        exchange.prepare(array)
+        before, steady = exchange.transport_name, exchange.reconsider()
+        world.barrier()
+        now.seconds["host"] = 4e-5
+        world.barrier()
+        exchange.start(array)
+        with pytest.raises(TransportError, match=rf"rank {world.rank}: reconsider while an exchange is under way"):
+            exchange.reconsider()
+        exchange.finish(array)
+        array[:] = 10 * array[0], -1.0
+        changed = exchange.reconsider()
+        exchange.start(array)
+        exchange.finish(array)
+        exchange.close()
+        return before, steady, changed, exchange.decisions, array.tolist(), exchange.can_reconsider
+
+    for rank, (before, steady, changed, decisions, values, again) in enumerate(rehearse(2, work)):
+        assert (before, steady, changed, again) == ("host", False, True, False)
+        assert [each.transport for each in decisions] == ["host", "peer"]
+        assert decisions[1].reason == "host took 10 us when it was chosen, 40 us now"
+        assert decisions[1].measured == {"host": 4e-5, "peer": 3e-5}
+        assert values == [10 * rank, 10 * (1 - rank)]
+
+
+def test_a_transport_that_is_still_the_best_stays_and_its_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Times(host=1e-5, peer=1e-3)
+    monkeypatch.setattr(HaloExchange, "_trial", now)
+    monkeypatch.setattr(HaloExchange, "_times", lambda self, outward: {"host": 1e-5, "peer": 2e-5})
+
+    def work(world: World) -> list[Any]:
+        plan = HaloPlan((1 - world.rank,), (np.array([0], np.uint32),), (np.array([1], np.uint32),))
+        exchange = HaloExchange(open_backend("cpu", 1), world, plan, "float64")
+        array = np.zeros(2)
+        exchange.prepare(array)
+        world.barrier()
+        now.seconds["host"] = 5e-5
+        first, second = exchange.reconsider(), exchange.reconsider()
+        world.barrier()
+        return [first, second, len(exchange.decisions), exchange.transport_name]
+
+    for rank, found in enumerate(rehearse(2, work)):
+        # What was found at the second look is the measure from then on.
+        assert found == [False, False, 2, "host"], rank
+
+
+def test_exchanges_without_a_choice_have_nothing_to_reconsider() -> None:
+    plan = HaloPlan((0,), (np.array([0], np.uint32),), (np.array([1], np.uint32),))
+    exchange = HaloExchange(open_backend("cpu", 1), WORLD, plan, "float64")
+    exchange.prepare(np.zeros(2))
+    assert not exchange.can_reconsider
+    assert not exchange.reconsider()
 
 
 def test_what_cannot_be_opened_is_passed_over() -> None:

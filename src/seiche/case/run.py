@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Seconds of stepping between two looks at signals, the clock and the progress bar.
 LOOK_EVERY = 0.25
+#: Seconds between two looks whether messages still take what they took when their way was chosen.
+RECONSIDER_EVERY = 600.0
 
 
 @dataclass
@@ -75,7 +77,7 @@ def advance(
     outputs.begin()
     begin, first = time.monotonic(), solver.time_step
     started = begin if started is None else started
-    chunk, done, mark = 1, first, None
+    chunk, done, mark, considered = 1, first, None, begin
     with listening() as request, _telling_the_last_checkpoint(outputs):
         while solver.time_step < target:
             reached = solver.time_step
@@ -90,8 +92,13 @@ def advance(
             outputs.take_due()
             progress.update(done, imbalance=_imbalance(solver, world), checkpoint=outputs.last_checkpoint)
             outputs.look()
-            chunk, reason = _look(world, request, first, done, begin, started, wall_clock)
+            stale = time.monotonic() - considered >= RECONSIDER_EVERY
+            chunk, reason, stale = _look(world, request, first, done, begin, started, wall_clock, stale)
             reason = outputs.settled or reason
+            if stale:
+                solver.finish()
+                solver.reconsider()
+                considered = time.monotonic()
             if reason is not None and solver.time_step < target:
                 solver.finish()
                 progress.update(solver.time_step)
@@ -126,19 +133,28 @@ def _telling_the_last_checkpoint(outputs: Outputs) -> Iterator[None]:
 
 
 def _look(
-    world: World, request: StopRequest, first: int, done: int, begin: float, started: float, wall_clock: float | None
-) -> tuple[int, str | None]:
-    """Return the number of steps until the next look and why to stop, if so; the same on every rank."""
+    world: World,
+    request: StopRequest,
+    first: int,
+    done: int,
+    begin: float,
+    started: float,
+    wall_clock: float | None,
+    stale: bool,
+) -> tuple[int, str | None, bool]:
+    """Return the steps until the next look, why to stop, if so, and whether the choice of messages is `stale`."""
     now = time.monotonic()
     late = wall_clock is not None and now - started >= wall_clock
     pace = (now - begin) / max(1, done - first)
-    seen, slowest, over = world.allreduce_max(np.array([request.number, pace, float(late)], np.float64))
+    seen, slowest, over, any_stale = world.allreduce_max(
+        np.array([request.number, pace, float(late), float(stale)], np.float64)
+    )
     chunk = max(1, int(LOOK_EVERY / max(slowest, 1e-9)))
     if chunk > GRAPH_STEPS:  # whole graphs: steps one by one take the host longer
         chunk -= chunk % GRAPH_STEPS
     if seen:
-        return chunk, f"signal {signal.Signals(int(seen)).name}"
-    return chunk, f"wall-clock limit of {wall_clock:g} s" if over else None
+        return chunk, f"signal {signal.Signals(int(seen)).name}", bool(any_stale)
+    return chunk, f"wall-clock limit of {wall_clock:g} s" if over else None, bool(any_stale)
 
 
 def _last_checkpoint(outputs: Outputs) -> str:

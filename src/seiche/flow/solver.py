@@ -192,6 +192,17 @@ class Solver:
         ready = self._phase == 0 and not self.timers.due and self.time_step > 0
         return on_device and ready and remaining >= GRAPH_STEPS
 
+    def reconsider(self) -> None:
+        """Choose anew how messages travel where that takes another time than when it was chosen by a machine file.
+
+        Collective, after `finish`. The results do not change.
+        """
+        if not any(exchange.can_reconsider for exchange in self._exchanges):
+            return
+        self._replay.clear()  # its graphs hold the messages that may go
+        for exchange in self._exchanges:
+            exchange.reconsider()
+
     def _refresh_halo(self) -> None:
         """Bring the halo of the current state up to date (the next step does it again) and let walls send back."""
         if self.layout.plan.peers:

@@ -13,7 +13,7 @@ import numpy as np
 from seiche.backend import Array, Backend, Kernel
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.choice import Decision, decide, machine_in_use, predicted
+from seiche.halo.choice import Decision, decide, drifted, machine_in_use, predicted
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
 from seiche.kernels.registry import Store
@@ -46,7 +46,6 @@ class _Direction:
         self.sent = tuple(size * len(part) for part in sources)
         self.received = tuple(size * len(part) for part in targets)
         self.transport: Transport = open_transport(transport, backend, world, peers, self.sent, self.received)
-        self.sources, self.targets = sources, targets
         self.source_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *sources]))
         self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
         # Messages may be unpacked side by side only if no two of them write the same slot.
@@ -90,6 +89,7 @@ class HaloExchange:
         self._directions: dict[bool, _Direction] = {}
         #: What was chosen by a machine file, and why; none where the transport was given or there is no file.
         self.decisions: list[Decision] = []
+        self._decided: dict[bool, Decision] = {}
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
         #: Nothing is packed, sent or waited for: for those who ask what a step costs without messages.
         self.silent = False
@@ -226,41 +226,78 @@ class HaloExchange:
         for _, direction in sorted(self._directions.items()):
             direction.transport.close()
         self._directions.clear()
+        self._decided.clear()
         self._bound.clear()
 
     def _direction(self, outward: bool) -> _Direction:
         if outward not in self._directions:
-            sources, targets = (self.plan.owned, self.plan.copies) if outward else (self.plan.copies, self.plan.owned)
-            self._directions[outward] = self._chosen(sources, targets) or self._made(sources, targets, self.transport)
+            times = self._times(outward)
+            if not times or not self._choose(outward, times):
+                self._directions[outward] = self._made(outward, self.transport)
         return self._directions[outward]
 
-    def _made(self, sources: tuple[Slots, ...], targets: tuple[Slots, ...], transport: str) -> _Direction:
+    def _made(self, outward: bool, transport: str) -> _Direction:
         peers: Any = self.plan.peers
+        sources, targets = (self.plan.owned, self.plan.copies) if outward else (self.plan.copies, self.plan.owned)
         return _Direction(self.backend, self.world, peers, sources, targets, self._size, cast(TransportName, transport))
 
-    def _chosen(self, sources: tuple[Slots, ...], targets: tuple[Slots, ...]) -> _Direction | None:
-        """Return the direction by the transport that the machine file makes the cheapest, None without a file."""
+    def _times(self, outward: bool) -> dict[str, float]:
+        """Return what the machine file predicts of each transport, nothing without a file or a choice."""
         choosing = self.transport == "auto" and self.world.size > 1
         machine = machine_in_use(self.world, self.backend) if choosing else None
         if machine is None:
-            return None
+            return {}
         from seiche.machine.halo_times import transport_times
         from seiche.machine.locality import places
 
-        sent, received = ([self._size * len(part) for part in parts] for parts in (sources, targets))
-        at = places(self.backend, self.world)
-        times = transport_times(machine, at, self.world.rank, self.plan.peers, sent, received)
+        owned, copies = ([self._size * len(part) for part in parts] for parts in (self.plan.owned, self.plan.copies))
+        at, ways = places(self.backend, self.world), (owned, copies) if outward else (copies, owned)
+        return predicted(self.world, transport_times(machine, at, self.world.rank, self.plan.peers, *ways))
+
+    def _choose(self, outward: bool, times: dict[str, float], doubt: str = "") -> bool:
+        """Take the best transport; return whether it is another one than before (if one could be opened)."""
+        present = self._directions.get(outward)
+        name = self._decided[outward].transport if present is not None else ""
         found = decide(
             self.world,
-            predicted(self.world, times),
-            lambda name: self._made(sources, targets, name),
+            times,
+            lambda each: present if present is not None and each == name else self._made(outward, each),
             self._trial,
             lambda direction: direction.transport.close(),
+            doubt=doubt,
         )
         if found is None:
-            return None
+            return False
+        self._directions[outward], self._decided[outward] = found
         self.decisions.append(found[1])
-        return found[0]
+        return found[0] is not present
+
+    @property
+    def can_reconsider(self) -> bool:
+        """Return whether transports were chosen by a machine file and may be changed: their slots are the plan's."""
+        return bool(self._decided) and not self.plan.sized
+
+    def reconsider(self, seconds: float = _TRIAL) -> bool:
+        """Time what was chosen again, and choose anew where that drifted; return whether it is another one now.
+
+        Collective, with nothing under way, and no graph kept that holds the former messages.
+
+        Raises:
+            TransportError: an exchange is under way.
+        """
+        if any(direction.under_way for direction in self._directions.values()):
+            raise TransportError(f"rank {self.world.rank}: reconsider while an exchange is under way")
+        changed = False
+        for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
+            direction = self._directions[outward]
+            then, now = decision.measured[decision.transport], self._trial(direction, seconds)
+            if drifted(then, now):
+                why = f"{decision.transport} took {then * 1e6:.3g} us when it was chosen, {now * 1e6:.3g} us now"
+                if self._choose(outward, dict(decision.predicted), why):
+                    changed = True
+                    for key in [key for key, bound in self._bound.items() if bound[0] is direction]:
+                        self._launch_by(self._directions[outward], *key)
+        return changed
 
     def trial(self, mode: Mode = "gather", seconds: float = _TRIAL) -> float:
         """Return the seconds of one exchange that leaves every array as it is, timed for `seconds` (collective).
@@ -304,7 +341,10 @@ class HaloExchange:
                 f"rank {self.world.rank}: an array of {array.nbytes} B is too small"
                 f" for a halo plan of {self.plan.slots} {self.store} slots"
             )
-        direction = self._direction(mode == "gather")
+        return self._launch_by(self._direction(mode == "gather"), pointer, mode)
+
+    def _launch_by(self, direction: _Direction, pointer: int, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
+        """Return how messages from and to the array at `pointer` are put together and taken apart."""
         pack = self.backend.load(halo_move("Pack", self.store))
         unpack = self.backend.load(halo_move("UnpackAdd" if mode == "scatter_add" else "Unpack", self.store))
         transport = direction.transport

@@ -50,7 +50,9 @@ def open_transport(
         known = ", ".join(repr(each) for each in ("auto", *_TRANSPORTS))
         raise TransportError(f"transport {name!r} is unknown: use one of {known}")
     if is_rehearsed(backend, world):
-        return RehearsedTransport(backend, world, peers, sent, received)
+        rehearsed = RehearsedTransport(backend, world, peers, sent, received)
+        rehearsed.name = rehearsed.name if name == "auto" else name
+        return rehearsed
     tried: tuple[str, ...] = (name,)
     if name == "auto":
         tried = ("local",) if world.size == 1 else ("host",)
