@@ -16,5 +16,8 @@ def test_all_checks_of_the_models_pass(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["validate", "machine", "--quick", "--json", str(path)]) == 0
     document = json.loads(path.read_text())
     assert document["passed"]
-    assert len(document["checks"]) == 11
+    checks = {check["name"]: check for check in document["checks"]}
+    assert len(checks) == 20
+    assert 0 < checks["step that is timed"]["value"]
+    assert checks["overhead of timing its stages"]["bound"] == 0.01
     assert "all passed" in capsys.readouterr().out

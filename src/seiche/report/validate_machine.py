@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seiche.report import validate_flow
-from seiche.report.validation import movement
+from seiche.report.validation import movement, observation
 from seiche.report.validation.check import Check, Setting
 
 #: Every family of checks, in the order in which they run.
@@ -16,6 +16,9 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     movement.recovered_terms,
     movement.printed_tables,
     movement.this_machine,
+    observation.plans,
+    observation.efficiencies,
+    observation.overhead,
 )
 
 
