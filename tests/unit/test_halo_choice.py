@@ -17,7 +17,7 @@ from seiche.domain.world import World
 from seiche.errors import FormatError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE, Decision, decide, machine_in_use, predicted
-from seiche.machine.file import FittedPiece, Launch, Machine, Measured, read_machine, write_machine
+from seiche.machine.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
 from seiche.machine.halo_times import transport_times
 from seiche.machine.locality import Place
 
@@ -211,6 +211,13 @@ def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:
     assert transport_times(NODE, CPUS, 0, (0, 1), (8, 0), (8, 0)) == {"host": pytest.approx(2e-6)}
     far = [CPUS[0], Place("b", {0: (0,)})]
     assert transport_times(NODE, far, 0, (1,), (8,), (8,)) == {"host": math.inf}
+    known = NODE.model_copy(update={"paths": [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]})
+    limited = known.model_copy(update={"injection": [Injected(path="host", rate=1.5e10)]})
+    nodes = [CPUS[0], CPUS[1], Place("b", {0: (0,)})]
+    assert transport_times(known, nodes, 2, (0,), (8000,), (8,))["host"] == pytest.approx(1e-6 + 8e-7 + 2e-6)
+    # One rank alone does not fill its node's network, two together do: 15 GB/s, 7.5 for each.
+    assert transport_times(limited, nodes, 2, (0,), (8000,), (8,))["host"] == pytest.approx(1e-6 + 8e-7 + 2e-6)
+    assert transport_times(limited, nodes, 0, (2,), (8000,), (8,))["host"] == pytest.approx(1e-6 + 8000 / 7.5e9 + 2e-6)
     shared = [GPUS[0], GPUS[0]]
     assert set(transport_times(NODE, shared, 0, (1,), (8,), (8,))) == {"host", "device_mpi"}
 

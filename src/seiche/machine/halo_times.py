@@ -39,7 +39,9 @@ def transport_times(
         for peer, out, into in zip(peers, sent, received, strict=True)
         if max(out, into) and peer != rank
     ]
-    found = {"host": _messages(machine, "host", both) + 2 * launch}
+    # Ranks of a node exchange at the same time, and share what it injects into the network.
+    here = sum(place.host == places[rank].host for place in places)
+    found = {"host": _messages(machine, "host", both, here) + 2 * launch}
     if not gpus:
         return found
     down, up = (machine.measured(path, "on-socket") for path in ("d2h", "h2d"))
@@ -51,7 +53,7 @@ def transport_times(
     found["device_mpi"] = math.inf
     probe = machine.probes.get("device_mpi")
     if probe is None or probe.works:
-        found["device_mpi"] = _messages(machine, "device_mpi", both) + 2 * launch
+        found["device_mpi"] = _messages(machine, "device_mpi", both, here) + 2 * launch
     alone = len({(place.host, place.gpu) for place in places}) == len(places)
     if alone and len({place.host for place in places}) == 1:
         # The pack kernel delivers; a kernel counts up the neighbours' words, another waits for its own.
@@ -61,7 +63,7 @@ def transport_times(
     return found
 
 
-def _messages(machine: Machine, path: PathName, both: Sequence[tuple[Locality, int]]) -> float:
+def _messages(machine: Machine, path: PathName, both: Sequence[tuple[Locality, int]], senders: int) -> float:
     """Return the time of messages that are under way together: each after the first costs its class's gap."""
     messages, total = machine.messages(path, both_ways=True), 0.0
     for number, (where, size) in enumerate(both):
@@ -69,7 +71,8 @@ def _messages(machine: Machine, path: PathName, both: Sequence[tuple[Locality, i
             return math.inf
         piece = messages.curves[where].piece(size)
         gap = messages.gaps.get(where, piece.alpha)
-        total += (piece.alpha if number == 0 else min(gap, piece.alpha)) + size * piece.beta
+        beta = max(piece.beta, senders / messages.node_rate) if where == "off-node" else piece.beta
+        total += (piece.alpha if number == 0 else min(gap, piece.alpha)) + size * beta
     return total
 
 
