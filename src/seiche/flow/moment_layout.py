@@ -140,9 +140,12 @@ class MomentLayout(TileLayout):
         wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         if self.interior == self.items:
             return wanted
-        beside = np.unique(np.concatenate([region.neighbour(q) for q in range(1, self.velocity_set.Q)]))
-        beside = beside[beside >= 0]
-        beside = beside[region.owner[beside] != region.rank].astype(np.int64)
+        foreign = []
+        for q in range(1, self.velocity_set.Q):
+            found = region.neighbour(q)
+            found = found[found >= 0]
+            foreign.append(found[region.owner[found] != region.rank])
+        beside = np.unique(np.concatenate(foreign)).astype(np.int64)
         coords = region.sites.coords[beside].astype(np.int64)
         items = self._tile_rows(coords) * self.volume + self._lane(coords)
         for peer in np.unique(region.owner[beside]):
