@@ -61,9 +61,6 @@ class ExactLinesScheme(ExactScheme):
         self._density_alone = self._row_density("keep-rate")
         self._fractional = {key: self._power_law(from_rows=key) for key in (False, True)}
 
-    def _bind(self, spec: KernelSpec, items: int, **members: Any) -> Bound:
-        return self._state.bind(spec, items, by_point=False, **members)
-
     @property
     def _dimensions(self) -> int:
         return self._state.problem.dimensions
@@ -75,7 +72,7 @@ class ExactLinesScheme(ExactScheme):
 
     def _row_forward(self, fields: Array, spectra: Array, components: int, *, padded: bool = False) -> Bound:
         state, axis = self._state, self._along
-        return self._bind(
+        return self._state.bind(
             passes.row_forward(axis.shape),
             items=components * axis.row_batches(state.row_count),
             fields=fields,
@@ -90,7 +87,7 @@ class ExactLinesScheme(ExactScheme):
         state, bound = self._state, []
         for axis in self._across[1:]:
             bound.append(
-                self._bind(
+                state.bind(
                     passes.side_transform(axis.shape, inverse=inverse),
                     items=components * axis.blocks * axis.batches,
                     spectra=state.work if spectra is None else spectra,
@@ -109,11 +106,11 @@ class ExactLinesScheme(ExactScheme):
         axis = self._across[0]
         spec = passes.gradient_pass(axis.shape, self._dimensions)
         tables = {"derivative": self._forward_table, "kappa": self._kappa}
-        return self._bind(spec, items=axis.batches, **self._first_axis(), **tables)
+        return self._state.bind(spec, items=axis.batches, **self._first_axis(), **tables)
 
     def _divergence_pass(self) -> Bound:
         axis = self._across[0]
-        return self._bind(
+        return self._state.bind(
             passes.divergence_pass(axis.shape, self._dimensions),
             items=self._dimensions * axis.batches,
             **self._first_axis(),
@@ -123,7 +120,7 @@ class ExactLinesScheme(ExactScheme):
     def _row_velocity(self, layer: Array, time_step: float, *, onward: bool) -> Bound:
         state, axis = self._state, self._along
         kind, density = self._medium.staggered()
-        return self._bind(
+        return self._state.bind(
             passes.row_velocity(axis.shape, self._dimensions, kind, onward=onward),
             items=self._dimensions * axis.row_batches(state.row_count),
             u=state.u,
@@ -154,7 +151,7 @@ class ExactLinesScheme(ExactScheme):
 
     def _bind_density_rows(self, spec: KernelSpec, medium: dict[str, object], finish: dict[str, object]) -> Bound:
         state, axis = self._state, self._along
-        return self._bind(
+        return self._state.bind(
             spec,
             items=axis.row_batches(state.row_count),
             rho=state.rho,
@@ -178,7 +175,7 @@ class ExactLinesScheme(ExactScheme):
         if count:
             axis, exponent = self._across[0], (absorption.alpha_power - 2) / 2
             factor = {"squares": state.upload(operators.square_table(state.problem)), "exponent": exponent}
-            laplacians = self._bind(
+            laplacians = state.bind(
                 passes.laplacian_pass(axis.shape, self._dimensions),
                 items=count * axis.batches,
                 **{**self._first_axis(), "work": active},
@@ -189,7 +186,7 @@ class ExactLinesScheme(ExactScheme):
             bound = [*forward, *there, laplacians, *back]
         varying, medium = self._medium.members("c0", "tau")
         tangent = float(np.tan(np.pi * absorption.alpha_power / 2)) if absorption.dispersion else 0.0
-        pressure = self._bind(
+        pressure = state.bind(
             passes.row_power_law(
                 self._along.shape, varying, losses=absorption.losses, dispersion=absorption.dispersion
             ),

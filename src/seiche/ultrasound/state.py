@@ -78,6 +78,21 @@ class Local(Protocol):
         """Return the transforms that this part takes."""
 
 
+#: Kernels that declare the bytes of a complex number of a spectrum, and those that declare them of a batch of lines.
+_OF_SPECTRA = ("kspace/gradient.hpp", "kspace/divergence.hpp", "kspace/fractional.hpp")
+_OF_BATCHES = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
+
+
+def _numbers(spec: KernelSpec, members: dict[str, Any]) -> int:
+    """Return of how many numbers an item of a kernel is, which declares the bytes of one: those of a row or a line."""
+    if not spec.team or spec.header in _OF_BATCHES:
+        return 1
+    if "lines" in members:
+        return int(members["lines"]["plan"]["length"])
+    rows = members.get("rows", {"length": 1, "half": 1})
+    return int(rows["half" if spec.header in _OF_SPECTRA else "length"])
+
+
 class State:
     """Fields of a problem on a device.
 
@@ -187,17 +202,12 @@ class State:
 
         return self.once(name, make)
 
-    def bind(self, spec: KernelSpec, items: int | None = None, *, by_point: bool = True, **members: Any) -> Bound:
-        """Return the launch of a kernel over all rows, or over `items` items.
-
-        Kernels of rows and lines declare the bytes of a point of these, if `by_point`, else those of an item.
-        """
+    def bind(self, spec: KernelSpec, items: int | None = None, **members: Any) -> Bound:
+        """Return the launch of a kernel over all rows, or over `items` items."""
         self._kept.append(members)  # kernels know addresses only
         kernel, count = self.backend.load(spec), self.row_count if items is None else items
-        along = members.get("rows") or members.get("lines", {}).get("plan", {})
-        points = along.get("length", 1) if spec.team and by_point else 1
         run = kernel.bind(self.backend.pack(kernel, **members), 0, count)
-        return Work(run, kernel.bytes_per_item * count * points)
+        return Work(run, kernel.bytes_per_item * count * _numbers(spec, members))
 
     def bind_spectral(self, spec: KernelSpec, **members: Any) -> Bound:
         """Return the launch of a kernel over all rows of spectra."""
