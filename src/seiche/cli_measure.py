@@ -44,6 +44,22 @@ class Precision(StrEnum):
     FLOAT64 = "float64"
 
 
+class Scheme(StrEnum):
+    """Schemes of the ultrasound solver."""
+
+    EXACT = "exact"
+    SEPARABLE = "separable"
+    LOCAL4 = "local4"
+
+
+class SoundPhysics(StrEnum):
+    """What the benchmark of the ultrasound solver computes."""
+
+    HOMOGENEOUS = "homogeneous"
+    LOSSLESS = "lossless"
+    FULL = "full"
+
+
 class BloodLoad(StrEnum):
     """What every rank is given by `bench blood --weak`."""
 
@@ -183,6 +199,60 @@ def bench_waves(
         threads=threads,
         transport=transport,
         output=json,
+    )
+
+
+@bench.command("ultrasound")
+def bench_ultrasound(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    size: Annotated[
+        list[int] | None, typer.Option(min=1, help="Edges of cubes; 64 and 128, on a GPU 256, 384.")
+    ] = None,
+    scheme: Annotated[list[Scheme] | None, typer.Option(help="Correction in time; exact by default.")] = None,
+    physics: Annotated[
+        list[SoundPhysics] | None,
+        typer.Option(help="Lossless water, lossless layers, or layers with all physics; the first and last."),
+    ] = None,
+    precision: Annotated[Precision, typer.Option(help="Of all fields.")] = Precision.FLOAT32,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each of three measurements.")] = 2.0,
+    peer: Annotated[bool, typer.Option("--peer", help="Time k-wave-python, too, where it is installed.")] = False,
+    json: JsonFile = None,
+) -> None:
+    """Measure a step of the ultrasound solver, stage by stage, and its memory."""
+    from seiche.report.bench_ultrasound import main as measure
+
+    measure(
+        device=device,
+        sizes=size or (),
+        schemes=[one.value for one in scheme or [Scheme.EXACT]],
+        physics=[one.value for one in physics or [SoundPhysics.HOMOGENEOUS, SoundPhysics.FULL]],
+        precision=precision.value,
+        threads=threads,
+        seconds=seconds,
+        peer=peer,
+        output=json,
+    )
+
+
+@bench.command("lfb")
+def bench_lfb(
+    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    overlap: Annotated[list[int] | None, typer.Option(help="Widths in points, 4 to 32; eight of them.")] = None,
+    resolution: Annotated[list[float] | None, typer.Option(min=2.0, help="Points per wavelength; 3, 4, 6, 8.")] = None,
+    json: JsonFile = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw error over width here.")] = None,
+) -> None:
+    """Measure the error of the local Fourier basis against the width of its overlaps, on several ranks."""
+    from seiche.report.bench_lfb import main as measure
+
+    measure(
+        device=device,
+        widths=overlap or (),
+        resolutions=resolution or (),
+        output=json,
+        figure=figure,
+        world=world_of_command(),
     )
 
 

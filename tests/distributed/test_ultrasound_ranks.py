@@ -13,6 +13,7 @@ import pytest
 from seiche.case.ultrasound import load
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.report.bench_lfb import measure
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.local_basis import bell, best_split, derivative_error, parts_of
 from seiche.ultrasound.problem import Window
@@ -175,6 +176,13 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
         ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
         other.write_text(CASE.partition("[record]")[0] + ring + "[image]\n")
         load(other, world=world)
+
+
+@pytest.mark.ranks(2, 4)
+def test_errors_that_are_predicted_are_those_of_runs() -> None:
+    for row in measure(World.from_mpi(), (8, 12), (6.0,), "cpu"):
+        assert row.measured is not None
+        assert row.predicted / 20 < row.measured < 2 * row.predicted
 
 
 def test_parts_cover_the_grid_once_and_the_split_is_the_one_of_least_work():

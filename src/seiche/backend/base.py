@@ -175,6 +175,10 @@ class Backend(ABC):
         """Return the bytes that can still be allocated."""
 
     @abstractmethod
+    def used_memory(self) -> int:
+        """Return the bytes that this process holds of the device's memory, 0 where that is not known."""
+
+    @abstractmethod
     def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
         """Return the bytes, read plus written, of a large copy in the device's memory, and the seconds of COPIES.
 

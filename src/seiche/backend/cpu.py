@@ -270,6 +270,13 @@ class CpuBackend(Backend):
             pass
         return 0
 
+    def used_memory(self) -> int:
+        """Return the resident bytes of this process."""
+        try:
+            return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError:
+            return 0
+
     def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
         """Time copies of 256 MiB."""
         count = 1 << 25

@@ -266,6 +266,10 @@ class CudaBackend(Backend):
         free, _ = self._cupy.cuda.runtime.memGetInfo()
         return int(free)
 
+    def used_memory(self) -> int:
+        """Return what arrays and the work areas of transforms hold."""
+        return int(self._cupy.get_default_memory_pool().used_bytes())
+
     def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
         """Time copies of 1 GiB, less on a small device."""
         count = int(min(1 << 28, self.free_memory() // 32))

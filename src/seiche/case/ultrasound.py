@@ -22,7 +22,8 @@ from seiche.errors import CaseError, SeicheError
 from seiche.io.files import replacing
 from seiche.observe.progress import Progress
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
-from seiche.ultrasound.local_basis import best_split, derivative_error, parts_of
+from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.local_basis import best_split, parts_of
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.simulate import results_of
@@ -302,10 +303,11 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
             (f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")
         )
         bytes_needed = int(bytes_needed / ranks * work)
+        cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
+        cuts = cuts_on_the_way(parts)
         for frequency in frequencies:
-            window = next(one for one in largest.windows if one.overlap)
-            error = derivative_error(window.core, overlap, points_per_wavelength(problem, frequency))
-            rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of a derivative at a cut"))
+            error = cuts * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
+            rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
     rows.append(
         (
             "memory",
