@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -62,14 +63,34 @@ def test_memory_that_is_told_is_what_is_allocated(scheme, medium, monkeypatch):
     assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
 
 
+def test_a_run_takes_what_is_told_and_no_more_on_the_host_while_it_is_prepared(monkeypatch):
+    monkeypatch.setenv("SEICHE_FFT", "scipy")
+    shape = (64, 64, 64)
+    rough = np.linspace(1500.0, 1600.0, 64**3, dtype=np.float32).reshape(shape)
+    medium = Medium(rough, rough, BonA=rough, alpha_coeff=rough / 1500, alpha_power=1.5)
+    mask = np.arange(64**3).reshape(shape) == 5
+    source = Source(p_mask=mask, p=np.sin(0.1 * np.arange(50)), p_mode="additive-no-correction")
+    grid = Grid(shape, 1e-4, 1e-8, 50)
+    problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
+    Solver(problem).run(1)  # imports and kernels
+    tracemalloc.start()
+    try:
+        Solver(problem).run(2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak == pytest.approx(memory(problem), rel=0.1)
+
+
 def test_full_physics_takes_less_than_70_bytes_a_point_and_separable_lossless_less_than_50():
     grid, layers = Grid((64,) * 3, 1e-4, 1e-8, 10), None
     layers = Layers.of(grid, 6, 2.0, True)
     rough = np.linspace(1500.0, 1600.0, 64**3).reshape(grid.shape)
     source = Source(p0=np.ones(grid.shape))
     full = Medium(rough, rough, BonA=rough, alpha_coeff=rough, alpha_power=1.5)
-    assert memory(problem_of(grid, full, source, layers)) < 70 * 64**3
-    assert memory(problem_of(grid, Medium(rough, rough), source, layers), "separable") < 50 * 64**3
+    for device in ("cpu", "cuda"):  # with the work area of its transforms
+        assert memory(problem_of(grid, full, source, layers), device=device) < 70 * 64**3
+        assert memory(problem_of(grid, Medium(rough, rough), source, layers), "separable", device=device) < 50 * 64**3
 
 
 def problem_at(contrast: float, cfl: float, points: float) -> Any:

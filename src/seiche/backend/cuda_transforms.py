@@ -17,7 +17,8 @@ class CufftTransforms(Transforms):
     def __init__(self, shape: tuple[int, int, int], real: str, cupy: Any) -> None:
         """Plans are made when they are first asked for, one a kind, and used for every array of that kind."""
         super().__init__(shape, real)
-        self._cufft = cupy.cuda.cufft
+        self._cupy, self._cufft = cupy, cupy.cuda.cufft
+        self._area: Any = None
         self._plans: dict[str, Any] = {}
 
     def _plan(self, kind: str) -> Any:
@@ -39,8 +40,15 @@ class CufftTransforms(Transforms):
                 code = self._cufft.CUFFT_R2C if single else self._cufft.CUFFT_D2Z
                 layouts = (reals, 1, sizes[0], halves, 1, sizes[1])
             last = len(extents) - 1
-            self._plans[kind] = self._cufft.PlanNd(extents, *layouts, code, 1, "C", last, None)
+            with self._cupy.cuda.using_allocator(self._work_area):
+                self._plans[kind] = self._cufft.PlanNd(extents, *layouts, code, 1, "C", last, None)
         return self._plans[kind]
+
+    def _work_area(self, size: int) -> Any:
+        """Return the work area that plans share, since they follow each other on a stream; one that is large enough."""
+        if self._area is None or self._area.mem.size < size:
+            self._area = self._cupy.get_default_memory_pool().malloc(max(size, 1))
+        return self._area
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
         """Return one execution of the plan for each spectrum."""

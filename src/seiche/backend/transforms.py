@@ -67,8 +67,16 @@ def padded_view(spectrum: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
     return spectrum.view(spectrum.real.dtype)[..., :length]
 
 
+#: Bytes of the pieces that SciPy transforms along all axes but the first: they stay in the cache in between.
+_PIECE = 1 << 20
+
+
 class ScipyTransforms(Transforms):
-    """pocketfft of SciPy: there wherever Seiche is, with a copy more than need be."""
+    """pocketfft of SciPy: there wherever Seiche is.
+
+    It gives new arrays for real transforms, so that these are done piece by piece; complex ones along the first axis
+    are done in place.
+    """
 
     name = "SciPy pocketfft"
 
@@ -76,33 +84,56 @@ class ScipyTransforms(Transforms):
         """Use so many threads."""
         super().__init__(shape, real)
         self._threads = threads
+        dropped = self.axes[0]
+        self._extents = shape[dropped:]
+        whole = (*self._extents[:-1], self.half)
+        self._volumes = (-1, *whole)
+        count = max(1, _PIECE // (int(np.prod(whole[1:])) * self.complex.itemsize))
+        alone = len(whole) == 1
+        self._pieces = [...] if alone else [slice(k, k + count) for k in range(0, whole[0], count)]
+        self._inner = (0,) if alone else tuple(range(1, len(whole)))
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
-        """Return a call of rfftn."""
+        """Return a call of rfftn for each piece, and of fft along the first axis."""
         from scipy import fft
 
-        reals = padded_view(spectrum, self.shape[2]) if source is None else source
-        axes = tuple(axis - 3 for axis in self.axes)
+        spectra = spectrum.reshape(self._volumes)
+        reals = padded_view(spectra, self.shape[2]) if source is None else source.reshape(-1, *self._extents)
 
         def run() -> None:
-            for one, target in zip(reals, spectrum, strict=True):
-                target[...] = fft.rfftn(one, axes=axes, workers=self._threads)
+            for one, target in zip(reals, spectra, strict=True):
+                for piece in self._pieces:
+                    target[piece] = fft.rfftn(one[piece], axes=self._inner, workers=self._threads)
+                if target.ndim > 1:
+                    self._in_place(fft.fft, target)
 
         return run
 
     def inverse(self, spectrum: Array) -> Bound:
-        """Return a call of irfftn."""
+        """Return a call of ifft along the first axis, and of irfftn for each piece."""
         from scipy import fft
 
-        reals = padded_view(spectrum, self.shape[2])
-        axes = tuple(axis - 3 for axis in self.axes)
-        extents = [self.shape[axis] for axis in self.axes]
+        spectra = spectrum.reshape(self._volumes)
+        reals = padded_view(spectra, self.shape[2])
+        extents = [self._extents[axis] for axis in self._inner]
 
         def run() -> None:
-            for one, target in zip(spectrum, reals, strict=True):
-                target[...] = fft.irfftn(one, s=extents, axes=axes, norm="forward", workers=self._threads)
+            for one, target in zip(spectra, reals, strict=True):
+                if one.ndim > 1:
+                    self._in_place(fft.ifft, one)
+                for piece in self._pieces:
+                    target[piece] = fft.irfftn(
+                        one[piece], s=extents, axes=self._inner, norm="forward", workers=self._threads
+                    )
 
         return run
+
+    def _in_place(self, transform: Callable[..., Any], values: npt.NDArray[Any]) -> None:
+        """Transform along the first axis without scaling."""
+        norm = "backward" if transform.__name__ == "fft" else "forward"
+        found = transform(values, axis=0, norm=norm, overwrite_x=True, workers=self._threads)
+        if not np.may_share_memory(found, values):
+            values[...] = found
 
 
 _WISDOM_LOCK = threading.Lock()

@@ -275,7 +275,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
         CaseError: the grid cannot be cut for them.
     """
     problem, case = setup.problem, setup.case
-    bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request)
+    bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request, case.run.device)
     speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
     limit = "any time step is stable" if np.isinf(setup.limit) else f"stable up to {setup.limit:.4g} s"
     rows = [

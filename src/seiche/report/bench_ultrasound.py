@@ -135,7 +135,7 @@ def measure(
         steps,
         float(np.median(times)) * 1e3,
         min(times) * 1e3,
-        memory(problem, scheme, precision) / problem.points,
+        memory(problem, scheme, precision, device=device) / problem.points,
         taken,
         stages,
     )

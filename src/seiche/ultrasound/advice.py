@@ -84,8 +84,14 @@ def advice(problem: Problem, scheme: str, frequency: float | None = None) -> Ite
         )
 
 
-def memory(problem: Problem, scheme: str = "exact", precision: str = "float32", request: Request | None = None) -> int:
-    """Return the bytes that a problem takes on a device, without what the transform library adds."""
+def memory(
+    problem: Problem,
+    scheme: str = "exact",
+    precision: str = "float32",
+    request: Request | None = None,
+    device: str = "cpu",
+) -> int:
+    """Return the bytes that a problem takes on a device; on a GPU plans of transforms share a work area."""
     size, points, dimensions = np.dtype(precision).itemsize, problem.points, problem.dimensions
     half = points // problem.shape[-1] * (problem.shape[-1] // 2 + 1)
     spectra = half * 2 * size * max(2, dimensions)
@@ -96,6 +102,8 @@ def memory(problem: Problem, scheme: str = "exact", precision: str = "float32", 
     else:
         total += points * size * (1 + (problem.absorption is not None) + (problem.BonA is not None))
         total += spectra if fractional else 0
+    if device.startswith("cuda") and (scheme == "exact" or fractional):
+        total += half * 2 * size
     total += points * size * _arrays(problem, scheme)
     if problem.relaxation is not None:
         total += points * (problem.relaxation.strengths.shape[1] * size + problem.relaxation.labels.itemsize)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from seiche.backend import Array
 from seiche.kernels.registry.kspace import DensityKind
 from seiche.ultrasound.problem import Absorption, Field
 from seiche.ultrasound.state import State
@@ -41,26 +43,53 @@ class MediumArrays:
     """Coefficients on a device; kernels ask for those that they use."""
 
     def __init__(self, state: State) -> None:
-        """Nothing is uploaded before it is asked for."""
+        """Nothing is made or uploaded before it is asked for."""
         problem = state.problem
         self._state = state
         self._values: dict[str, Field | None] = {
             "rho0": problem.density,
             "c0": problem.sound_speed,
             "BonA": problem.BonA,
-            "tau": tau_of(problem.absorption, problem.sound_speed),
         }
+        self._varying = {name: varies(value) for name, value in self._values.items()}
+        absorption = problem.absorption
+        self._varying["tau"] = absorption is not None and (varies(absorption.alpha_coeff) or self._varying["c0"])
 
     def members(self, *used: str) -> tuple[bool, dict[str, Any]]:
         """Return whether any of the coefficients `used` varies, and the members of the medium that has them."""
-        varying = any(varies(self._values[name]) for name in used)
+        varying = any(self._varying[name] for name in used)
         members: dict[str, Any] = {}
-        for name, value in self._values.items():
+        for name, here in self._varying.items():
             if varying:
-                members[name] = self._state.field(name, value) if name in used and value is not None else None
+                members[name] = self._array(name) if name in used else None
             else:
-                members[name] = 0.0 if value is None or varies(value) else float(np.asarray(value))
+                members[name] = 0.0 if here else self._number(name)
         return varying, members
+
+    def _number(self, name: str) -> float:
+        problem = self._state.problem
+        value = tau_of(problem.absorption, problem.sound_speed) if name == "tau" else self._values[name]
+        return 0.0 if value is None else float(np.asarray(value))
+
+    def _array(self, name: str) -> Array | None:
+        if name == "tau":
+            return self._state.once("tau", self._tau)
+        value = self._values[name]
+        return None if value is None else self._state.field(name, value)
+
+    def _tau(self) -> Array:
+        """Return tau on the device, made plane by plane, because powers are taken in double precision."""
+        state, problem = self._state, self._state.problem
+        result = np.empty(problem.shape, state.real)
+        speed = np.broadcast_to(np.asarray(problem.sound_speed), problem.shape)
+        absorption = problem.absorption
+        if absorption is None:
+            result[...] = 0.0
+        else:
+            coefficient = np.broadcast_to(np.asarray(absorption.alpha_coeff), problem.shape)
+            for k in range(problem.shape[0]):
+                result[k] = tau_of(replace(absorption, alpha_coeff=coefficient[k]), speed[k])
+        return state.backend.upload(result.reshape(-1))
 
     def staggered(self) -> tuple[DensityKind, dict[str, Any]]:
         """Return kind and members of the density half a cell further."""
