@@ -19,6 +19,7 @@ from seiche.ultrasound.local_basis import bell, best_split, derivative_error, pa
 from seiche.ultrasound.problem import Window
 from seiche.ultrasound.ranks import RanksSolver, simulate_on_ranks
 from seiche.ultrasound.simulate import Layers, problem_of
+from seiche.ultrasound.slabs import slabs_of
 
 C = 1500.0
 
@@ -123,6 +124,8 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
         ({"overlap": 3}, "overlap: 3 points is not between 4 and 32"),
         ({"split": (1, 2), "overlap": 30}, "split: 2 pieces of axis y have 48 points; an overlap of 30 needs 60"),
         ({"split": (2,)}, "split: (2,) is not one number of pieces for each of 2 axes"),
+        ({"split": (2, 1), "basis": "global"}, "split: (2, 1) goes with the local basis; the global one has slabs"),
+        ({"basis": "spectral"}, "basis: 'spectral' is not auto, local or global"),
     ]
     for change, words in cases:
         given = {"sensor": sensor, "overlap": 8, **change}
@@ -171,6 +174,9 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
     assert max(differences(found.arrays, wanted.arrays).values()) < 2e-3  # the arc ends at the cut
     world.barrier()
     assert (folder / "out" / "result.h5").exists()
+    assert found.summary["basis"] == "basis local"  # without a machine file
+    whole = load(path, overrides=["run.basis=global"], output=folder / "whole", world=world).run(visible=False)
+    assert max(differences(whole.arrays, wanted.arrays).values()) < 1e-6
     with pytest.raises(CaseError, match="image: time reversal runs on one rank, not on 2"):
         other = folder / f"image-{world.rank}.toml"
         ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
@@ -178,11 +184,47 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
         load(other, world=world)
 
 
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
+    """Odd and even sizes, slabs of different heights, all physics."""
+    world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 1.5, "BonA": 6.0}
+    for objects in (packet((45, 38), 30), packet((24, 21, 23), 20), packet((26, 24, 22), 20, **losses)):
+        wanted = simulate(*objects, **OPTIONS)
+        found = simulate_on_ranks(*objects, world=world, basis="global", **OPTIONS)
+        assert max(differences(found, wanted).values()) < 1e-12
+        single = {**OPTIONS, "precision": "float32"}
+        near = simulate_on_ranks(*objects, world=world, basis="global", **single)
+        assert max(differences(near, simulate(*objects, **single)).values()) < 1e-6
+
+
+@pytest.mark.ranks(3)
+@pytest.mark.parametrize("mode", ["dirichlet", "additive", "additive-no-correction"])
+@pytest.mark.parametrize("signals", ["one", "many"])
+def test_sources_act_on_slabs_as_on_one_rank(mode: str, signals: str) -> None:
+    """Points in one slab only, one of them alone in the next."""
+    grid, medium, _, sensor = packet((48, 40), 60)
+    mask = np.zeros(grid.shape, bool)
+    mask[8:17, 20] = True
+    tone = 1e5 * np.sin(2 * np.pi * 2.5e6 * np.arange(40) * grid.time_step)
+    samples = tone if signals == "one" else tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]
+    source = Source(p_mask=mask, p=samples, p_mode=mode, u_mask=mask, ux=1e-2 * samples / 1e5, u_mode=mode)  # type: ignore[arg-type]
+    error = compare((grid, medium, source, sensor), World.from_mpi(), basis="global")
+    assert max(error.values()) < 1e-12
+
+
 @pytest.mark.ranks(2, 4)
 def test_errors_that_are_predicted_are_those_of_runs() -> None:
     for row in measure(World.from_mpi(), (8, 12), (6.0,), "cpu"):
         assert row.measured is not None
         assert row.predicted / 20 < row.measured < 2 * row.predicted
+
+
+def test_slabs_that_there_cannot_be_are_said() -> None:
+    assert [part.shape for part in slabs_of((7, 5, 4), 3)] == [(3, 5, 4), (2, 5, 4), (2, 5, 4)]
+    with pytest.raises(CaseError, match="basis: a grid of one axis has no slabs; use the local basis"):
+        slabs_of((64,), 2)
+    with pytest.raises(CaseError, match="basis: 64x4 points have no slabs for 4 ranks"):
+        slabs_of((64, 4), 4)
 
 
 def test_parts_cover_the_grid_once_and_the_split_is_the_one_of_least_work():

@@ -49,6 +49,32 @@ def test_backend_transforms_as_numpy_does(shape, real, device):
     check(backend.transforms(shape, real), backend, shape, real)
 
 
+@pytest.mark.parametrize("real", ["float32", "float64"])
+def test_columns_are_transformed_as_numpy_does(real, device):
+    check_columns(open_backend(device).transforms((1, 4, 6), real), open_backend(device))
+
+
+@pytest.mark.parametrize("library", ["scipy", "fftw"])
+def test_cpu_libraries_transform_columns(library, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEICHE_CACHE", str(tmp_path))
+    if library == "fftw":
+        pytest.importorskip("pyfftw")
+    kind = FftwTransforms if library == "fftw" else ScipyTransforms
+    check_columns(kind((1, 4, 6), "float64", 2), open_backend("cpu", 2))
+
+
+def check_columns(transforms, backend) -> None:
+    values = np.random.default_rng(2).standard_normal((9, 5, 2)) @ np.array([1.0, 1j])
+    array = backend.zeros(values.shape, transforms.complex)
+    forward, back = (transforms.columns(array, back=way) for way in (False, True))
+    backend.assign(array, values.astype(transforms.complex))
+    tolerance = 1e-5 if transforms.real == np.float32 else 1e-13
+    forward()
+    assert np.abs(backend.download(array) - np.fft.fft(values, axis=0)).max() < tolerance
+    back()
+    assert np.abs(backend.download(array) / 9 - values).max() < tolerance
+
+
 def test_library_can_be_chosen(monkeypatch):
     monkeypatch.setenv("SEICHE_FFT", "scipy")
     assert cpu_transforms((4, 4, 4), "float32", 1).name == "SciPy pocketfft"

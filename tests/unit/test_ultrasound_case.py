@@ -119,6 +119,9 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     assert "40 x 80 points with overlaps of 8, 1.67 times the work of one" in text
     assert re.search(r"error of ranks at 5e\+05 Hz +\d\.\de-0[34] of the field after 3 cuts", text)
     assert "of each of 4 ranks" in text
+    assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
+    assert "3 ranks" in (text := capsys.readouterr().out)
+    assert "32 x 80 points, transforms of the whole grid: no error" in text
     assert main(["check", str(path), "--ranks", "64"]) == 2
     assert "split: 96x80 points cannot be cut for 64 ranks with overlap 12" in capsys.readouterr().err
 

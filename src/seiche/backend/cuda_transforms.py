@@ -19,30 +19,35 @@ class CufftTransforms(Transforms):
         super().__init__(shape, real)
         self._cupy, self._cufft = cupy, cupy.cuda.cufft
         self._area: Any = None
-        self._plans: dict[str, Any] = {}
+        self._plans: dict[tuple[Any, ...], Any] = {}
 
-    def _plan(self, kind: str) -> Any:
+    def _plan(self, kind: str, count: int) -> Any:
         """Return the plan of a kind: "from" (reals without padding to a spectrum), "forward" or "inverse" in place."""
-        if kind not in self._plans:
-            extents = tuple(self.shape[axis] for axis in self.axes)
-            halves = (*extents[:-1], self.half)
-            padded = (*extents[:-1], 2 * self.half)
-            single = self.real.itemsize == 4
-            reals = extents if kind == "from" else padded
-            sizes = [1, 1]
-            for k, layout in enumerate((reals, halves)):
-                for extent in layout:
-                    sizes[k] *= extent
-            if kind == "inverse":
-                code = self._cufft.CUFFT_C2R if single else self._cufft.CUFFT_Z2D
-                layouts = (halves, 1, sizes[1], reals, 1, sizes[0])
-            else:
-                code = self._cufft.CUFFT_R2C if single else self._cufft.CUFFT_D2Z
-                layouts = (reals, 1, sizes[0], halves, 1, sizes[1])
-            last = len(extents) - 1
+        extents = tuple(self.shape[axis] for axis in self.axes)
+        halves = (*extents[:-1], self.half)
+        padded = (*extents[:-1], 2 * self.half)
+        single = self.real.itemsize == 4
+        reals = extents if kind == "from" else padded
+        sizes = [1, 1]
+        for k, layout in enumerate((reals, halves)):
+            for extent in layout:
+                sizes[k] *= extent
+        layouts: tuple[Any, ...]
+        if kind == "inverse":
+            code = self._cufft.CUFFT_C2R if single else self._cufft.CUFFT_Z2D
+            layouts = (halves, 1, sizes[1], reals, 1, sizes[0])
+        else:
+            code = self._cufft.CUFFT_R2C if single else self._cufft.CUFFT_D2Z
+            layouts = (reals, 1, sizes[0], halves, 1, sizes[1])
+        return self._made((kind, count), extents, layouts, code, count)
+
+    def _made(
+        self, key: tuple[Any, ...], extents: tuple[int, ...], layouts: tuple[Any, ...], code: int, count: int
+    ) -> Any:
+        if key not in self._plans:
             with self._cupy.cuda.using_allocator(self._work_area):
-                self._plans[kind] = self._cufft.PlanNd(extents, *layouts, code, 1, "C", last, None)
-        return self._plans[kind]
+                self._plans[key] = self._cufft.PlanNd(extents, *layouts, code, count, "C", len(extents) - 1, None)
+        return self._plans[key]
 
     def _work_area(self, size: int) -> Any:
         """Return the work area that plans share, since they follow each other on a stream; one that is large enough."""
@@ -50,10 +55,15 @@ class CufftTransforms(Transforms):
             self._area = self._cupy.get_default_memory_pool().malloc(max(size, 1))
         return self._area
 
+    def _batches(self, count: int) -> list[slice]:
+        """Return what one execution transforms: a volume, or all planes or rows, which are many and small."""
+        return [slice(0, count)] if self.shape[0] == 1 else [slice(k, k + 1) for k in range(count)]
+
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
-        """Return one execution of the plan for each spectrum."""
-        plan = self._plan("forward" if source is None else "from")
-        pairs = [(spectrum[k] if source is None else source[k], spectrum[k]) for k in range(len(spectrum))]
+        """Return executions of the plan."""
+        batches = self._batches(len(spectrum))
+        plan = self._plan("forward" if source is None else "from", batches[0].stop)
+        pairs = [(spectrum[k] if source is None else source[k], spectrum[k]) for k in batches]
 
         def run() -> None:
             for reals, target in pairs:
@@ -62,12 +72,22 @@ class CufftTransforms(Transforms):
         return run
 
     def inverse(self, spectrum: Array) -> Bound:
-        """Return one execution of the plan for each spectrum."""
-        plan = self._plan("inverse")
-        each = [spectrum[k] for k in range(len(spectrum))]
+        """Return executions of the plan."""
+        batches = self._batches(len(spectrum))
+        plan = self._plan("inverse", batches[0].stop)
+        each = [spectrum[k] for k in batches]
 
         def run() -> None:
             for one in each:
                 plan.fft(one, one, self._cufft.CUFFT_INVERSE)
 
         return run
+
+    def columns(self, values: Array, *, back: bool) -> Bound:
+        """Return one execution of a plan of all columns."""
+        length, count = (int(n) for n in values.shape)
+        code = self._cufft.CUFFT_C2C if self.real.itemsize == 4 else self._cufft.CUFFT_Z2Z
+        layouts = ((length,), count, 1) * 2
+        plan = self._made(("columns", length, count), (length,), layouts, code, count)
+        direction = self._cufft.CUFFT_INVERSE if back else self._cufft.CUFFT_FORWARD
+        return lambda: plan.fft(values, values, direction)

@@ -61,6 +61,13 @@ class Transforms(ABC):
     def inverse(self, spectrum: Array) -> Bound:
         """Return the call that transforms spectra into padded rows in place. Binding may lose their content."""
 
+    @abstractmethod
+    def columns(self, values: Array, *, back: bool) -> Bound:
+        """Return the call that transforms complex numbers (n, m) along the first axis in place, without scaling.
+
+        Binding may lose their content.
+        """
+
 
 def padded_view(spectrum: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
     """Return the reals in the rows of (..., half) spectra as a view (..., length)."""
@@ -128,6 +135,12 @@ class ScipyTransforms(Transforms):
 
         return run
 
+    def columns(self, values: Array, *, back: bool) -> Bound:
+        """Return a call of fft or ifft."""
+        from scipy import fft
+
+        return lambda: self._in_place(fft.ifft if back else fft.fft, values)
+
     def _in_place(self, transform: Callable[..., Any], values: npt.NDArray[Any]) -> None:
         """Transform along the first axis without scaling."""
         norm = "backward" if transform.__name__ == "fft" else "forward"
@@ -167,8 +180,19 @@ class FftwTransforms(Transforms):
         """Return the execution of a plan."""
         return self._plan(spectrum, padded_view(spectrum, self.shape[2]), "FFTW_BACKWARD")
 
-    def _plan(self, source: npt.NDArray[Any], target: npt.NDArray[Any], direction: str) -> Bound:
-        axes = tuple(axis - 3 for axis in self.axes)
+    def columns(self, values: Array, *, back: bool) -> Bound:
+        """Return the execution of a plan."""
+        return self._plan(values, values, "FFTW_BACKWARD" if back else "FFTW_FORWARD", (0,))
+
+    def _plan(
+        self,
+        source: npt.NDArray[Any],
+        target: npt.NDArray[Any],
+        direction: str,
+        axes: tuple[int, ...] | None = None,
+    ) -> Bound:
+        if axes is None:
+            axes = tuple(axis - 3 for axis in self.axes)
         with _WISDOM_LOCK:
             plan = self._pyfftw.FFTW(
                 source, target, axes=axes, direction=direction, flags=("FFTW_MEASURE",), threads=self._threads

@@ -261,6 +261,10 @@ class UltrasoundRun(Table):
         default="exact", description="k-Wave's scheme, its product over axes, or fourth order with the local speed"
     )
     threads: int | None = Field(default=None, ge=1, le=4096, description="threads of the CPU, of each rank")
+    basis: Literal["auto", "local", "global"] = Field(
+        default="auto",
+        description="several ranks: overlapping parts, transforms of the whole grid, or the faster by the machine file",
+    )
     overlap: int = Field(
         default=12, ge=4, le=32, description="several ranks: points that their parts share; 8 errs by 1e-3, 16 by 1e-5"
     )

@@ -27,6 +27,7 @@ from seiche.ultrasound.local_basis import best_split, parts_of
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.simulate import results_of
+from seiche.ultrasound.slabs import slabs_of
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.thermal import Bioheat, Tissue, heat_deposition
 
@@ -96,7 +97,9 @@ class UltrasoundSimulation:
         if self.world.size == 1:
             return Solver(problem, **common)
         try:
-            return RanksSolver(problem, self.world, overlap=run.overlap, transport=run.transport, **common)
+            return RanksSolver(
+                problem, self.world, overlap=run.overlap, basis=run.basis, transport=run.transport, **common
+            )
         except CaseError as error:
             raise CaseError(f"{self.setup.source_file}: {error}") from None
 
@@ -181,6 +184,7 @@ class UltrasoundSimulation:
             "precision": setup.case.run.precision,
             "scheme": setup.case.run.scheme,
             "ranks": self.world.size,
+            "basis": solver.plan.describe() if isinstance(solver, RanksSolver) else "whole grid",
             "points": list(problem.shape),
             "spacing_m": problem.spacing[0],
             "time_step_s": problem.time_step,
@@ -294,20 +298,12 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
         )
     rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
     if ranks > 1:
-        overlap = case.run.overlap
-        parts = parts_of(problem.shape, best_split(problem.shape, ranks, overlap), overlap)
-        largest = max(parts, key=lambda part: int(np.prod(part.shape)))
-        work = ranks * int(np.prod(largest.shape)) / problem.points
-        extents = " x ".join(str(n) for n in largest.shape)
-        rows.append(
-            (f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")
-        )
+        lines, work = _shared(setup, ranks, frequencies)
+        rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
-        cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
-        cuts = cuts_on_the_way(parts)
-        for frequency in frequencies:
-            error = cuts * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
-            rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
+        if case.run.basis == "global":  # messages, and densities between points
+            given = problem.dimensions if np.ndim(problem.density) else 0
+            bytes_needed += int((1 + given) * problem.points / ranks * np.dtype(case.run.precision).itemsize)
     rows.append(
         (
             "memory",
@@ -318,6 +314,27 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
     width = max(len(name) for name, _ in rows)
     yield from (f"{name:<{width}}  {value}" for name, value in rows)
     yield from (f"advice: {line}" for line in setup.notes)
+
+
+def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
+    """Return what is said of several ranks, and all their work over that of one."""
+    problem, overlap, basis = setup.problem, setup.case.run.overlap, setup.case.run.basis
+    if basis == "global":
+        largest = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape)
+        extents = " x ".join(str(n) for n in largest.shape)
+        work = ranks * int(np.prod(largest.shape)) / problem.points
+        return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
+    parts = parts_of(problem.shape, best_split(problem.shape, ranks, overlap), overlap)
+    largest = max(parts, key=lambda part: int(np.prod(part.shape)))
+    work = ranks * int(np.prod(largest.shape)) / problem.points
+    extents = " x ".join(str(n) for n in largest.shape)
+    rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")]
+    cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
+    cuts = cuts_on_the_way(parts)
+    for frequency in frequencies:
+        error = cuts * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
+        rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
+    return rows, work
 
 
 def is_ultrasound(path: Path | str, overrides: Sequence[str] = ()) -> bool:

@@ -21,13 +21,12 @@ def bind_power_law(state: State, medium_arrays: MediumArrays, real: Real) -> lis
     first, last = 0 if absorption.losses else 1, 2 if absorption.dispersion else 1
     active = state.work[first:last]
     varying, medium = medium_arrays.members("c0", "tau")
-    laplacians = state.bind(
+    laplacians = state.bind_spectral(
         registry.fractional_laplacians(real),
         work=state.work,
         squares=state.upload(operators.square_table(problem)),
-        rows=state.rows,
         exponent=(absorption.alpha_power - 2) / 2,
-        scale=1 / problem.points,
+        scale=1 / operators.transform_points(problem),
     )
     pressure = state.bind(
         registry.power_law_pressure(varying, real),

@@ -58,11 +58,11 @@ class ExactScheme:
         inverse = state.transforms.inverse(components)
         forward_p = state.forward(state.p, last, 1)
         forward_u = state.forward(state.u, components, dimensions)
-        given = {"work": work, "kappa": self._kappa, "rows": state.rows}
-        gradient = state.bind(
+        given = {"work": work, "kappa": self._kappa}
+        gradient = state.bind_spectral(
             registry.spectral_gradient(dimensions, self._real), **given, derivative=self._forward_table
         )
-        divergence = state.bind(
+        divergence = state.bind_spectral(
             registry.spectral_divergence(dimensions, self._real), **given, derivative=self._back_table
         )
         self._gradient = [*forward_p, gradient, inverse]

@@ -8,6 +8,7 @@ has extent 1. The last axis of a spectrum has half the numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from seiche.ultrasound.problem import Problem
 
 Real = npt.NDArray[np.float64]
+_Table = TypeVar("_Table", bound=npt.NDArray[Any])
 
 
 def padded_shape(problem: Problem) -> tuple[int, int, int]:
@@ -23,36 +25,56 @@ def padded_shape(problem: Problem) -> tuple[int, int, int]:
     return first, middle, last
 
 
-def wave_numbers(problem: Problem, *, half: bool = True) -> list[Real]:
+def spectral_shape(problem: Problem) -> tuple[int, int, int]:
+    """Return the extents of the half spectrum, or of what this rank has of it: 1 before those of the grid."""
+    first, middle, last = [1] * (3 - problem.dimensions) + [len(k) for k in wave_numbers(problem)]
+    return first, middle, last
+
+
+def wave_numbers(problem: Problem) -> list[Real]:
     """Return k along each of the grid's axes in FFT order, 1/m; the last one halved. Nyquist entries are -pi/d."""
-    numbers = []
-    for axis, (points, spacing) in enumerate(zip(problem.shape, problem.spacing, strict=True)):
-        k = 2 * np.pi * np.fft.fftfreq(points, spacing)
-        if half and axis == problem.dimensions - 1:
-            k = k[: points // 2 + 1]  # even sizes: the Nyquist entry of fftfreq is negative
-        numbers.append(np.asarray(k, np.float64))
-    return numbers
+    return [_shared(problem, axis, _numbers(problem, axis)) for axis in range(problem.dimensions)]
+
+
+def transform_points(problem: Problem) -> int:
+    """Return the number of points that transforms cover, by which an inverse one is to be divided."""
+    return int(np.prod([int(n) for n in problem.transform_shape]))
+
+
+def _numbers(problem: Problem, axis: int) -> Real:
+    points = problem.transform_shape[axis]
+    k = 2 * np.pi * np.fft.fftfreq(points, problem.spacing[axis])
+    if axis == problem.dimensions - 1:
+        k = k[: points // 2 + 1]  # even sizes: the Nyquist entry of fftfreq is negative
+    return np.asarray(k, np.float64)
+
+
+def _shared(problem: Problem, axis: int, table: _Table) -> _Table:
+    """Return what of a table along an axis belongs to the numbers that this rank has."""
+    share = problem.share
+    return table if share is None or share.axis != axis else table[share.start : share.stop]  # type: ignore[return-value]
 
 
 def derivative_tables(problem: Problem, sign: int) -> npt.NDArray[np.complex128]:
     """Return i k exp(sign i k d/2) / N along the axes one after another (eqs. 6 and 8), N points in all."""
     tables: list[npt.NDArray[np.complex128]] = [np.zeros(1, np.complex128)] * (3 - problem.dimensions)
-    for k, spacing, points in zip(wave_numbers(problem), problem.spacing, problem.shape, strict=True):
-        table = 1j * k * np.exp(sign * 0.5j * k * spacing)
+    for axis, (spacing, points) in enumerate(zip(problem.spacing, problem.transform_shape, strict=True)):
+        k = _numbers(problem, axis)
+        table = np.asarray(1j * k * np.exp(sign * 0.5j * k * spacing), np.complex128)
         if points % 2 == 0:
             table[points // 2] = table[points // 2].real  # exactly, so that real fields stay real
-        tables.append(table / problem.points)
+        tables.append(_shared(problem, axis, table) / transform_points(problem))
     return np.concatenate(tables)
 
 
 def shift_table(problem: Problem) -> npt.NDArray[np.complex128]:
     """Return exp(-i k d/2) / N: half a cell back, from staggered points to the grid's (eq. 19)."""
     tables: list[npt.NDArray[np.complex128]] = [np.ones(1, np.complex128)] * (3 - problem.dimensions)
-    for k, spacing, points in zip(wave_numbers(problem), problem.spacing, problem.shape, strict=True):
-        table = np.exp(-0.5j * k * spacing)
+    for axis, (spacing, points) in enumerate(zip(problem.spacing, problem.transform_shape, strict=True)):
+        table = np.asarray(np.exp(-0.5j * _numbers(problem, axis) * spacing), np.complex128)
         if points % 2 == 0:
             table[points // 2] = 0.0  # the real part of -i
-        tables.append(table / problem.points)
+        tables.append(_shared(problem, axis, table) / transform_points(problem))
     return np.concatenate(tables)
 
 
@@ -64,12 +86,11 @@ def square_table(problem: Problem) -> Real:
 
 def on_spectrum(problem: Problem, function: Callable[[Real], Real], dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
     """Return function(|k|) on the half spectrum, shape (n0, n1, half), computed plane by plane in double precision."""
-    first, middle, last = padded_shape(problem)
     squares = [np.zeros(1)] * (3 - problem.dimensions) + [k * k for k in wave_numbers(problem)]
-    result = np.empty((first, middle, last // 2 + 1), dtype)
+    result = np.empty([len(one) for one in squares], dtype)
     plane = squares[1][:, None] + squares[2][None, :]
-    for a in range(first):
-        result[a] = function(np.sqrt(squares[0][a] + plane))
+    for a, square in enumerate(squares[0]):
+        result[a] = function(np.sqrt(square + plane))
     return result
 
 
@@ -82,7 +103,7 @@ def kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
 def source_kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
     """Return the correction of additive sources cos(a) over the number of points (eq. 16)."""
     scale = problem.reference_speed * problem.time_step / 2
-    return on_spectrum(problem, lambda k: np.cos(scale * k) / problem.points, dtype)
+    return on_spectrum(problem, lambda k: np.cos(scale * k) / transform_points(problem), dtype)
 
 
 def pml_table(problem: Problem, *, staggered: bool) -> Real:

@@ -67,6 +67,15 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Share:
+    """The numbers `start` to `stop` along an axis of the whole grid's half spectrum: what one rank computes of it."""
+
+    axis: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
 class MaskSource:
     """Signals at points of the grid.
 
@@ -102,6 +111,7 @@ class Problem:
         initial_pressure: p0 in Pa.
         sources: signals at points.
         window: the part of a larger grid that this one is, an entry an axis; absorbing layers are those of the whole.
+        share: what this rank has of the spectrum of that larger grid, where transforms cover it (slabs.py).
     """
 
     axes: tuple[str, ...]
@@ -120,6 +130,7 @@ class Problem:
     initial_pressure: Floats | None = None
     sources: tuple[MaskSource, ...] = ()
     window: tuple[Window, ...] | None = None
+    share: Share | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed.
@@ -168,6 +179,11 @@ class Problem:
     def whole_shape(self) -> tuple[int, ...]:
         """Return the points along each axis of the grid that this one may be a part of."""
         return self.shape if self.window is None else tuple(one.total for one in self.window)
+
+    @property
+    def transform_shape(self) -> tuple[int, ...]:
+        """Return the points along each axis that transforms cover."""
+        return self.shape if self.share is None else self.whole_shape
 
     @property
     def points(self) -> int:

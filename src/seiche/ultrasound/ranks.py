@@ -13,19 +13,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array, Backend
+from seiche.backend import Array, Backend, open_backend
+from seiche.backend.transforms import Transforms
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo import HaloExchange, HaloPlan
+from seiche.halo.choice import machine_in_use
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import kspace_ranks as registry
+from seiche.machine.collectives import WAYS
+from seiche.machine.locality import places
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.local_basis import Part, bell, best_split, part_problem, parts_of, points_in
 from seiche.ultrasound.medium import Medium, longest_time_step
+from seiche.ultrasound.plan import Plan, check_basis, choose
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.simulate import PML_ALPHA, Layers, problem_of, request_of, results_of
+from seiche.ultrasound.slabs import Slabs, slab_problem, slabs_of
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.source import Source
 from seiche.ultrasound.state import Bound, State
@@ -36,6 +42,8 @@ OVERLAP = 12
 
 class LocalBasis:
     """The part of a rank: what it exchanges, and its bell.
+
+    Every transform is that of one part alone.
 
     Args:
         world: the ranks.
@@ -51,6 +59,7 @@ class LocalBasis:
         self.world, self.parts, self.part = world, parts, parts[world.rank]
         self._slope, self._transport = slope, transport
         self._exchanges: list[HaloExchange] = []
+        self.overlaps = self
 
     def attach(self, state: State) -> None:
         """Upload the bell and make the plans."""
@@ -88,6 +97,10 @@ class LocalBasis:
             fields=components,
             padded=int(field is None),
         )
+
+    def transforms(self, state: State) -> Transforms:
+        """Return those of the part."""
+        return state.backend.transforms(state.extents, state.real.name)
 
     def close(self) -> None:
         """Give back what transports hold; collective."""
@@ -147,6 +160,8 @@ class RanksSolver:
         overlap: points that parts share with each neighbour.
         slope: of the bell.
         transport: how messages travel.
+        basis: "local" as above, "global": slabs whose transforms cover the whole grid (slabs.py), or "auto": the one
+            that the machine file in use makes the faster; the local one without a file.
         record: what sensors record; no velocities at the grid's points, no sensors between points.
         options: of `Solver`.
 
@@ -163,15 +178,15 @@ class RanksSolver:
         overlap: int = OVERLAP,
         slope: float | None = None,
         transport: str = "auto",
+        basis: str = "local",
         record: Request | None = None,
         **options: Any,
     ) -> None:
         """Cut the problem and make the solver of this rank's part."""
         request = record or Request()
-        split = best_split(problem.shape, world.size, overlap) if split is None else split
-        self.parts = parts_of(problem.shape, split, overlap)
-        if len(self.parts) != world.size:
-            raise CaseError(f"split: {split} makes {len(self.parts)} parts for {world.size} ranks")
+        self.plan = _plan(problem, world, basis, split, overlap, options)
+        basis = self.plan.basis
+        self.parts = _parts(problem.shape, world.size, basis, split, overlap)
         if request.nodes is not None:
             raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
         if any(name == "u_non_staggered" for name in request.quantities):
@@ -184,9 +199,14 @@ class RanksSolver:
         if request.points is not None:
             self._chosen, local = points_in(request.points, problem.shape, self.part, core=True)
         quantities = tuple(name for name in request.quantities if name.endswith("_all") or len(self._chosen))
-        self.basis = LocalBasis(world, self.parts, slope, transport)
+        self.basis: LocalBasis | Slabs
+        if basis == "local":
+            self.basis, part = LocalBasis(world, self.parts, slope, transport), part_problem(problem, self.part)
+        else:
+            strategy = transport if transport in WAYS else "auto"
+            self.basis, part = Slabs(world, self.parts, strategy), slab_problem(problem, self.parts, world.rank)
         self.solver = Solver(
-            part_problem(problem, self.part),
+            part,
             local=self.basis,
             record=replace(request, points=local, quantities=quantities),
             **options,
@@ -257,6 +277,36 @@ class RanksSolver:
         return whole
 
 
+def _plan(
+    problem: Problem, world: World, basis: str, split: tuple[int, ...] | None, overlap: int, options: dict[str, Any]
+) -> Plan:
+    """Return the plan that is asked for, or the one of the machine model (collective)."""
+    check_basis(basis)
+    if basis == "global" and split is not None:
+        raise CaseError(f"split: {split} goes with the local basis; the global one has slabs")
+    if basis != "auto":
+        return Plan(basis)
+    machine = machine_in_use(world, None)
+    if split is not None:
+        return Plan("local")
+    try:
+        parts = _parts(problem.shape, world.size, "local", split, overlap)
+    except CaseError:
+        parts = None
+    backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
+    size = np.dtype(options.get("precision", "float32")).itemsize
+    return choose(problem, parts, machine, places(backend, world), size)
+
+
+def _parts(shape: tuple[int, ...], ranks: int, basis: str, split: tuple[int, ...] | None, overlap: int) -> list[Part]:
+    if basis == "global":
+        return slabs_of(shape, ranks)
+    parts = parts_of(shape, best_split(shape, ranks, overlap) if split is None else split, overlap)
+    if len(parts) != ranks:
+        raise CaseError(f"split: {split} makes {len(parts)} parts for {ranks} ranks")
+    return parts
+
+
 def simulate_on_ranks(
     grid: Grid,
     medium: Medium,
@@ -268,6 +318,7 @@ def simulate_on_ranks(
     split: tuple[int, ...] | None = None,
     slope: float | None = None,
     transport: str = "auto",
+    basis: str = "local",
     pml_size: int | tuple[int, ...] | None = None,
     pml_alpha: float | tuple[float, ...] = PML_ALPHA,
     pml_inside: bool = True,
@@ -288,6 +339,7 @@ def simulate_on_ranks(
         split: pieces along each axis; by default those with the least work.
         slope: of the bell.
         transport: how messages travel.
+        basis: "local", "global": slabs whose transforms cover the whole grid, without an error, or "auto".
         pml_size: points of the absorbing layer.
         pml_alpha: its strength.
         pml_inside: whether it is a part of the grid.
@@ -320,6 +372,7 @@ def simulate_on_ranks(
         overlap=overlap,
         slope=slope,
         transport=transport,
+        basis=basis,
         record=request_of(grid, sensor, layers),
         device=device,
         precision=precision,

@@ -211,7 +211,7 @@ class Recorder:
         place = 3 - state.problem.dimensions + component
         return [
             state.transforms.forward(source, spectrum),
-            state.bind(registry.spectral_shift(place, self._real), spectrum=spectrum, shift=shift, rows=state.rows),
+            state.bind_spectral(registry.spectral_shift(place, self._real), spectrum=spectrum, shift=shift),
             state.transforms.inverse(spectrum),
         ]
 

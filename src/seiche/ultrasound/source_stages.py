@@ -125,8 +125,8 @@ class SourceStages:
         }
         for one in self._spread(source, signal):
             one()
-        spectrum = state.backend.download(state.work[1])
-        reals = spectrum.view(state.real)[..., : state.extents[2]]
+        half_rows = state.backend.download(state.work[1]).reshape(-1)[: state.row_count * state.rows["half"]]
+        reals = half_rows.reshape(state.row_count, -1).view(state.real)[:, : state.extents[2]]
         mask = state.backend.upload(np.ascontiguousarray(reals).reshape(-1))
         self._masks.append((source, mask))
         return mask
@@ -150,7 +150,7 @@ class SourceStages:
                 fields=1,
             ),
             state.transforms.forward(None, spectrum),
-            state.bind(registry.spectral_filter(self._real), spectrum=spectrum, factor=self._kappa, rows=state.rows),
+            state.bind_spectral(registry.spectral_filter(self._real), spectrum=spectrum, factor=self._kappa),
             state.transforms.inverse(spectrum),
         ]
 

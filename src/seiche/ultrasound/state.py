@@ -21,19 +21,30 @@ from seiche.ultrasound.problem import Field, Problem
 Bound = Callable[[], None]
 
 
-class Local(Protocol):
+class Overlaps(Protocol):
     """What a part of a larger grid does with its overlaps (ranks.py)."""
-
-    world: World
-
-    def attach(self, state: State) -> None:
-        """Take the fields."""
 
     def exchange(self, array: Array, components: int, *, padded: bool = False) -> Bound:
         """Return what fills the overlaps of fields."""
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
         """Return the product of fields and bell in padded rows of spectra."""
+
+
+class Local(Protocol):
+    """The part of a rank: with overlaps and transforms of its own, or without and transforms of the whole grid."""
+
+    world: World
+
+    @property
+    def overlaps(self) -> Overlaps | None:
+        """Return the overlaps, None where transforms cover the whole grid (slabs.py)."""
+
+    def attach(self, state: State) -> None:
+        """Take the fields."""
+
+    def transforms(self, state: State) -> Transforms:
+        """Return the transforms that this part takes."""
 
 
 class State:
@@ -44,6 +55,7 @@ class State:
         u, rho: velocity and density, (D, points), a component an axis of the grid.
         clock: the number of the present step, (1,) int64.
         rows: how rows lie, as kernels want it; `row_count` of them.
+        spectral_rows: the same for rows of spectra, which on several ranks may be others; `spectral_count` of them.
     """
 
     def __init__(self, backend: Backend, problem: Problem, real: str, local: Local | None = None) -> None:
@@ -56,14 +68,18 @@ class State:
         self.extents = operators.padded_shape(problem)
         half = self.extents[2] // 2 + 1
         self.row_count = self.extents[0] * self.extents[1]
+        planes, middle, numbers = operators.spectral_shape(problem)
+        self.spectral_count = planes * middle
+        room = max(self.row_count * half, self.spectral_count * numbers)
         self.rows = {
             "planes": self.extents[0],
             "middle": self.extents[1],
             "length": self.extents[2],
             "half": half,
             "points": problem.points,
-            "spectrum": self.row_count * half,
+            "spectrum": room,
         }
+        self.spectral_rows = {**self.rows, "planes": planes, "middle": middle, "half": numbers}
         dimensions = problem.dimensions
         needed, free = problem.points * self.real.itemsize * (2 + 3 * dimensions), backend.free_memory()
         if 0 < free < needed:
@@ -88,23 +104,27 @@ class State:
 
         On a part of a larger grid the overlaps come first, and the fields are tapered to zero over them.
         """
-        if self.local is None:
+        overlaps = None if self.local is None else self.local.overlaps
+        if overlaps is None:
             volumes = None if fields is None else fields.reshape(components, *self.extents)
             return [self.transforms.forward(volumes, spectra)]
         # Binding a transform may lose what the arrays hold: it comes before the exchange is bound.
         transform = self.transforms.forward(None, spectra)
         if fields is None:
             flat = spectra.reshape(-1).view(self.real)
-            exchange = self.local.exchange(flat, components, padded=True)
+            exchange = overlaps.exchange(flat, components, padded=True)
         else:
-            exchange = self.local.exchange(fields.reshape(-1), components)
-        return [exchange, self.local.taper(fields, spectra, components), transform]
+            exchange = overlaps.exchange(fields.reshape(-1), components)
+        return [exchange, overlaps.taper(fields, spectra, components), transform]
 
     @property
     def transforms(self) -> Transforms:
         """Return the transforms over the whole grid."""
         if self._transforms is None:
-            self._transforms = self.backend.transforms(self.extents, self.real.name)
+            if self.local is None:
+                self._transforms = self.backend.transforms(self.extents, self.real.name)
+            else:
+                self._transforms = self.local.transforms(self)
         return self._transforms
 
     @property
@@ -140,6 +160,10 @@ class State:
         self._kept.append(members)  # kernels know addresses only
         kernel = self.backend.load(spec)
         return kernel.bind(self.backend.pack(kernel, **members), 0, self.row_count if items is None else items)
+
+    def bind_spectral(self, spec: KernelSpec, **members: Any) -> Bound:
+        """Return the launch of a kernel over all rows of spectra."""
+        return self.bind(spec, items=self.spectral_count, rows=self.spectral_rows, **members)
 
     def host(self, array: Array) -> npt.NDArray[Any]:
         """Return a field (points,) on the host, in the grid's shape."""

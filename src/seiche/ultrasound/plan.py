@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a grid is shared among ranks: transforms of the whole grid, or a local Fourier basis, by what a step would cost.
+
+What counts is the bytes of theory/ultrasound, sections 3, 12 and 13, at the rates of a machine file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.machine.file import Machine
+from seiche.machine.halo_times import transport_times
+from seiche.machine.locality import Place
+from seiche.machine.predict import exchange_times, layout_of
+from seiche.ultrasound.local_basis import Part
+from seiche.ultrasound.problem import Problem
+from seiche.ultrasound.slabs import slabs_of
+
+Basis: TypeAlias = Literal["auto", "local", "global"]
+#: Bytes a point and step in single precision: passes and transforms, without and with power-law absorption.
+_PASSES, _TRANSFORM = {False: 120, True: 180}, 24
+_TRANSFORMS = {False: 10, True: 14}
+#: Read and written by the packing of a message's half spectrum, or by the taper of a field.
+_PACKED = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was chosen, and the seconds of a step that were predicted of each; none without a machine file."""
+
+    basis: str
+    predicted: dict[str, float] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """Return the plan as one line."""
+        times = "; ".join(f"{name} {1e3 * seconds:.3g} ms a step predicted" for name, seconds in self.predicted.items())
+        return f"basis {self.basis}" + (f": {times}" if times else "")
+
+
+def check_basis(basis: str) -> None:
+    """Refuse an unknown basis.
+
+    Raises:
+        CaseError: naming those that there are.
+    """
+    if basis not in get_args(Basis):
+        raise CaseError(f"basis: {basis!r} is not {', '.join(get_args(Basis)[:-1])} or {get_args(Basis)[-1]}")
+
+
+def choose(
+    problem: Problem, parts: Sequence[Part] | None, machine: Machine | None, places: Sequence[Place], size: int
+) -> Plan:
+    """Return the plan of a problem whose basis is left open: the faster one, the local one without a machine file.
+
+    Args:
+        problem: the whole problem.
+        parts: of the local basis; None where the grid cannot be cut for it.
+        machine: what was measured, if anything.
+        places: of all ranks.
+        size: bytes of a number.
+
+    Raises:
+        CaseError: the grid cannot be shared in either way.
+    """
+    try:
+        slabs = slabs_of(problem.shape, len(places))
+    except CaseError:
+        if parts is None:
+            raise
+        return Plan("local")
+    if parts is None:
+        return Plan("global")
+    if machine is None:
+        return Plan("local")
+    times = {
+        "local": _local_seconds(problem, parts, machine, places, size),
+        "global": _global_seconds(problem, slabs, machine, places, size),
+    }
+    known = {name: seconds for name, seconds in times.items() if np.isfinite(seconds)}
+    return Plan(min(known, key=lambda name: known[name]) if known else "local", known)
+
+
+def _is_power_law(problem: Problem) -> bool:
+    return problem.absorption is not None and not problem.absorption.stokes
+
+
+def _memory_seconds(machine: Machine, size: int, gpus: bool, points: int, bytes_a_point: float) -> float:
+    """Return how long a rank's memory takes for bytes that are told for single precision."""
+    kind = "device" if gpus else "host"
+    if kind not in machine.memory:
+        return float("inf")
+    rate = machine.memory[kind] / max(1, int(machine.hardware.get("ranks", 1)))
+    return points * bytes_a_point * size / 4 / rate
+
+
+def _local_seconds(
+    problem: Problem, parts: Sequence[Part], machine: Machine, places: Sequence[Place], size: int
+) -> float:
+    gpus, power = all(place.gpu for place in places), _is_power_law(problem)
+    fields = 1 + problem.dimensions + 2 * power
+    points = max(int(np.prod(part.shape)) for part in parts)
+    work = _PASSES[power] + _TRANSFORM * _TRANSFORMS[power] + _PACKED * fields
+    total = _memory_seconds(machine, size, gpus, points, work)
+    slowest = 0.0
+    for part in parts:
+        received = [shared_points(part, other) * size for other in parts]
+        sent = [shared_points(other, part) * size for other in parts]
+        peers = [other.rank for other in parts]
+        # All components of a field travel in one message.
+        for components in (1, problem.dimensions, *((2,) if power else ())):
+            times = transport_times(
+                machine,
+                places,
+                part.rank,
+                peers,
+                [components * n for n in sent],
+                [components * n for n in received],
+            )
+            slowest += min(times.values()) / len(parts)
+    return total + slowest
+
+
+def _global_seconds(
+    problem: Problem, slabs: Sequence[Part], machine: Machine, places: Sequence[Place], size: int
+) -> float:
+    gpus, power = all(place.gpu for place in places), _is_power_law(problem)
+    points = max(int(np.prod(part.shape)) for part in slabs)
+    work = _PASSES[power] + (_TRANSFORM + _PACKED) * _TRANSFORMS[power]
+    message = points * size / len(slabs)
+    times = exchange_times(machine, layout_of(places), message, whole=True, gpus=gpus)
+    exchange = min(times.values(), default=float("inf"))
+    return _memory_seconds(machine, size, gpus, points, work) + _TRANSFORMS[power] * exchange
+
+
+def shared_points(part: Part, owner: Part) -> int:
+    """Return how many points of the overlaps of a part belong to another one, or to itself where it wraps round."""
+    counts = []
+    for mine, others in zip(part.windows, owner.windows, strict=True):
+        numbers: npt.NDArray[np.int64] = mine.indices(clipped=False)
+        counts.append(int(np.count_nonzero((numbers >= others.start) & (numbers < others.start + others.core))))
+    own = int(np.prod([one.core for one in part.windows])) if part.rank == owner.rank else 0
+    return int(np.prod(counts)) - own

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Transforms of the whole grid on several ranks (theory/ultrasound, section 13): a slab of the grid a rank.
+
+Planes are transformed where they are. Then every rank sends each other one the numbers of its share along the second
+axis, so that lines along the first axis are whole somewhere, and transforms these. Backwards the same in reverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from seiche.backend import Array
+from seiche.backend.transforms import Bound as Transform
+from seiche.backend.transforms import Transforms
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.machine.collectives import Exchange
+from seiche.ultrasound.local_basis import Part, part_problem
+from seiche.ultrasound.medium_arrays import varies
+from seiche.ultrasound.problem import Field, MaskSource, Problem, Share, Window
+from seiche.ultrasound.state import State
+
+
+def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
+    """Return the slabs of a grid along its first axis, one a rank, nearly equal.
+
+    Raises:
+        CaseError: a grid of one axis, or of fewer planes or shares than ranks.
+    """
+    if len(shape) == 1:
+        raise CaseError("basis: a grid of one axis has no slabs; use the local basis")
+    if min(shape[0], _divided(shape)) < ranks:
+        raise CaseError(f"basis: {'x'.join(map(str, shape))} points have no slabs for {ranks} ranks")
+    bounds = _bounds(shape[0], ranks)
+    rest = tuple(Window(n, 0, n, 0) for n in shape[1:])
+    return [Part(rank, (Window(shape[0], a, b - a, 0), *rest)) for rank, (a, b) in enumerate(pairwise(bounds))]
+
+
+def _divided(shape: tuple[int, ...]) -> int:
+    """Return how many numbers of a spectrum the axis has that ranks share: the second one, halved if it is the last."""
+    return shape[1] // 2 + 1 if len(shape) == 2 else shape[1]
+
+
+def _bounds(count: int, ranks: int) -> list[int]:
+    sizes = [count // ranks + (rank < count % ranks) for rank in range(ranks)]
+    return [0, *(int(n) for n in np.cumsum(sizes))]
+
+
+def slab_problem(problem: Problem, parts: Sequence[Part], rank: int) -> Problem:
+    """Return the problem on the slab of a rank.
+
+    Densities between two slabs are means over the cut, so that they are given at staggered points; sources that are
+    corrected over the whole grid stay on every rank.
+    """
+    bounds = _bounds(_divided(problem.shape), len(parts))
+    density = problem.density
+    given = problem.staggered_density
+    if given is None and varies(density):
+        given = tuple(_between(density, axis) for axis in range(problem.dimensions))
+    slab = part_problem(replace(problem, staggered_density=given, sources=()), parts[rank])
+    here = (part_problem(replace(problem, sources=(one,)), parts[rank]).sources for one in problem.sources)
+    sources = [_everywhere(whole, found) for whole, found in zip(problem.sources, here, strict=True)]
+    return replace(
+        slab,
+        share=Share(1, bounds[rank], bounds[rank + 1]),
+        sources=tuple(one for one in sources if one is not None),
+    )
+
+
+def _between(density: Field, axis: int) -> Field:
+    """Return the means of neighbours along an axis (eq. 5)."""
+    values = np.asarray(density)
+    last = values.take([-1], axis)
+    following = np.concatenate([values.take(np.arange(1, values.shape[axis]), axis), last], axis)
+    means: Field = (values + following) / 2
+    return means
+
+
+def _everywhere(source: MaskSource, here: tuple[MaskSource, ...]) -> MaskSource | None:
+    """Return a source on a slab; one that needs transforms acts on every rank, if need be by silent points."""
+    if source.mode != "additive":
+        return here[0] if here else None
+    one = source.samples.shape[1] == 1
+    if not here:
+        samples = source.samples if one else np.zeros((len(source.samples), 2))
+        delays = None if source.delays is None else np.zeros(samples.shape[1], np.int64)
+        count = samples.shape[1]
+        return replace(
+            source, points=np.zeros(count, np.int64), samples=samples, weights=np.zeros(count), delays=delays
+        )
+    found = here[0]
+    if one or len(found.points) > 1:
+        return found
+    # One signal would count as that of all points: a second, silent one tells that it is not.
+    return replace(
+        found,
+        points=np.repeat(found.points, 2),
+        samples=np.concatenate([found.samples, np.zeros_like(found.samples)], axis=1),
+        weights=None if found.weights is None else np.repeat(found.weights, 2),
+        delays=None if found.delays is None else np.repeat(found.delays, 2),
+    )
+
+
+class Slabs:
+    """The slabs of all ranks; transforms cover the whole grid.
+
+    Args:
+        world: the ranks.
+        parts: all slabs, one a rank.
+        strategy: how messages travel (seiche.machine.collectives).
+    """
+
+    overlaps = None
+
+    def __init__(self, world: World, parts: Sequence[Part], strategy: Any = "auto") -> None:
+        """Keep the slabs."""
+        self.world, self._parts, self._strategy = world, parts, strategy
+        self._made: SlabTransforms | None = None
+
+    def attach(self, state: State) -> None:
+        """Do nothing: slabs have no overlaps."""
+
+    def transforms(self, state: State) -> Transforms:
+        """Return the transforms of the whole grid."""
+        self._made = SlabTransforms(self.world, state, self._parts, self._strategy)
+        return self._made
+
+    def close(self) -> None:
+        """Give back what exchanges hold; collective."""
+        if self._made is not None:
+            self._made.close()
+
+
+class SlabTransforms(Transforms):
+    """Transforms of the whole grid; spectra are `room` complex numbers a field, more than a rank's share needs."""
+
+    def __init__(self, world: World, state: State, parts: Sequence[Part], strategy: Any) -> None:
+        """Make the transforms of planes, and the array that messages are gathered in."""
+        super().__init__(state.extents, state.real.name)
+        self._world, self._strategy = world, strategy
+        whole = state.problem.whole_shape
+        self._planes = state.backend.transforms((1,) * (4 - len(whole)) + whole[1:], state.real.name)  # type: ignore[arg-type]
+        self.name = f"{self._planes.name}, slabs"
+        self._room = state.rows["spectrum"]
+        self._heights = [part.windows[0].core for part in parts]
+        self._bounds = _bounds(_divided(whole), world.size)
+        self._inner = self.half if len(whole) == 3 else 1
+        self._messages = state.backend.zeros(self._room, self.complex)
+        self._exchanges: dict[tuple[int, bool], Exchange] = {}
+        self._pointer = state.backend.pointer
+
+    @property
+    def spectrum_shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Return the room of one spectrum."""
+        return (self._room,)
+
+    def _layouts(self, field: Array) -> tuple[Array, Array, list[tuple[Array, Array]]]:
+        """Return a field as planes, as columns, and pairs of what is sent: in the messages, in the planes."""
+        height, divided, inner = self._heights[self._world.rank], self._bounds[-1], self._inner
+        planes, pairs, at = field[: height * divided * inner].reshape(height, divided, inner), [], 0
+        for first, last in pairwise(self._bounds):
+            size = height * (last - first) * inner
+            message = self._messages[at : at + size].reshape(height, last - first, inner)
+            pairs.append((message, planes[:, first:last]))
+            at += size
+        mine = self._bounds[self._world.rank + 1] - self._bounds[self._world.rank]
+        columns = field[: sum(self._heights) * mine * inner].reshape(sum(self._heights), mine * inner)
+        return planes.reshape(height, *self._planes.spectrum_shape), columns, pairs
+
+    def _exchange(self, field: Array, columns: Array, back: bool) -> Exchange:
+        """Return what carries messages to columns, or back; made once for a field."""
+        key = (self._pointer(field), back)
+        if key not in self._exchanges:
+            height, width = self._heights[self._world.rank], columns.shape[1]
+            out = [height * (b - a) * self._inner for a, b in pairwise(self._bounds)]
+            arriving = [one * width for one in self._heights]
+            ends = (self._messages[: sum(out)], out), (columns.reshape(-1), arriving)
+            (send, sent), (receive, received) = ends[::-1] if back else ends
+            self._exchanges[key] = Exchange(self._world, send, receive, sent, received, strategy=self._strategy)
+        return self._exchanges[key]
+
+    def forward(self, source: Array | None, spectrum: Array) -> Transform:
+        """Return the work that transforms fields, one after another."""
+        work: list[Transform] = []
+        for number, field in enumerate(spectrum):
+            planes, columns, pairs = self._layouts(field)
+            reals = None if source is None else source[number].reshape(len(planes), *self._planes.shape)
+            work.append(self._planes.forward(reals, planes))
+            work.append(_copies(pairs))
+            work.append(self._exchange(field, columns, back=False))
+            work.append(self._planes.columns(columns, back=False))
+        return _all(work)
+
+    def inverse(self, spectrum: Array) -> Transform:
+        """Return the work that transforms spectra back into padded rows."""
+        work: list[Transform] = []
+        for field in spectrum:
+            planes, columns, pairs = self._layouts(field)
+            work.append(self._planes.columns(columns, back=True))
+            work.append(self._exchange(field, columns, back=True))
+            work.append(_copies([(target, message) for message, target in pairs]))
+            work.append(self._planes.inverse(planes))
+        return _all(work)
+
+    def columns(self, values: Array, *, back: bool) -> Transform:
+        """Return the transform of complex numbers that are all on this rank."""
+        return self._planes.columns(values, back=back)
+
+    def close(self) -> None:
+        """Give back what exchanges hold; collective."""
+        for one in self._exchanges.values():
+            one.close()
+        self._exchanges.clear()
+
+
+def _copies(pairs: list[tuple[Array, Array]]) -> Transform:
+    def run() -> None:
+        for target, source in pairs:
+            target[...] = source
+
+    return run
+
+
+def _all(work: list[Transform]) -> Transform:
+    def run() -> None:
+        for one in work:
+            one()
+
+    return run
