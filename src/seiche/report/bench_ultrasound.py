@@ -62,15 +62,15 @@ class Row:
         return self.milliseconds * 1e6 / self.size**3
 
 
-def problem_of(size: int, physics: Physics) -> Problem:
-    """Return a cube of `size`^3 points with a small source of velocity.
+def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
+    """Return cubes of `size`^3 points in a row with a small source of velocity in the first.
 
     Raises:
         CaseError: it is too small for its absorbing layers.
     """
     if size < 24:
         raise CaseError(f"--size: {size} points an edge are fewer than 24")
-    shape = (size,) * 3
+    shape = (size * cubes, size, size)
     layered, steps = physics != "homogeneous", 100_000
     speed, density = (np.full(shape, value, np.float32) for value in (1500.0, 1000.0))
     speed[size // 2 :], density[size // 2 :] = 1600.0, 1100.0

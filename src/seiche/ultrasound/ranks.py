@@ -59,6 +59,7 @@ class LocalBasis:
         self.world, self.parts, self.part = world, parts, parts[world.rank]
         self._slope, self._transport = slope, transport
         self._exchanges: list[HaloExchange] = []
+        self._plans: dict[bool, HaloPlan] = {}
         self.overlaps = self
 
     def attach(self, state: State) -> None:
@@ -68,22 +69,19 @@ class LocalBasis:
         tables += [bell(window, self._slope) for window in self.part.windows]
         self._bell = state.upload(np.concatenate(tables))
 
-    def exchange(self, array: Array, components: int, *, padded: bool = False) -> Bound:
-        """Return what fills the overlaps of `components` fields one after another; collective."""
+    def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
+        """Return what starts to fill the overlaps of a field, and what ends it; collective."""
+        if padded not in self._plans:
+            self._plans[padded] = self._plan(padded)
         exchange = HaloExchange(
             self._state.backend,
             self.world,
-            self._plan(components, padded),
+            self._plans[padded],
             self._state.real.name,  # type: ignore[arg-type]
             self._transport,  # type: ignore[arg-type]
         )
         self._exchanges.append(exchange)
-
-        def run() -> None:
-            exchange.start(array)
-            exchange.finish(array)
-
-        return run
+        return (lambda: exchange.start(array)), (lambda: exchange.finish(array))
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
         """Return the product of fields and bell in padded rows of spectra; without field of what these rows hold."""
@@ -107,17 +105,14 @@ class LocalBasis:
         for exchange in self._exchanges:
             exchange.close()
 
-    def _slots(self, local: npt.NDArray[np.int64], component: int, padded: bool) -> npt.NDArray[np.int64]:
-        """Return where points of the part lie in a component."""
+    def _slots(self, local: npt.NDArray[np.int64], padded: bool) -> npt.NDArray[np.int64]:
+        """Return where points of the part lie in a field."""
         rows = self._state.rows
-        if not padded:
-            return local + component * rows["points"]
         length, room = rows["length"], 2 * rows["half"]
-        return local // length * room + local % length + component * 2 * rows["spectrum"]
+        return local // length * room + local % length if padded else local
 
-    def _plan(self, components: int, padded: bool) -> HaloPlan:
+    def _plan(self, padded: bool) -> HaloPlan:
         shape = tuple(window.total for window in self.part.windows)
-        total = int(np.prod(shape))
         inside = np.zeros(self.part.shape, bool)
         inside[self.part.core] = True
         overlap = np.flatnonzero(~inside)
@@ -135,16 +130,12 @@ class LocalBasis:
         wanted = {}
         for peer in np.unique(owner):
             chosen = owner == peer
-            keys = np.concatenate([points[chosen] + c * total for c in range(components)])
-            slots = np.concatenate([self._slots(overlap[chosen], c, padded) for c in range(components)])
-            wanted[int(peer)] = (keys, slots.astype(np.uint32))
+            wanted[int(peer)] = (points[chosen], self._slots(overlap[chosen], padded).astype(np.uint32))
 
         def locate(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
             found = np.full(len(keys), -1, np.int64)
-            for component in range(components):
-                here = np.flatnonzero(keys // total == component)
-                chosen, local = points_in(keys[here] % total, shape, self.part, core=True)
-                found[here[chosen]] = self._slots(local, component, padded)
+            chosen, local = points_in(keys, shape, self.part, core=True)
+            found[chosen] = self._slots(local, padded)
             return found
 
         return build_plan(self.world, wanted, locate)

@@ -24,8 +24,8 @@ Bound = Callable[[], None]
 class Overlaps(Protocol):
     """What a part of a larger grid does with its overlaps (ranks.py)."""
 
-    def exchange(self, array: Array, components: int, *, padded: bool = False) -> Bound:
-        """Return what fills the overlaps of fields."""
+    def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
+        """Return what starts to fill the overlaps of a field, and what ends it."""
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
         """Return the product of fields and bell in padded rows of spectra."""
@@ -109,13 +109,20 @@ class State:
             volumes = None if fields is None else fields.reshape(components, *self.extents)
             return [self.transforms.forward(volumes, spectra)]
         # Binding a transform may lose what the arrays hold: it comes before the exchange is bound.
-        transform = self.transforms.forward(None, spectra)
+        each = [slice(k, k + 1) for k in range(components)]
+        transforms = [self.transforms.forward(None, spectra[k]) for k in each]
         if fields is None:
-            flat = spectra.reshape(-1).view(self.real)
-            exchange = overlaps.exchange(flat, components, padded=True)
+            ends = [overlaps.exchange(spectra[k].reshape(-1).view(self.real), padded=True) for k in each]
+            tapers = [overlaps.taper(None, spectra[k], 1) for k in each]
         else:
-            exchange = overlaps.exchange(fields.reshape(-1), components)
-        return [exchange, overlaps.taper(fields, spectra, components), transform]
+            volumes = fields.reshape(components, -1)
+            ends = [overlaps.exchange(volumes[k].reshape(-1)) for k in each]
+            tapers = [overlaps.taper(volumes[k], spectra[k], 1) for k in each]
+        # All fields are under way at once: while one travels, those before it are transformed.
+        work = [start for start, _ in ends]
+        for (_, finish), taper, transform in zip(ends, tapers, transforms, strict=True):
+            work += [finish, taper, transform]
+        return work
 
     @property
     def transforms(self) -> Transforms:
