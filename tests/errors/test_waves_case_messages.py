@@ -81,7 +81,11 @@ WRONG = [
     ("[time]", '[output.peak]\nfile = "receivers.h5"\n[time]', 'two outputs have the same file name "receivers.h5"'),
     ('name = "rock"', 'name = "rock"\nwhere = { kind = "layer", bottom = "1 m", top = "0 m" }', "bottom = 1 m is not"),
     ('name = "rock"', 'name = "rock"\nwhere = { kind = "layer", bottom = "0 m", top = "1 m" }', "has to fill the box"),
-    ('name = "rock"', 'name = "rock"\nfile = "a.h5"', "give exactly one of density, file; density and file are given"),
+    (
+        'name = "rock"',
+        'name = "rock"\nfile = "a.h5"',
+        "give exactly one of density, file, segy; density and file are given",
+    ),
 ]
 
 

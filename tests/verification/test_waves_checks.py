@@ -11,6 +11,7 @@ import pytest
 
 from seiche.cli import main
 from seiche.report.validation.interface_waves import InterfaceWave, Solid
+from seiche.report.validation.layered import Layered, Medium
 from seiche.report.validation.wave_sources import Bump, lamb_displacement, stokes_velocity
 
 
@@ -23,7 +24,7 @@ def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: py
     arguments = ["--quick", "--json", str(tmp_path / "waves.json"), "--plots", str(tmp_path), "--device", device]
     assert main(["validate", "waves", *arguments]) == 0, capsys.readouterr().out
     stored = json.loads((tmp_path / "waves.json").read_text())
-    assert stored["passed"] and len(stored["checks"]) == 39
+    assert stored["passed"] and len(stored["checks"]) == 40
     assert (tmp_path / "volume-source-in-a-fluid-largest-error-of-the-pressure.png").exists()
 
 
@@ -63,3 +64,20 @@ def test_a_point_force_shakes_near_and_far_as_in_a_static_and_a_ray_limit() -> N
     gamma = place / r
     kelvin = ((1 + 1 / ratio) * force + (1 - 1 / ratio) * gamma * (gamma @ force)) / (8 * np.pi * mu * r)
     assert displacement == pytest.approx(kelvin, rel=1e-4)
+
+
+def test_motion_on_a_layer_that_is_none_is_twice_the_far_field_of_a_full_space() -> None:
+    """A shear wave that rises steeply to a free surface is doubled there: Aki and Richards 2002, eq. 4.29."""
+    rock, depth, sigma, delay = Medium(2700.0, 6000.0, 3464.0), 60_000.0, 0.1, 0.6
+    times = np.arange(1900) * 0.01
+    places = np.array([[600.0, 600.0], [900.0, 0.0]])
+    found = Layered(rock, rock, 1000.0, depth).velocity(times, places, 1e18, sigma, delay)
+    for receiver, component in ((0, 0), (1, 1)):  # radial on the diagonal, transverse on the axis
+        across = float(np.linalg.norm(places[receiver]))
+        distance = float(np.hypot(depth, across))
+        late = times - distance / 3464.0 - delay
+        slope = -late / sigma**2 * np.exp(-0.5 * (late / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
+        far = 2 * across / distance * 1e18 * slope / (4 * np.pi * 2700.0 * 3464.0**3 * distance)
+        shear = times > 15.0
+        computed = found[shear, receiver, component]
+        assert np.linalg.norm(computed - far[shear]) < 0.05 * np.linalg.norm(far)

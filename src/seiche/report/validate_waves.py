@@ -9,6 +9,7 @@ from pathlib import Path
 from seiche.report import validate_flow
 from seiche.report.validation import wave_sources, waves
 from seiche.report.validation.check import Check, Setting
+from seiche.report.validation.layer_over_half_space import layer_over_half_space
 
 #: Every family of checks, in the order in which they run.
 FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
@@ -20,6 +21,7 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     wave_sources.monopole,
     wave_sources.force,
     wave_sources.lamb,
+    layer_over_half_space,
 )
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.waves.schema import AttenuationTable, Box, Ellipsoid, Layer, MaterialTable
+from seiche.case.waves.schema import AttenuationTable, Box, Ellipsoid, Layer, MaterialTable, SegyTable
 from seiche.errors import CaseError, FormatError
+from seiche.io.formats.segy import read_segy
 from seiche.waves.attenuation import Attenuation, attenuated
 from seiche.waves.material import Material
 from seiche.waves.mesh import Mesh
@@ -78,6 +79,42 @@ def read_grid(path: Path, dim: int) -> Grid:
     return Grid(axes, np.stack(values))
 
 
+def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> Grid:
+    """Return the grid of SEG-Y files.
+
+    Raises:
+        CaseError: one cannot be read.
+        FormatError: one is no SEG-Y file, or its traces are no grid, or not that of the others.
+    """
+    found: list[Floats] = []
+    axes: tuple[Floats, ...] = ()
+    for name in (table.density, table.cp, table.cs):
+        if name is None:
+            found.append(np.zeros_like(found[0]))
+            continue
+        path = folder / name
+        places, values = read_segy(path)
+        columns = [np.unique(places[:, axis], return_inverse=True) for axis in range(dim - 1)]
+        shape = tuple(len(column) for column, _ in columns)
+        number = np.ravel_multi_index([where.reshape(-1) for _, where in columns], shape)
+        if (
+            min(shape) < 2
+            or values.shape[1] < 2
+            or len(np.unique(number)) != len(values)
+            or np.prod(shape) != len(values)
+        ):
+            raise FormatError(path, "CDP_X, CDP_Y", f"the {len(values)} traces are no grid of {dim - 1} axes")
+        if not np.isfinite(values).all():
+            raise FormatError(path, f"trace {int(np.argmax(~np.isfinite(values).all(1))) + 1}", "is not finite")
+        heights = table.top - table.step * np.arange(values.shape[1], dtype=np.float64)[::-1]
+        these = tuple(np.asarray(axis, np.float64) for axis in (*(column for column, _ in columns), heights))
+        if found and not (len(these[-1]) == len(axes[-1]) and all(map(np.array_equal, these, axes))):
+            raise FormatError(path, "traces", f"have other places or samples than those of {table.density}")
+        axes = these
+        found.append(values[np.argsort(number)].reshape(*shape, -1)[..., ::-1])
+    return Grid(axes, np.stack(found))
+
+
 def _inside(where: Layer | Box | Ellipsoid | None, points: Floats) -> npt.NDArray[np.bool_]:
     if where is None:
         return np.ones(len(points), np.bool_)
@@ -105,6 +142,12 @@ def _boxes(where: Layer | Box | Ellipsoid | None, dim: int) -> tuple[Floats, Flo
     return lower, upper
 
 
+def _grid_of(table: MaterialTable, dim: int, folder: Path) -> Grid | None:
+    if table.segy is not None:
+        return read_segy_grid(table.segy, dim, folder)
+    return read_grid(folder / table.file, dim) if table.file is not None else None
+
+
 class Media:
     """The tables of a case with what their files hold."""
 
@@ -115,7 +158,7 @@ class Media:
             CaseError, FormatError: a file that is missing or wrong, or a region with another number of axes.
         """
         self._tables, self._dim = tuple(tables), dim
-        self._grids = [read_grid(folder / t.file, dim) if t.file is not None else None for t in tables]
+        self._grids = [_grid_of(table, dim, folder) for table in tables]
         for table in tables:
             where = table.where
             if isinstance(where, Box | Ellipsoid):

@@ -101,11 +101,21 @@ class Ellipsoid(Table):
         return self
 
 
+class SegyTable(Table):
+    """A model of the ground in SEG-Y files: a trace a place (CDP_X, CDP_Y in m), a sample a depth, in SI units."""
+
+    density: FileName = Field(description="file of mass densities")
+    cp: FileName = Field(description="file of the speeds of longitudinal waves")
+    cs: FileName | None = Field(default=None, description="file of the speeds of shear waves; left out: a fluid")
+    top: Length = Field(description="height of the first samples along the last axis")
+    step: PositiveLength = Field(description="depth between two samples")
+
+
 class MaterialTable(Table):
     """A medium, in the whole box or `where` it is said; later ones replace earlier ones.
 
-    Either `density`, `cp` and `cs`, or a `file`: HDF5 (or netCDF-4) with the data sets x, y(, z), ascending, in m, and
-    density, cp, cs on that grid in SI units; between its points values are interpolated.
+    Either `density`, `cp` and `cs`, or `segy` files, or a `file`: HDF5 (or netCDF-4) with the data sets x, y(, z),
+    ascending, in m, and density, cp, cs on that grid in SI units; between points of a grid values are interpolated.
     """
 
     name: str = Field(max_length=80, description="of the medium, for messages")
@@ -117,16 +127,17 @@ class MaterialTable(Table):
     )
     qs: float | None = Field(default=None, ge=3, description="quality of shear waves; left out: no loss")
     file: FileName | None = Field(default=None, description="grid of values instead")
+    segy: SegyTable | None = Field(default=None, description="the same from SEG-Y files")
     where: Annotated[Layer | Box | Ellipsoid, Field(discriminator="kind")] | None = Field(
         default=None, description="where it is; everywhere by default"
     )
 
     @model_validator(mode="after")
     def _one_kind(self) -> MaterialTable:
-        self.exactly_one_of(("density", "file"))
-        if self.file is None and self.cp is None:
+        self.exactly_one_of(("density", "file", "segy"))
+        if self.density is not None and self.cp is None:
             raise ValueError("cp is missing; needed: speed of longitudinal waves")
-        if self.file is not None and (self.cp is not None or self.cs is not None):
+        if self.density is None and (self.cp is not None or self.cs is not None):
             raise ValueError("cp and cs stand in the file; leave them out here")
         return self
 

@@ -327,7 +327,11 @@ def _mixed(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _make(setup: WaveSetup, folder: Path) -> None:
     """Make the folder of the outputs; none of them may be a file that the case is or reads."""
     case = setup.case
-    names = [table.file for table in case.material] + [getattr(table.time, "file", None) for table in case.source]
+    names = [table.file for table in case.material]
+    names += [
+        name for table in case.material if table.segy for name in (table.segy.density, table.segy.cp, table.segy.cs)
+    ]
+    names += [getattr(table.time, "file", None) for table in case.source]
     read = {(setup.folder / name).resolve() for name in names if name is not None} | {Path(setup.source).resolve()}
     for name in case.output.names():
         if (folder / name).resolve() in read:

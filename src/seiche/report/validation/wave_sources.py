@@ -19,7 +19,7 @@ _AKI = "Aki and Richards 2002, eq. 4.23"
 _PEKERIS = "Pekeris 1955, doi:10.1073/pnas.41.7.469"
 
 
-def _traces(path: Path, times: Floats, computed: Floats, exact: Floats, label: str) -> None:
+def draw_traces(path: Path, times: Floats, computed: Floats, exact: Floats, label: str) -> None:
     """Draw computed and exact values (times, traces)."""
     with paper_style(), replacing(path) as part:
         figure = new_figure(DOUBLE_COLUMN, 2.6)
@@ -76,7 +76,7 @@ def monopole(setting: Setting) -> list[Check]:
     late = times[:, None] - r
     exact = 2.0 * 3.0 * -(late - pulse.delay) / pulse.sigma**2 * pulse(late) / (4 * np.pi * r)
     error = float((np.abs(computed - exact).max(0) / np.abs(exact).max(0)).max())
-    plot = partial(_traces, times=times, computed=computed, exact=exact, label="pressure")
+    plot = partial(draw_traces, times=times, computed=computed, exact=exact, label="pressure")
     return [Check("volume source in a fluid: largest error of the pressure", error, 0.015, plot=plot)]
 
 
@@ -105,7 +105,7 @@ def force(setting: Setting) -> list[Check]:
     error = float((np.linalg.norm(computed - exact, axis=(0, 2)) / np.linalg.norm(exact, axis=(0, 2))).max())
     columns = (len(times), -1)
     plot = partial(
-        _traces, times=times, computed=computed.reshape(columns), exact=exact.reshape(columns), label="velocity"
+        draw_traces, times=times, computed=computed.reshape(columns), exact=exact.reshape(columns), label="velocity"
     )
     return [Check("point force in a solid: relative error of the velocities", error, 0.03, reference=_AKI, plot=plot)]
 
@@ -187,6 +187,6 @@ def lamb(setting: Setting) -> list[Check]:
         2 * step
     )
     error = float(np.linalg.norm(computed - exact) / np.linalg.norm(exact))
-    plot = partial(_traces, times=times, computed=computed, exact=exact, label="vertical velocity")
+    plot = partial(draw_traces, times=times, computed=computed, exact=exact, label="vertical velocity")
     name = "Lamb's problem: relative error of the vertical velocity"
     return [Check(name, error, 0.015, reference=_PEKERIS, plot=plot)]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A double couple below a layer over a half space: LOH.1 and, with attenuation, LOH.3 (Day et al. 2001)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from seiche.kernels.registry import Real
+from seiche.report.validation.check import Check, Floats, Setting
+from seiche.report.validation.layered import Layered, Medium
+from seiche.report.validation.wave_sources import draw_traces
+from seiche.waves import Brick, Gaussian, Material, Mesh, PointSource, Solver
+from seiche.waves.attenuation import attenuated
+from seiche.waves.sizes import slabs
+
+_DAY = "Day et al. 2001, PEER Lifelines 1A01; wavenumber integration"
+LOSSLESS = (Medium(2600.0, 4000.0, 2000.0), Medium(2700.0, 6000.0, 3464.0))
+LOSSY = (Medium(2600.0, 4000.0, 2000.0, 120.0, 40.0), Medium(2700.0, 6000.0, 3464.0, 155.9, 69.3))
+THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is computed: half the box's width and its depth, in trees of 1 km, a layer before its absorbing sides.
+
+    `layer` and `below` are sides of elements, `sigma` the width of the moment rate's Gaussian, which peaks at 6 sigma.
+    Receivers k = 1 ... stand at k (600 m, 800 m). `bound` is that of the relative error of a receiver.
+    """
+
+    half: int
+    deep: int
+    sponge: float
+    layer: float
+    below: float
+    nodes: int
+    sigma: float
+    duration: float
+    receivers: int
+    bound: float
+    precision: Real = "float64"
+
+
+QUICK = Size(5, 5, 1500.0, 1000.0, 1000.0, 6, 0.2, 2.7, 2, 0.09)
+REDUCED = Size(6, 6, 2000.0, 1000.0, 1000.0, 7, 0.15, 2.6, 2, 0.05)
+FULL = Size(16, 17, 2000.0, 250.0, 500.0, 6, 0.06, 9.0, 10, 0.02, "float32")
+
+
+def layer_over_half_space(setting: Setting) -> list[Check]:
+    """Radial, transverse and vertical velocities at the surface; at full size on a GPU, reduced on a CPU."""
+    size = QUICK if setting.quick else FULL if setting.device.startswith("cuda") else REDUCED
+    cases = [("LOH.1", LOSSLESS), ("LOH.3", LOSSY)]
+    return [_check(setting, size, name, media) for name, media in cases[: 1 if setting.quick else 2]]
+
+
+def _check(setting: Setting, size: Size, name: str, media: tuple[Medium, Medium]) -> Check:
+    layer, below = media
+    edges = [0.0, size.deep - THICKNESS / 1000, float(size.deep)]
+    mesh = Mesh.generate(
+        Brick((2 * size.half, 2 * size.half, size.deep), (False,) * 3),
+        slabs(edges, [size.below / 1000 * 1.001, size.layer / 1000 * 1.001], axis=2, dim=3),
+        tree_size=1000.0,
+        origin=(-1000.0 * size.half, -1000.0 * size.half, -1000.0 * size.deep),
+    )
+    soft = mesh.lower[: mesh.count, 2] >= -THICKNESS - 1.0
+
+    def of(what: str) -> Floats:
+        return np.asarray(np.where(soft, getattr(layer, what), getattr(below, what)), np.float64)
+
+    material, loss = Material(of("density"), of("cp"), of("cs")), None
+    if np.isfinite(layer.qs):
+        material, loss = attenuated(
+            material, of("qp"), of("qs"), dim=3, band=layer.band, reference=layer.reference, mechanisms=3
+        )
+    places = [(600.0 * k, 800.0 * k, 0.0) for k in range(1, size.receivers + 1)]
+    pulse = Gaussian(size.sigma, 6 * size.sigma)
+    couple = [[0.0, MOMENT, 0.0], [MOMENT, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    solver = Solver(
+        mesh,
+        material,
+        nodes=size.nodes,
+        boundaries=("absorbing",) * 5 + ("free",),
+        precision=size.precision,
+        device=setting.device,
+        threads=setting.threads,
+        sources=[PointSource((0.0, 0.0, -DEPTH), pulse, moment=couple)],
+        receivers=places,
+        sponge=size.sponge,
+        attenuation=loss,
+    )
+    solver.run(int(size.duration / solver.dt))
+    samples = solver.samples()
+    times: Floats = solver.dt * np.arange(len(samples) + 1, dtype=np.float64)
+    at = np.array(places)[:, :2]
+    x, y = (at / np.linalg.norm(at, axis=1)[:, None]).T
+    east, north = samples[..., 0], samples[..., 1]
+    computed = np.stack([x * east + y * north, x * north - y * east, samples[..., 2]], -1)
+    model = Layered(layer, below, THICKNESS, DEPTH)
+    exact = model.velocity(times, at, MOMENT, size.sigma, pulse.delay)[1:]
+    error = float((np.linalg.norm(computed - exact, axis=(0, 2)) / np.linalg.norm(exact, axis=(0, 2))).max())
+    shape = (len(samples), -1)
+    plot = partial(
+        draw_traces,
+        times=times[1:],
+        computed=computed[:, :2].reshape(shape),
+        exact=exact[:, :2].reshape(shape),
+        label="velocity",
+    )
+    millions = mesh.total * size.nodes**3 / 1e6
+    text = f"{name}, {millions:.2g} million nodes, sigma {size.sigma:g} s: largest relative error of a receiver"
+    return Check(text, error, size.bound, reference=_DAY, plot=plot)
