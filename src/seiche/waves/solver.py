@@ -262,8 +262,7 @@ class Solver:
             return 0.5 * exact_sum(self.bodies.products(state), self.world)
         if self._leap is None:
             return energy(state, self.operator, self.world)
-        after = self._leap.next_velocities(self._begin[0])
-        return 0.5 * exact_sum(products(state, after, self.operator), self.world)
+        return 0.5 * exact_sum(products(state, self._leap.next_velocities(self._begin[0]), self.operator), self.world)
 
     def rate(self) -> npt.NDArray[np.float64]:
         """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective).
