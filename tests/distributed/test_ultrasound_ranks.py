@@ -188,7 +188,7 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
 def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
     """Odd and even sizes, slabs of different heights, all physics."""
     world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 1.5, "BonA": 6.0}
-    for objects in (packet((45, 38), 30), packet((24, 21, 23), 20), packet((26, 24, 22), 20, **losses)):
+    for objects in (packet((45, 38), 12), packet((24, 21, 23), 6), packet((26, 24, 22), 6, **losses)):
         wanted = simulate(*objects, **OPTIONS)
         found = simulate_on_ranks(*objects, world=world, basis="global", **OPTIONS)
         assert max(differences(found, wanted).values()) < 1e-12
@@ -198,18 +198,17 @@ def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
 
 
 @pytest.mark.ranks(3)
-@pytest.mark.parametrize("mode", ["dirichlet", "additive", "additive-no-correction"])
-@pytest.mark.parametrize("signals", ["one", "many"])
-def test_sources_act_on_slabs_as_on_one_rank(mode: str, signals: str) -> None:
+def test_sources_act_on_slabs_as_on_one_rank() -> None:
     """Points in one slab only, one of them alone in the next."""
-    grid, medium, _, sensor = packet((48, 40), 60)
+    world = World.from_mpi()
+    grid, medium, _, sensor = packet((48, 40), 30)
     mask = np.zeros(grid.shape, bool)
     mask[8:17, 20] = True
-    tone = 1e5 * np.sin(2 * np.pi * 2.5e6 * np.arange(40) * grid.time_step)
-    samples = tone if signals == "one" else tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]
-    source = Source(p_mask=mask, p=samples, p_mode=mode, u_mask=mask, ux=1e-2 * samples / 1e5, u_mode=mode)  # type: ignore[arg-type]
-    error = compare((grid, medium, source, sensor), World.from_mpi(), basis="global")
-    assert max(error.values()) < 1e-12
+    tone = np.sin(2 * np.pi * 2.5e6 * np.arange(20) * grid.time_step)
+    for mode in ("dirichlet", "additive", "additive-no-correction"):
+        for samples in (tone, tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]):
+            source = Source(p_mask=mask, p=1e5 * samples, p_mode=mode, u_mask=mask, ux=1e-2 * samples, u_mode=mode)  # type: ignore[arg-type]
+            assert max(compare((grid, medium, source, sensor), world, basis="global").values()) < 1e-12
 
 
 @pytest.mark.ranks(2, 4)

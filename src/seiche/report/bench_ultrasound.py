@@ -131,7 +131,7 @@ def measure(
         physics,
         precision,
         getattr(solver.backend, "threads", 0),
-        solver.state.transforms.name if scheme == "exact" or physics == "full" else "lines",
+        solver.transforms,
         steps,
         float(np.median(times)) * 1e3,
         min(times) * 1e3,

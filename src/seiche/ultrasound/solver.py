@@ -107,6 +107,12 @@ class Solver:
             raise CaseError("transforms: those of lines run on one rank; use the library's")
         return ExactLinesScheme(state) if lines else ExactScheme(state)
 
+    @property
+    def transforms(self) -> str:
+        """Return what transforms: "lines" in the kernels themselves, or the name of a library."""
+        library = self._scheme.name == "exact" and not isinstance(self._scheme, ExactLinesScheme)
+        return self.state.transforms.name if library else "lines"
+
     def stages(self) -> list[Stage]:
         """Return the stages of the step that comes next."""
         t = self.time_step
