@@ -32,8 +32,9 @@ from seiche.report.bench_machine import available
 SCHEMA: Final = "seiche-bench-predict-1"
 #: Seconds of measuring the machine where no file is given.
 _MACHINE = 10.0
-#: Steps before anything is timed, steps that are timed stage by stage, and timings of steps as a whole.
-_WARM, _BY_STAGE, _TIMINGS = 40, 24, 5
+#: Steps before anything is timed (on a GPU, a graph of them and more), steps that are timed stage by stage, and
+#: timings of steps as a whole.
+_WARM, _WARM_GPU, _BY_STAGE, _TIMINGS = 4, 40, 16, 5
 #: The error that a median may have.
 GOOD: Final = 0.15
 
@@ -186,14 +187,15 @@ def _solver(path: Path, device: str, folder: Path, world: World) -> tuple[Any, A
 def _timed(solver: Any, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
     """Return the seconds of a step, the smallest of some timings, and mean and least ones of stages over ranks."""
     timers = getattr(solver, "solver", solver).timers
-    solver.run(_WARM)
+    warm = _WARM_GPU if solver.backend.asynchronous else _WARM
+    solver.run(warm)
     timers.reset()
     timers.every = 1
     solver.run(_BY_STAGE)
     times = timers.times()
     timers.reset()
     timers.every = 1 << 30
-    solver.run(_WARM)
+    solver.run(warm)
     best, count = np.inf, 8
     for _ in range(_TIMINGS):
         world.barrier()
