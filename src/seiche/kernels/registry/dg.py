@@ -231,7 +231,8 @@ def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSp
         *((name, of.real) for name in ("a", "b", "dt")),
     )
     functor = f"Integrate<{of.type},Position::{position},{str(weighed).lower()}>"
-    return KernelSpec(functor, "dg/integrate.hpp", members, threads=256, max_registers=255, team=True)
+    # The assembler for sm_80 keeps a few words in memory.
+    return KernelSpec(functor, "dg/integrate.hpp", members, threads=256, max_registers=255, team=True, may_spill=True)
 
 
 def integrate_attenuated(of: Discretisation, position: Position, mechanisms: int) -> KernelSpec:
