@@ -223,7 +223,7 @@ def face_flux(of: Discretisation) -> KernelSpec:
 
 
 def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSpec:
-    """State, register and traces from rates, or from contributions to be `weighed` by the stored inverse mass."""
+    """State, register, traces from rates or contributions to be `weighed` by the inverse mass; spills on sm_80."""
     arrays = ("u", "k", "next_trace", "rates", "inverse_mass")
     members: Members = (
         ("on", of.members),
@@ -231,7 +231,6 @@ def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSp
         *((name, of.real) for name in ("a", "b", "dt")),
     )
     functor = f"Integrate<{of.type},Position::{position},{str(weighed).lower()}>"
-    # The assembler for sm_80 keeps a few words in memory.
     return KernelSpec(functor, "dg/integrate.hpp", members, threads=256, max_registers=255, team=True, may_spill=True)
 
 
