@@ -232,7 +232,7 @@ def scales_of(
     Args:
         plan: of that run.
         machine: on which it was.
-        stages: (mean, least) seconds of one execution of each stage, as its timers have them.
+        stages: (mean, least) seconds of each stage in a step that has it, as its timers have them.
         a_node: ranks on each node.
 
     Raises:
@@ -241,10 +241,9 @@ def scales_of(
     step = predict_step(plan, machine, a_node=a_node)
     useful, times = set[str](), defaultdict[str, float](float)
     for weight, kind in plan.ranks[0].steps:
-        for stage in kind:
-            times[stage.name] += weight
-            if stage.useful:
-                useful.add(stage.name)
+        for name in {stage.name for stage in kind}:
+            times[name] += weight
+        useful |= {stage.name for stage in kind if stage.useful}
     sums: dict[str, list[float]] = {}
     for name in useful & set(stages):
         mean, least = stages[name]

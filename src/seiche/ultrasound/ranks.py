@@ -34,7 +34,7 @@ from seiche.ultrasound.simulate import PML_ALPHA, Layers, problem_of, request_of
 from seiche.ultrasound.slabs import Slabs, slab_problem, slabs_of
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.source import Source
-from seiche.ultrasound.state import Bound, State
+from seiche.ultrasound.state import Bound, Carried, State
 
 #: Width of the overlaps by default: errors of 1e-3 to 1e-4 at four points a wavelength.
 OVERLAP = 12
@@ -74,6 +74,11 @@ class LocalBasis:
         """Return the exchanges that were asked for."""
         return tuple(self._exchanges)
 
+    @property
+    def transport_name(self) -> str:
+        """Return how messages travel, "none" before there are any."""
+        return next((one.transport_name for one in self._exchanges), "none")
+
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
         """Return what starts to fill the overlaps of a field, and what ends it; collective."""
         if padded not in self._plans:
@@ -86,7 +91,10 @@ class LocalBasis:
             self._transport,  # type: ignore[arg-type]
         )
         self._exchanges.append(exchange)
-        return (lambda: exchange.start(array)), (lambda: exchange.finish(array))
+        return (
+            Carried("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),
+            Carried("receive halo", lambda: exchange.finish(array), exchange.received("overlaps")),
+        )
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
         """Return the product of fields and bell in padded rows of spectra; without field of what these rows hold."""
@@ -207,6 +215,8 @@ class RanksSolver:
             record=replace(request, points=local, quantities=quantities),
             **options,
         )
+        for exchange in self.basis.exchanges if isinstance(self.basis, LocalBasis) else ():
+            exchange.beside = lambda name: self.solver.timers.beside(name)
 
     @property
     def time_step(self) -> int:

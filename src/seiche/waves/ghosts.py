@@ -24,9 +24,13 @@ from seiche.errors import CaseError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, dg
+from seiche.observe.stage import Messages, Stage
 from seiche.waves.boundary import inner_coefficients
 from seiche.waves.operator import Operator, interpolated
 from seiche.waves.ranks import Pieces, element_plan
+
+#: All messages of a stage come in the same order on all ranks.
+_CHANNEL = "halo"
 
 GhostKind = Literal["traces", "half", "faces", "variables", "elements"]
 _Launch = Callable[[], None]
@@ -40,6 +44,14 @@ def check_ghosts(kind: str) -> None:
     """
     if kind not in get_args(GhostKind):
         raise CaseError(f"ghosts = {kind!r}: has to be one of {', '.join(get_args(GhostKind))}")
+
+
+def _together(pairs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return (peer, bytes) with all bytes of a peer as one message."""
+    sums: dict[int, int] = {}
+    for peer, size in pairs:
+        sums[peer] = sums.get(peer, 0) + size
+    return tuple(sums.items())
 
 
 class Ghosts:
@@ -102,6 +114,34 @@ class Ghosts:
     def bytes(self) -> int:
         """Return the bytes that this rank sends and receives in a stage."""
         return sum(exchange.bytes for exchange in self.exchanges)
+
+    @property
+    def transport_name(self) -> str:
+        """Return how messages travel."""
+        return self.exchanges[0].transport_name
+
+    def stages(self, trace: Array) -> tuple[Stage, Stage]:
+        """Return what sends, and what receives: the stages around those of the elements inside."""
+        every = self.exchanges
+        sent = _together([pair for each in every for pair in each.sent(_CHANNEL).sent])
+        received = _together([pair for each in every for pair in each.received(_CHANNEL).received])
+        return (
+            Stage(
+                "send halo",
+                lambda: self.start(trace),
+                self.bytes,
+                useful=False,
+                messages=Messages(_CHANNEL, sent=sent),
+            ),
+            Stage(
+                "receive halo",
+                lambda: self.finish(trace),
+                self.bytes,
+                ("send halo",),
+                useful=False,
+                messages=Messages(_CHANNEL, received=received),
+            ),
+        )
 
     def start(self, trace: Array) -> None:
         """Send what others need to read the traces `trace`, or to make them."""
