@@ -25,6 +25,7 @@ from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, dg
 from seiche.observe.stage import Messages, Stage
+from seiche.observe.timers import StageTimers
 from seiche.waves.boundary import inner_coefficients
 from seiche.waves.operator import Operator, interpolated
 from seiche.waves.ranks import Pieces, element_plan
@@ -65,6 +66,7 @@ class Ghosts:
         transport: TransportName,
         state: tuple[Array, Array],
         traces: tuple[Array, Array],
+        timers: StageTimers,
     ) -> None:
         """Set up the messages (collective).
 
@@ -75,7 +77,9 @@ class Ghosts:
             transport: how.
             state: unknowns and registers of own elements and, for the last three kinds, of ghosts.
             traces: the two buffers.
+            timers: see what goes on in the streams of the messages.
         """
+        self._timers = timers
         self.kind, self._operator, self._world, self._transport = kind, operator, world, transport
         of, backend = operator.of, operator.backend
         self._sent: list[tuple[HaloExchange, Array]] = []
@@ -170,6 +174,7 @@ class Ghosts:
 
     def _exchange(self, plan: HaloPlan, store: str, *arrays: Array) -> HaloExchange:
         exchange = HaloExchange(self._operator.backend, self._world, plan, store, self._transport)  # type: ignore[arg-type]
+        exchange.beside = self._timers.beside
         for array in arrays:
             exchange.prepare(array)
         return exchange
