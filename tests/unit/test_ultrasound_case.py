@@ -122,10 +122,12 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     assert re.search(r"error of ranks at 5e\+05 Hz +\d\.\de-0[34] of the field after 3 cuts", text)
     assert "of each of 4 ranks" in text
     assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
-    assert "3 ranks" in (text := capsys.readouterr().out)
+    text = capsys.readouterr().out
+    assert "3 ranks" in text
     assert "32 x 80 points, transforms of the whole grid: no error" in text
     assert main(["check", str(path), "--ranks", "40"]) == 0  # pieces would be too thin, so that slabs are taken
-    assert "40 ranks" in (text := capsys.readouterr().out) and "transforms of the whole grid" in text
+    text = capsys.readouterr().out
+    assert "40 ranks" in text and "transforms of the whole grid" in text
     assert main(["check", str(path), "--ranks", "64"]) == 2
     words = "basis: 96x80 points have no slabs for 64 ranks"
     assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
