@@ -19,6 +19,7 @@ from seiche.case.schema_ultrasound import UltrasoundCase
 from seiche.case.ultrasound import load
 from seiche.case.ultrasound_setup import prepare
 from seiche.cli import main
+from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, SeicheError
 from seiche.ultrasound import Arc, Emitter, Grid, Medium, Sensor, Source, simulate
 
@@ -113,17 +114,46 @@ def test_contrast_is_advised_against_by_the_check_and_noted_by_the_run(tmp_path,
 
 
 def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
-    path = case(tmp_path, BASIC.replace("[48, 40]", "[96, 80]"))
+    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
+    path = case(tmp_path, text)
     assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=8"]) == 0
     text = capsys.readouterr().out
     assert "40 x 80 points with overlaps of 8, 1.67 times the work of one" in text
     assert re.search(r"error of ranks at 5e\+05 Hz +\d\.\de-0[34] of the field after 3 cuts", text)
     assert "of each of 4 ranks" in text
     assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
-    assert "3 ranks" in (text := capsys.readouterr().out)
+    text = capsys.readouterr().out
+    assert "3 ranks" in text
     assert "32 x 80 points, transforms of the whole grid: no error" in text
+    assert main(["check", str(path), "--ranks", "40"]) == 0  # pieces would be too thin, so that slabs are taken
+    text = capsys.readouterr().out
+    assert "40 ranks" in text and "transforms of the whole grid" in text
     assert main(["check", str(path), "--ranks", "64"]) == 2
-    assert "split: 96x80 points cannot be cut for 64 ranks with overlap 12" in capsys.readouterr().err
+    words = "basis: 96x80 points have no slabs for 64 ranks"
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+    assert main(["check", str(path), "--ranks", "64", "--set", "run.basis=local"]) == 2
+    words = "split: 96x80 points cannot be cut for 64 ranks with overlap 12"
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+
+
+ONE_RANK = [
+    (["record.points=[]", "run.scheme=local4"], "scheme: the local4 scheme runs on one rank; use the exact one"),
+    (["record.points=[]", "run.scheme=separable"], "scheme: the separable scheme runs on one rank; use the exact one"),
+    (["run.scheme=exact"], "sensor.positions: sensors between points do not go with several ranks; use a mask"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), ONE_RANK, ids=["local4", "separable", "points"])
+def test_check_refuses_for_several_ranks_what_a_run_on_them_refuses(changes, words, tmp_path, capsys):
+    path = case(tmp_path)
+    arguments = [word for one in changes for word in ("--set", one)]
+    assert main(["check", str(path), *arguments]) == 0
+    capsys.readouterr()
+    assert main(["check", str(path), "--ranks", "2", *arguments]) == 2
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+    with pytest.raises(CaseError) as caught:
+        load(path, overrides=changes, world=World(0, 2, 0, 2))
+    assert str(caught.value) == f"{path}: {words}"
 
 
 def test_regions_materials_files_and_a_ct_image_make_the_medium(tmp_path):

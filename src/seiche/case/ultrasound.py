@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche import __version__
 from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.run import listening
-from seiche.case.ultrasound_setup import UltrasoundSetup, prepare
+from seiche.case.ultrasound_setup import UltrasoundSetup, prepare, refuse_impossible
 from seiche.domain.world import World
 from seiche.errors import CaseError, SeicheError
 from seiche.io.files import replacing
@@ -90,8 +90,7 @@ class UltrasoundSimulation:
             CaseError: the case has something that goes only on one rank.
         """
         self.setup, self.folder, self.world = setup, folder, world
-        if world.size > 1 and setup.case.image is not None:
-            raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {world.size}")
+        refuse_impossible(setup, world.size)
 
     def solver(self) -> Solver | RanksSolver:
         """Return a new solver of the case (this allocates the fields)."""

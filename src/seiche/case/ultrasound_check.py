@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from seiche.case.ultrasound_setup import UltrasoundSetup
+from seiche.case.ultrasound_setup import UltrasoundSetup, refuse_impossible
+from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
-from seiche.ultrasound.local_basis import best_split, parts_of
+from seiche.ultrasound.plan import parts_for
 from seiche.ultrasound.slabs import slabs_of
 
 
@@ -18,8 +19,9 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
     """Yield the lines of `seiche check` for a number of ranks.
 
     Raises:
-        CaseError: the grid cannot be cut for them.
+        CaseError: the grid cannot be cut for them, or the case has something that goes only on one rank.
     """
+    refuse_impossible(setup, ranks)
     problem, case = setup.problem, setup.case
     bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request, case.run.device)
     speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
@@ -40,7 +42,10 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
         )
     rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
     if ranks > 1:
-        lines, work = _shared(setup, ranks, frequencies)
+        try:
+            lines, work = _shared(setup, ranks, frequencies)
+        except CaseError as error:
+            raise CaseError(f"{setup.source_file}: {error}") from None
         rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
         if case.run.basis == "global":  # messages, and densities between points
@@ -61,12 +66,17 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
 def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
     """Return what is said of several ranks, and all their work over that of one."""
     problem, overlap, basis = setup.problem, setup.case.run.overlap, setup.case.run.basis
+    if basis == "auto":  # as a run chooses without a machine file
+        try:
+            parts_for(problem.shape, ranks, "local", None, overlap)
+        except CaseError:
+            basis = "global"
     if basis == "global":
         largest = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape)
         extents = " x ".join(str(n) for n in largest.shape)
         work = ranks * int(np.prod(largest.shape)) / problem.points
         return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
-    parts = parts_of(problem.shape, best_split(problem.shape, ranks, overlap), overlap)
+    parts = parts_for(problem.shape, ranks, "local", None, overlap)
     largest = max(parts, key=lambda part: int(np.prod(part.shape)))
     work = ranks * int(np.prod(largest.shape)) / problem.points
     extents = " x ".join(str(n) for n in largest.shape)
