@@ -7,7 +7,6 @@ not pass; 2 an error, said in one line on the standard error of one rank.
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from seiche.cli_measure import bench, validate, world_of_command
 from seiche.errors import CaseError, SeicheError
 
 if TYPE_CHECKING:
-    pass
+    from seiche.domain.world import World
 
 app = typer.Typer(
     name="seiche",
@@ -61,41 +60,36 @@ def run(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; any free one by default.")] = 0,
 ) -> None:
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
+    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+    overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
+    served = port if serve else None
     if _of_waves(case):
         from seiche.case.waves.commands import run as run_waves
 
-        given = {"--trace": trace, "--serve": serve or None, "--ranks-info": ranks_info or None}
-        overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
-        run_waves(case, device, restart, output, overrides, given, world_of_command())
+        world = world_of_command()
+        run_waves(case, device, restart, output, overrides, world, ranks_info=ranks_info, serve=served)
         return
+    from seiche.case.account import print_shares
     from seiche.case.limits import empty_outputs
     from seiche.case.simulation import load
     from seiche.case.ultrasound import is_ultrasound
 
     world = world_of_command()
     if is_ultrasound(case, changes or ()):
-        refused: dict[str, object] = {
-            "--restart": restart,
-            "--ranks-info": ranks_info,
-            "--trace": trace,
-            "--serve": serve,
-        }
-        overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
-        _run_ultrasound(case, device, output, overrides, refused)
+        for option, value in (("--restart", restart), ("--ranks-info", ranks_info)):
+            if value:
+                raise CaseError(f'{option}: goes not with solver = "ultrasound"')
+        _run_ultrasound(case, device, output, overrides, world, served)
         return
-    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
-    overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
     simulation = load(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
     if ranks_info:
-        shares = world.gather((world.rank, len(simulation.solver.owned), os.uname().nodename))
-        for rank, sites, host in shares or ():
-            print(f"rank {rank} on {host}: {sites:,} sites")
+        print_shares(world, len(simulation.solver.owned), "sites")
     if world.rank == 0:
         notes = simulation.setup.vessel.notes if case.suffix.lower() == ".xml" else ()
         differing = [f"--restart: {line}" for line in (simulation.blood.changes if simulation.blood else ())]
         for note in (*notes, *empty_outputs(simulation.setup), *differing):
             print(f"seiche: note: {note}", file=sys.stderr)
-    outcome = simulation.run(serve=port if serve else None)
+    outcome = simulation.run(serve=served)
     report = simulation.report()
     if world.rank != 0:
         return
@@ -115,21 +109,23 @@ def run(
 
 
 def _run_ultrasound(
-    case: Path, device: str | None, output: Path | None, changes: Sequence[str], refused: dict[str, object]
+    case: Path,
+    device: str | None,
+    output: Path | None,
+    changes: Sequence[str],
+    world: World,
+    serve: int | None,
 ) -> None:
     from seiche.case.ultrasound import load
 
-    for option, value in refused.items():
-        if value:
-            raise CaseError(f'{option}: goes not with solver = "ultrasound"')
-    world = world_of_command()
     simulation = load(case, device=device, overrides=changes, output=output, world=world)
     for note in simulation.setup.notes if world.rank == 0 else ():
         print(f"seiche: note: {note}", file=sys.stderr)
-    outcome = simulation.run()
+    outcome = simulation.run(serve=serve)
     if world.rank != 0:
         return
-    for name, found in outcome.summary.items():
+    print(outcome.report)
+    for name, found in outcome.summary["details"].items():
         if name.startswith("greatest_"):
             place = ", ".join(f"{1e3 * c:.4g}" for c in found["place_m"])
             print(f"greatest {name[9:]}: {found['value']:.5g} {found['unit']} at ({place}) mm")
@@ -153,8 +149,8 @@ def check(
     from seiche.case.limits import refuse_impossible, refuse_too_many_states
     from seiche.case.rims import rim_lines
     from seiche.case.simulation import prepare
-    from seiche.case.ultrasound import describe as describe_ultrasound
     from seiche.case.ultrasound import is_ultrasound
+    from seiche.case.ultrasound_check import describe as describe_ultrasound
     from seiche.case.ultrasound_setup import prepare as prepare_ultrasound
 
     world = world_of_command()

@@ -174,7 +174,7 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
     assert max(differences(found.arrays, wanted.arrays).values()) < 2e-3  # the arc ends at the cut
     world.barrier()
     assert (folder / "out" / "result.h5").exists()
-    assert found.summary["basis"] == "basis local"  # without a machine file
+    assert found.summary["details"]["basis"] == "basis local"  # without a machine file
     whole = load(path, overrides=["run.basis=global"], output=folder / "whole", world=world).run(visible=False)
     assert max(differences(whole.arrays, wanted.arrays).values()) < 1e-6
     with pytest.raises(CaseError, match="image: time reversal runs on one rank, not on 2"):

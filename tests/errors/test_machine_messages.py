@@ -57,6 +57,11 @@ PIECE = ("paths", 0, "pieces", 0)
         (("paths", 0, "locality"), "near", "paths.0.locality: 'near': Input should be 'on-socket'"),
         (("paths", 0, "pieces"), [], "paths.0.pieces: List should have at least 1 item"),
         (("paths", 0, "sizes"), [1, 2], "paths.0: 2 sizes but 0 seconds"),
+        (
+            ("memory_intervals",),
+            {"host": [1e9, 2e9]},
+            "memory_intervals.host: 1e.09 to 2e.09 B/s does not hold memory.host, no rate",
+        ),
         (("memory",), {"host": 12.0}, "memory.host: 12.0: Input should be greater than 100000.* rates bytes a second"),
         (("color",), "blue", "color: 'blue': Extra inputs are not permitted"),
         (("name",), None, "name: Input should be a valid string"),

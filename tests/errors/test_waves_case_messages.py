@@ -164,11 +164,9 @@ def test_a_broken_pulse_is_named(text: str, message: str, tmp_path: Path) -> Non
     assert message in str(error.value) and "pulse.txt" in str(error.value)
 
 
-def test_commands_that_are_not_for_waves_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_that_are_not_for_waves_say_so(tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text(CASE)
-    assert main(["run", str(path), "--ranks-info"]) == 2
-    assert "--ranks-info: is for cases of flow and blood" in capsys.readouterr().err
     with pytest.raises(CaseError, match="a case of waves has no vessel"):
         read_case(path)
     (tmp_path / "x.h5").write_bytes(b"no")

@@ -12,7 +12,7 @@ import pytest
 from seiche.backend import open_backend
 from seiche.backend.base import COPIES, COPIES_TO_WARM_UP
 from seiche.domain.world import World
-from seiche.observe.bandwidth import copy_bandwidth
+from seiche.observe.bandwidth import copy_bandwidth, copy_rates
 
 
 class SlowStart:
@@ -47,6 +47,18 @@ def test_rounds_count_all_bytes_and_the_slowest_rank() -> None:
     world = TwoRanks()
     assert copy_bandwidth(SlowStart(), world) == pytest.approx(2000 / 1.0)  # type: ignore[arg-type]
     assert world.barriers == COPIES
+
+
+def test_the_interval_is_that_of_single_rounds() -> None:
+    class Uneven(SlowStart):
+        def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+            size, seconds = super().copy_times(ready)
+            seconds[-1], seconds[-2] = 0.4, 1.0
+            return size, seconds
+
+    rate, interval = copy_rates(Uneven(), World.serial())  # type: ignore[arg-type]
+    assert rate == pytest.approx(1000 / 0.5)
+    assert interval == pytest.approx((1000 / 1.0, 1000 / 0.4))  # rounds to warm up do not count
 
 
 def test_a_device_copies_at_a_believable_rate(device: str) -> None:

@@ -121,6 +121,8 @@ def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path) -> None:
     assert found.absent["host"] == "one rank: start it by mpiexec on two or more"
     assert found.absent["nccl"] == found.absent["h2d"] == "no GPU"
     assert found.memory["host"] > 1e8
+    low, high = found.memory_intervals["host"]
+    assert low <= found.memory["host"] <= high
     assert found.launch["host"].kernel > 0
     assert found.files is not None
     assert found.files.rate > 1e5

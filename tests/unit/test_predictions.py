@@ -141,6 +141,27 @@ def test_bounds_of_a_machine_leave_what_has_none() -> None:
     assert at_bound(machine(), "best") == machine()
 
 
+def test_the_interval_of_the_memorys_rate_is_one_of_stages() -> None:
+    """Rates from 16 to 25 GB/s about 20: what streams takes 1.25 times as long, or 0.8 times."""
+    known = machine(memory_intervals={"host": (1.6e10, 2.5e10)}, launch={})
+    alone = RunPlan((PlannedRank(((1.0, (PlannedStage("sweep", 4_000_000, 0),)),), 0, 0),), False, "auto", "", 0)
+    step = predict_step(alone, known)
+    assert step.seconds == pytest.approx(4_000_000 / 2e10)
+    assert (step.low / step.seconds, step.high / step.seconds) == pytest.approx((0.8, 1.25), rel=1e-12)
+    # What a run took on the same machine is known, whatever its memory's rate is; of another one it is not.
+    same, other = Scale(2.0, 1.9, 2.1), Scale(2.0, 1.9, 2.1, elsewhere=True)
+    ratios = [
+        (found.low / found.seconds, found.high / found.seconds)
+        for found in (predict_step(alone, known, scales={"sweep": scale}) for scale in (same, other))
+    ]
+    assert ratios[0] == pytest.approx((0.95, 1.05), rel=1e-12)
+    assert ratios[1] == pytest.approx((0.95 * 0.8, 1.05 * 1.25), rel=1e-12)
+    # Two nodes that take over the rate of one node take over its interval.
+    two = {"sockets": 1, "cores": 8, "hosts": 2, "ranks": 16}
+    assert completed(machine(memory={}, hardware=two), known).memory_intervals == {"host": (3.2e10, 5e10)}
+    assert completed(machine(), known).memory_intervals == {}
+
+
 def test_numbers_of_ranks_are_lists_and_doublings() -> None:
     assert ranks_of("1..512") == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     assert ranks_of("6, 1,2..12") == [1, 2, 4, 6, 8, 12]

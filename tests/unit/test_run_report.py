@@ -166,7 +166,7 @@ def test_the_page_of_a_run_says_all_of_it(tmp_path: Path, capsys: pytest.Capture
         "Roofline",
         "Messages",
         "Memory",
-        "Numbers of the flow",
+        "Numbers of the run",
     ]
     assert "ring &lt;of&gt; ranks &amp; more" in written
     assert "parallel efficiency" in page.prose and "42%" in page.prose

@@ -13,7 +13,8 @@ from case_files import changed, toml_of, tube_tables
 from seiche.cli import main
 from seiche.observe.sample import Replayed, Sample, Span
 from seiche.observe.stage import Messages
-from seiche.observe.trace import KEPT, SCHEMA, RankTrace, trace_events, write_trace
+from seiche.observe.trace import KEPT, RankTrace, trace_events, write_trace
+from trace_checks import check_arrows, check_format, check_nesting, slices
 
 
 def write(folder: Path, tables: dict[str, Any]) -> Path:
@@ -41,53 +42,6 @@ RANKS = (
     RankTrace("a", (exchange(1, 1.0, 1e-4),), (Replayed(18, 32, 1.1, 1e-2),), (("monitor", 1.2, 1.3),)),
     RankTrace("b", (exchange(0, 1.0, 2e-4),)),
 )
-
-
-def check_format(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Assert what Perfetto needs of every event, and return them."""
-    assert document["schema"] == SCHEMA
-    for event in document["traceEvents"]:
-        assert event["ph"] in "MXsf"
-        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and event["name"]
-        if event["ph"] != "M":
-            assert event["ts"] >= 0
-        if event["ph"] == "X":
-            assert event["dur"] >= 0
-    return list(document["traceEvents"])
-
-
-def slices(events: list[dict[str, Any]], pid: int, tid: int) -> list[dict[str, Any]]:
-    return [event for event in events if event["ph"] == "X" and (event["pid"], event["tid"]) == (pid, tid)]
-
-
-def check_nesting(events: list[dict[str, Any]], ranks: int) -> None:
-    """Assert that slices of a track lie inside each other or apart, as viewers need it."""
-    for pid in range(ranks):
-        for tid in range(3):
-            open_ends: list[float] = []
-            for event in sorted(slices(events, pid, tid), key=lambda e: (e["ts"], -e["dur"])):
-                while open_ends and open_ends[-1] <= event["ts"] + 2e-3:
-                    open_ends.pop()
-                end = event["ts"] + event["dur"]
-                assert not open_ends or end <= open_ends[-1] + 2e-3
-                open_ends.append(end)
-
-
-def check_arrows(events: list[dict[str, Any]]) -> int:
-    """Assert that both ends of every arrow lie in a slice of their track; return how many there are."""
-    starts = {event["id"]: event for event in events if event["ph"] == "s"}
-    ends = {event["id"]: event for event in events if event["ph"] == "f"}
-    assert starts.keys() == ends.keys()
-    for number, start in starts.items():
-        for end, name in ((start, "send"), (ends[number], "receive")):
-            assert any(
-                part["ts"] - 2e-3 <= end["ts"] <= part["ts"] + part["dur"] + 2e-3
-                for part in slices(events, end["pid"], end["tid"])
-                if part["name"].startswith(name)
-            )
-        assert start["pid"] != ends[number]["pid"]
-        assert start["args"]["bytes"] > 0
-    return len(starts)
 
 
 def test_a_trace_has_a_process_a_rank_a_track_a_stream_and_an_arrow_a_message(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from seiche.case.schema_ultrasound import UltrasoundCase
 from seiche.case.ultrasound import load
 from seiche.case.ultrasound_setup import prepare
 from seiche.cli import main
+from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, SeicheError
 from seiche.ultrasound import Arc, Emitter, Grid, Medium, Sensor, Source, simulate
 
@@ -83,7 +84,7 @@ def test_a_case_gives_what_the_same_objects_give(tmp_path):
         np.testing.assert_allclose(file["x"], grid.positions("x"))
         assert file.attrs["time_step"] == grid.time_step
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["greatest_p_amplitude"]["value"] == pytest.approx(wanted["p_amplitude"].max(), rel=1e-4)
+    assert summary["details"]["greatest_p_amplitude"]["value"] == pytest.approx(wanted["p_amplitude"].max(), rel=1e-4)
     assert summary == json.loads(json.dumps(found.summary))
 
 
@@ -113,17 +114,46 @@ def test_contrast_is_advised_against_by_the_check_and_noted_by_the_run(tmp_path,
 
 
 def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
-    path = case(tmp_path, BASIC.replace("[48, 40]", "[96, 80]"))
+    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
+    path = case(tmp_path, text)
     assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=8"]) == 0
     text = capsys.readouterr().out
     assert "40 x 80 points with overlaps of 8, 1.67 times the work of one" in text
     assert re.search(r"error of ranks at 5e\+05 Hz +\d\.\de-0[34] of the field after 3 cuts", text)
     assert "of each of 4 ranks" in text
     assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
-    assert "3 ranks" in (text := capsys.readouterr().out)
+    text = capsys.readouterr().out
+    assert "3 ranks" in text
     assert "32 x 80 points, transforms of the whole grid: no error" in text
+    assert main(["check", str(path), "--ranks", "40"]) == 0  # pieces would be too thin, so that slabs are taken
+    text = capsys.readouterr().out
+    assert "40 ranks" in text and "transforms of the whole grid" in text
     assert main(["check", str(path), "--ranks", "64"]) == 2
-    assert "split: 96x80 points cannot be cut for 64 ranks with overlap 12" in capsys.readouterr().err
+    words = "basis: 96x80 points have no slabs for 64 ranks"
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+    assert main(["check", str(path), "--ranks", "64", "--set", "run.basis=local"]) == 2
+    words = "split: 96x80 points cannot be cut for 64 ranks with overlap 12"
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+
+
+ONE_RANK = [
+    (["record.points=[]", "run.scheme=local4"], "scheme: the local4 scheme runs on one rank; use the exact one"),
+    (["record.points=[]", "run.scheme=separable"], "scheme: the separable scheme runs on one rank; use the exact one"),
+    (["run.scheme=exact"], "sensor.positions: sensors between points do not go with several ranks; use a mask"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), ONE_RANK, ids=["local4", "separable", "points"])
+def test_check_refuses_for_several_ranks_what_a_run_on_them_refuses(changes, words, tmp_path, capsys):
+    path = case(tmp_path)
+    arguments = [word for one in changes for word in ("--set", one)]
+    assert main(["check", str(path), *arguments]) == 0
+    capsys.readouterr()
+    assert main(["check", str(path), "--ranks", "2", *arguments]) == 2
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+    with pytest.raises(CaseError) as caught:
+        load(path, overrides=changes, world=World(0, 2, 0, 2))
+    assert str(caught.value) == f"{path}: {words}"
 
 
 def test_regions_materials_files_and_a_ct_image_make_the_medium(tmp_path):
@@ -169,9 +199,9 @@ iterations = 2
 picture = "image.png"
 """
     found = load(case(tmp_path, text)).run(visible=False)
-    place = found.summary["greatest_image"]["place_m"]
+    place = found.summary["details"]["greatest_image"]["place_m"]
     assert np.hypot(place[0] - 1e-3, place[1] + 1e-3) < 1.3e-3
-    assert found.summary["greatest_image"]["value"] == pytest.approx(1000.0, rel=0.1)
+    assert found.summary["details"]["greatest_image"]["value"] == pytest.approx(1000.0, rel=0.1)
     assert (tmp_path / "out" / "image.png").stat().st_size > 1000
 
 
@@ -255,7 +285,7 @@ def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, c
     assert words in message
 
 
-@pytest.mark.parametrize("option", [["--restart", "a"], ["--serve"], ["--ranks-info"], ["--trace", "t.json"]])
+@pytest.mark.parametrize("option", [["--restart", "a"], ["--ranks-info"]])
 def test_options_of_other_solvers_are_refused(option, tmp_path, capsys):
     assert main(["run", str(case(tmp_path)), *option]) == 2
     assert f'{option[0]}: goes not with solver = "ultrasound"' in capsys.readouterr().err
@@ -327,7 +357,7 @@ def test_the_examples_are_sound_cases_and_the_photoacoustic_one_finds_its_discs(
     large = ["grid.shape=[108, 72, 72]", "grid.spacing=1.05 mm", "layer.points=8"]
     assert prepare(ROOT / "examples" / "skull-focus" / "case-3d.toml", large).problem.dimensions == 3
     found = load(ROOT / "examples" / "photoacoustic" / "case.toml", output=tmp_path).run(visible=False)
-    assert found.summary["greatest_image"]["value"] == pytest.approx(2000.0, rel=0.05)
+    assert found.summary["details"]["greatest_image"]["value"] == pytest.approx(2000.0, rel=0.05)
 
 
 def test_skull_focus_lies_behind_the_bone(tmp_path):
@@ -341,6 +371,6 @@ def test_skull_focus_lies_behind_the_bone(tmp_path):
     place = np.unravel_index(int(np.argmax(brain)), brain.shape)
     assert abs(x[x > -5e-3][place[0]] - 15e-3) < 8e-3
     assert abs(y[np.abs(y) < 30e-3][place[1]]) < 1e-3
-    hottest = found.summary["greatest_temperature"]
+    hottest = found.summary["details"]["greatest_temperature"]
     assert 37.5 < hottest["value"] < 60.0
     assert 66e-3 < np.hypot(hottest["place_m"][0] - 60e-3, hottest["place_m"][1]) < 76e-3

@@ -167,3 +167,72 @@ def test_unified_route_drives_the_command_by_binary_path(executable):
     mask = np.asarray(objects[3].mask)
     order = np.argsort(np.ravel_multi_index(np.nonzero(mask), mask.shape, order="F"))
     assert min(difference(found, wanted), difference(found, wanted[order])) < 1e-6
+
+
+def test_legacy_route_goes_on_from_checkpoints_and_passes_every_option(executable, tmp_path):
+    """By folder and name in place of a path; intensities add records, and every call is one leg."""
+    from kwave.kspaceFirstOrder3D import kspaceFirstOrder3D
+    from kwave.options.simulation_execution_options import SimulationExecutionOptions
+    from kwave.options.simulation_options import SimulationOptions
+
+    def leg(name: str, **options: Any) -> dict[str, np.ndarray]:
+        grid, medium, source, sensor = problem((24, 20, 18), "nonlinear", "p", one_signal=True)
+        sensor.record = ["p", "p_max", "p_rms", "p_min_all", "p_final", "u", "u_max", "u_final", "I_avg"]
+        sensor.record_start_index = 4
+        found = kspaceFirstOrder3D(
+            kgrid=grid,
+            medium=medium,
+            source=source,
+            sensor=sensor,
+            simulation_options=SimulationOptions(
+                save_to_disk=True,
+                data_path=str(tmp_path),
+                input_filename=f"{name}_in.h5",
+                output_filename=f"{name}_out.h5",
+                pml_size=4,
+                pml_inside=True,
+                smooth_p0=False,
+            ),
+            execution_options=SimulationExecutionOptions(
+                is_gpu_simulation=False,
+                binary_dir=executable.parent,
+                delete_data=False,
+                show_sim_log=False,
+                num_threads=1,
+                device_num=0,
+                **options,
+            ),
+        )
+        return {key: np.asarray(value) for key, value in found.items()}
+
+    whole = leg("whole")
+    assert {"p", "ux", "uy_max", "uz_final", "ux_non_staggered", "p_min_all"} <= set(whole)
+    options = {"checkpoint_file": tmp_path / "state.h5", "checkpoint_timesteps": 25, "verbose_level": 2}
+    reached = []
+    while not reached or reached[-1] < STEPS:
+        found = leg("legs", **options)
+        reached.append(int(found["t_index"]))
+    assert reached == [25, 50, STEPS]
+    assert set(found) == set(whole)
+    for key, values in whole.items():
+        np.testing.assert_array_equal(found[key], values, err_msg=key)
+
+
+def test_unified_route_passes_threads_and_device_and_shows_why_it_fails(executable, tmp_path):
+    import subprocess
+
+    from kwave.kspaceFirstOrder import kspaceFirstOrder
+
+    options: dict[str, Any] = {"backend": "cpp", "binary_path": str(executable), "pml_inside": True, "pml_size": 4}
+    objects = problem((24, 20, 18), "lossless", "p0")
+    objects[3].record = None
+    plain = kspaceFirstOrder(*objects, quiet=True, **options)["p"]
+    found = kspaceFirstOrder(*objects, debug=True, num_threads=1, device_num=0, data_path=str(tmp_path), **options)["p"]
+    np.testing.assert_array_equal(found, plain)
+    assert (tmp_path / "kwave_output.h5").exists()
+    objects = problem((24, 20, 18), "power law", "p0")
+    objects[1].alpha_power = 1.0
+    with pytest.raises((subprocess.CalledProcessError, ValueError)) as caught:
+        kspaceFirstOrder(*objects, quiet=True, **options)
+    if isinstance(caught.value, subprocess.CalledProcessError):
+        assert "alpha_power: 1 is too near 1" in caught.value.stderr

@@ -10,8 +10,9 @@ __all__ = ["Array", "Backend", "Kernel", "Stream", "open_backend"]
 
 
 def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -> Backend:
-    """Return the backend named by one word: `cpu`, `cuda` (the GPU of this rank) or `cuda:K`.
+    """Return the backend named by one word: `cpu`, `cuda` (the GPU of this rank), `cuda:K` or `cuda:free`.
 
+    `cuda:free` is the first GPU that nobody uses (`cuda.first_free`).
     `cpu:planned` and `cuda:planned` are devices that only count what would be done (`planned.py`).
 
     Args:
@@ -31,6 +32,10 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
         from seiche.backend.cpu import CpuBackend
 
         return CpuBackend(threads)
+    if kind == "cuda" and number == "free":
+        from seiche.backend.cuda import CudaBackend, first_free
+
+        return CudaBackend(first_free())
     if kind == "cuda" and (number.isdigit() or not _):
         from seiche.backend.cuda import CudaBackend
 

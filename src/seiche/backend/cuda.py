@@ -19,6 +19,9 @@ from seiche.kernels.registry import KernelSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: Share of its memory that a GPU has left that counts as free: screens take a little.
+_FREE = 0.8
+
 
 def _cupy() -> Any:
     try:
@@ -26,6 +29,30 @@ def _cupy() -> Any:
     except ImportError as error:
         raise BackendUnavailable("CuPy is not installed: pip install 'seiche[cuda13]' (or [cuda12])") from error
     return cupy
+
+
+def first_free() -> int | None:
+    """Return the number of the first GPU most of whose memory is free, else that of the one with the most free memory.
+
+    GPUs that cannot be opened, such as those reserved for another process, do not count; None if none can.
+    """
+    runtime = _cupy().cuda.runtime
+    most, found = -1, None
+    try:
+        count = int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError:
+        return None
+    for number in range(count):
+        try:
+            runtime.setDevice(number)
+            free, total = runtime.memGetInfo()
+        except runtime.CUDARuntimeError:
+            continue
+        if free >= _FREE * total:
+            return number
+        if free > most:
+            most, found = free, number
+    return found
 
 
 class CudaKernel(Kernel):

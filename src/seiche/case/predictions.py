@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,19 @@ def completed(machine: Machine, other: Machine) -> Machine:
     # Rates are those of all ranks of a measurement: of one rank, or of one node, they can be taken over.
     ranks = {"device": other.hardware.get("ranks", 1), "host": other.hardware.get("hosts", 1)}
     mine = {"device": machine.hardware.get("ranks", 1), "host": machine.hardware.get("hosts", 1)}
-    rates = {name: rate / max(1, ranks.get(name, 1)) * max(1, mine.get(name, 1)) for name, rate in other.memory.items()}
+    share = {name: max(1, mine.get(name, 1)) / max(1, ranks.get(name, 1)) for name in other.memory}
+    rates = {name: rate * share[name] for name, rate in other.memory.items()}
+    intervals = {
+        name: (low * share[name], high * share[name])
+        for name, (low, high) in other.memory_intervals.items()
+        if name not in machine.memory
+    }
     return machine.model_copy(
         update={
             "name": f"{machine.name} (with {other.name})",
             "paths": [*machine.paths, *more],
             "memory": {**rates, **machine.memory},
+            "memory_intervals": {**intervals, **machine.memory_intervals},
             "launch": {**other.launch, **machine.launch},
         }
     )
@@ -186,6 +194,7 @@ def main(
     scales = None
     if run is not None:
         scales = scales_of_run(case, machine_of(run_on) if run_on is not None else target, run, a_node)
+        scales = {name: replace(scale, elsewhere=run_on is not None) for name, scale in scales.items()}
     found = predict_case(case, target, counts, a_node=a_node, scales=scales)
     print(as_text(found))
     if output is not None:

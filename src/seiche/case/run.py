@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seiche.case.account import imbalance
 from seiche.case.outputs import Outputs
 from seiche.errors import UnstableError
 from seiche.halo.replay import GRAPH_STEPS
@@ -90,7 +91,7 @@ def advance(
             outputs.settle()
             mark = solver.mark()
             outputs.take_due()
-            progress.update(done, imbalance=_imbalance(solver, world), checkpoint=outputs.last_checkpoint)
+            progress.update(done, imbalance=imbalance(solver.timers, world), checkpoint=outputs.last_checkpoint)
             outputs.look()
             stale = time.monotonic() - considered >= RECONSIDER_EVERY
             chunk, reason, stale = _look(world, request, first, done, begin, started, wall_clock, stale)
@@ -111,14 +112,6 @@ def advance(
         outputs.check_last()
     outputs.drain()
     return None
-
-
-def _imbalance(solver: Solver, world: World) -> float | None:
-    """Return what the busiest rank computes over the mean of all ranks, None if that is not known (collective)."""
-    if world.size == 1:
-        return None
-    useful = world.allgather(solver.timers.useful_so_far())
-    return max(useful) * len(useful) / sum(useful) if min(useful) > 0 else None
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from seiche.case.quantities import (
     VelocityVector,
     Viscosity,
 )
-from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table
+from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
 from seiche.case.schema_cells import CellsOutput, CellTable, ContactTable, Coupling, Packing, Reservoir, refuse_unplaced
 from seiche.case.schema_extraction import ExtractionOutput
 from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
@@ -275,9 +275,7 @@ class Output(Table):
     )
     picture: PictureName | None = Field(default=None, description="figure drawn at the end, a .png, .pdf or .svg")
     summary: OutputName = Field(default="summary.json", description="numbers of the run")
-    trace: FileName | None = Field(
-        default=None, description="time line of stages and messages for ui.perfetto.dev, a .json"
-    )
+    trace: TraceName = None
     record_every: StepsOrTime | None = Field(
         default=None, description="time or steps between two samples of the flow rates; 200 samples a run by default"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from seiche.case.quantities import shorten
 
@@ -64,6 +64,10 @@ FileName = Annotated[str, AfterValidator(_a_file_name)]
 OutputName = Annotated[FileName, AfterValidator(_inside_the_folder)]
 #: A name that may become a part of a file's.
 PlainName = Annotated[str, AfterValidator(_a_plain_name)]
+#: Where a time line goes, the same in the cases of all solvers.
+TraceName = Annotated[
+    FileName | None, Field(description="time line of stages and messages for ui.perfetto.dev, a .json")
+]
 PictureName = Annotated[OutputName, AfterValidator(_a_picture)]
 #: Turns a TOML list into the tuple that a strict field asks for.
 FromList = BeforeValidator(_a_tuple)

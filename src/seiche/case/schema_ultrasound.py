@@ -24,7 +24,7 @@ from seiche.case.quantities import (
     PositiveVelocity,
     StepsOrTime,
 )
-from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table
+from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
 
 Material = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
@@ -280,6 +280,15 @@ class UltrasoundOutput(Table):
     file: OutputName = Field(default="result.h5", description="records and medium, HDF5 in SI units")
     picture: PictureName | None = Field(default=None, description="figure of the field, a .png, .pdf or .svg")
     summary: OutputName = Field(default="summary.json", description="numbers of the run")
+    trace: TraceName = None
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> UltrasoundOutput:
+        names = [name for name in (self.file, self.picture, self.summary, self.trace) if name]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f'two outputs have the same file name "{twice}"')
+        return self
 
 
 class UltrasoundCase(Table):

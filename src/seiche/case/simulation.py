@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.account import Account, keep_trace, serving
 from seiche.case.agreement import on_rank_zero
 from seiche.case.geometry import build
 from seiche.case.limits import refuse_impossible
@@ -25,14 +24,14 @@ from seiche.case.run import advance
 from seiche.case.setup import Setup, build_setup
 from seiche.case.values import si_fields
 from seiche.errors import CaseError
-from seiche.observe.trace import KEPT, common_epoch, refuse_foreign
+from seiche.observe.bandwidth import copy_bandwidth
+from seiche.observe.trace import common_epoch
 
 if TYPE_CHECKING:
     from seiche.case.blood import BloodRun
     from seiche.domain.sites import SiteSet
     from seiche.domain.world import World
     from seiche.flow import Solver
-    from seiche.observe.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -147,10 +146,8 @@ class Simulation:
                     f"--restart {restart}: its step {self.solver.time_step} is not before the end of "
                     f"{setup.source} at step {setup.steps}; make the run longer"
                 )
-        if case.output.trace is not None:
-            trace = folder / case.output.trace
-            on_rank_zero(world, lambda: refuse_foreign(trace))
-            self.solver.timers.keep(KEPT)
+        self._trace = folder / case.output.trace if case.output.trace is not None else None
+        keep_trace(self._trace, self.solver.timers, world)
         self.blood: BloodRun | None = None
         if setup.cells is not None:
             from seiche.case.blood import BloodRun
@@ -196,6 +193,11 @@ class Simulation:
         )
 
     @property
+    def title(self) -> str:
+        """Return the title of the case, or else its file."""
+        return self.setup.case.title or self.setup.source
+
+    @property
     def time(self) -> float:
         """Return the physical time reached, in seconds."""
         return self.solver.time_step * self.setup.units.step
@@ -216,7 +218,7 @@ class Simulation:
         begin = time.monotonic()
         bar = Progress(target, len(self.setup.vessel.sites), first=self.solver.time_step, visible=self.world.rank == 0)
         try:
-            with self._status(bar, serve), bar as progress:
+            with serving(bar.state, self.title, serve, self.world), bar as progress:
                 stopped = advance(
                     self.solver,
                     self.outputs,
@@ -234,31 +236,6 @@ class Simulation:
             self.close(stopped)
         return Outcome(self.solver.time_step, self.seconds, stopped)
 
-    @contextmanager
-    def _status(self, progress: Progress, port: int | None) -> Iterator[None]:
-        """Serve the state of `progress` from rank 0 inside the block, if a port is given (collective)."""
-        if port is None:
-            yield
-            return
-        from seiche.observe.status import StatusServer
-
-        servers: list[StatusServer] = []
-
-        def start() -> None:
-            try:
-                servers.append(StatusServer(progress.state, self.setup.case.title or self.setup.source, port))
-            except (OSError, OverflowError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise CaseError(f"--port {port}: the status page cannot be served there: {reason}") from None
-            print(f"seiche: status at {servers[0].url}", file=sys.stderr)
-
-        on_rank_zero(self.world, start)
-        try:
-            yield
-        finally:
-            for server in servers:
-                server.close()
-
     def fields(self, *names: str) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.
 
@@ -274,25 +251,27 @@ class Simulation:
 
     def report(self) -> str:
         """Return the table stage | time | share | GB/s | share of the copy bandwidth of the steps done so far."""
-        from seiche.case.summary import table_text
-
-        return table_text(self)
+        return self.account().report()
 
     def bandwidth(self) -> float:
         """Return the bytes a second that plain copies reach on the devices of all ranks; measured once."""
-        from seiche.case.summary import measured_bandwidth
-
         if self._bandwidth is None:
-            self._bandwidth = measured_bandwidth(self)
+            self._bandwidth = copy_bandwidth(self.solver.backend, self.world)
         return self._bandwidth
+
+    def account(self) -> Account:
+        """Return the account of the steps done so far."""
+        from seiche.case.summary import account_of
+
+        return account_of(self, self.bandwidth())
 
     def close(self, stopped: str | None = None) -> None:
         """Close the files, write the picture and the summary; done by `run` at the end of the case."""
-        from seiche.case.summary import save_summary, save_trace
+        from seiche.case.summary import save_summary
 
         self.outputs.finish()
         save_summary(self, stopped)
-        save_trace(self)
+        self.account().save_trace(self._trace, self.title)
 
     def __enter__(self) -> Simulation:
         """Return the simulation."""

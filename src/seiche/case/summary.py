@@ -7,75 +7,49 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import seiche
-from seiche.observe.bandwidth import copy_bandwidth
-from seiche.observe.movement import Movement, gather_movement
-from seiche.observe.timers import mean_over_ranks
-from seiche.observe.trace import gather_trace, write_trace
+from seiche.case.account import Account
 from seiche.report.summary import Summary, write_summary
-from seiche.report.table import StageRow, as_text, stage_rows, stage_table
 
 if TYPE_CHECKING:
     from seiche.case.simulation import Simulation
 
 
-def measured_bandwidth(simulation: Simulation) -> float:
-    """Return the bytes a second that plain copies reach on all ranks at once (collective)."""
-    return copy_bandwidth(simulation.solver.backend, simulation.world)
-
-
-def rows_of(simulation: Simulation) -> list[StageRow]:
-    """Return the rows of the table, means over the ranks and bytes of all of them (collective)."""
-    solver, world = simulation.solver, simulation.world
-    stages = {stage.name: stage for stage in solver.stages}
-    shares = world.allgather((solver.timers.times(), {name: stage.bytes for name, stage in stages.items()}))
-    names = dict.fromkeys(name for _, moved in shares for name in moved)
-    total = {name: sum(moved.get(name, 0) for _, moved in shares) for name in names}
-    return stage_rows(
-        list(stages.values()),
-        mean_over_ranks([times for times, _ in shares]),
-        steps=solver.timers.steps,
+def account_of(simulation: Simulation, bandwidth: float) -> Account:
+    """Return the account of a run of flow or blood; `bandwidth` is that of plain copies."""
+    solver, outputs = simulation.solver, simulation.outputs
+    return Account(
+        solver.timers,
+        solver.backend,
+        simulation.world,
+        solver.phases,
+        items=len(solver.owned),
+        transport=solver.halo.transport_name,
         seconds=simulation.seconds,
-        copy_bandwidth=simulation.bandwidth(),
-        bytes_a_step=total,
-        beside=_beside(simulation),
+        bandwidth=bandwidth,
+        beside={**outputs.seconds, "wait for output": outputs.writer.waited},
     )
-
-
-def _beside(simulation: Simulation) -> dict[str, float]:
-    """Return the longest seconds of any rank between steps, by what the host did (collective)."""
-    outputs = simulation.outputs
-    seconds = {**outputs.seconds, "wait for output": outputs.writer.waited}
-    longest = simulation.world.allreduce_max(np.array(list(seconds.values())))
-    return dict(zip(seconds, longest.tolist(), strict=True))
-
-
-def table_text(simulation: Simulation) -> str:
-    """Return the table stage | time | share | GB/s | share of the copy bandwidth as text (collective)."""
-    bandwidth = simulation.bandwidth()
-    note = f"copy bandwidth {bandwidth * 1e-9:.1f} GB/s, measured at the end of the run"
-    return as_text(stage_table(rows_of(simulation), seconds=simulation.seconds, note=note))
 
 
 def save_summary(simulation: Simulation, stopped: str | None) -> None:
     """Write the summary of the case from rank 0 (collective)."""
     solver, world, setup = simulation.solver, simulation.world, simulation.setup
-    rows = rows_of(simulation)
-    movement = _movement(simulation)
+    account = simulation.account()
+    rows, movement = account.rows(), account.movement()
     flow_rates = simulation.flow_rates()
     if movement is None:
         return
     summary = Summary(
-        case=setup.case.title or setup.source,
+        case=simulation.title,
         device=solver.backend.describe(),
         sites=len(setup.vessel.sites),
+        solver=setup.case.solver,
         steps=solver.time_step - simulation.outputs.first_step,
         seconds=simulation.seconds,
         ranks=world.size,
         threads=setup.case.run.threads or world.threads(),
         layout=solver.layout_name,
         precision=f"{setup.precision.compute}/{setup.precision.storage}",
-        copy_bandwidth=simulation.bandwidth(),
+        copy_bandwidth=account.bandwidth,
         stages=rows,
         invariants=_invariants(simulation),
         flow_rates=flow_rates,
@@ -85,32 +59,6 @@ def save_summary(simulation: Simulation, stopped: str | None) -> None:
         stopped=stopped,
     )
     write_summary(simulation.folder / setup.case.output.summary, summary)
-
-
-def save_trace(simulation: Simulation) -> None:
-    """Write the time line that the case asks for, from rank 0 (collective)."""
-    name = simulation.setup.case.output.trace
-    if name is None:
-        return
-    ranks = gather_trace(simulation.solver.timers, simulation.world)
-    if ranks is not None:
-        about = {"case": simulation.setup.case.title or simulation.setup.source, "seiche": seiche.__version__}
-        write_trace(simulation.folder / name, ranks, **about, device=simulation.solver.backend.describe())
-
-
-def _movement(simulation: Simulation) -> Movement | None:
-    """Return what all ranks did with their time, on rank 0 (collective)."""
-    solver, outputs = simulation.solver, simulation.outputs
-    return gather_movement(
-        solver.timers,
-        solver.phases,
-        simulation.world,
-        elapsed=simulation.seconds,
-        on_device=solver.backend.asynchronous,
-        beside={**outputs.seconds, "wait for output": outputs.writer.waited},
-        transport=solver.halo.transport_name,
-        sites=len(solver.owned),
-    )
 
 
 def _invariants(simulation: Simulation) -> dict[str, float]:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An ultrasound case that runs: `seiche.case.ultrasound.load("case.toml").run()`; `seiche check` of one."""
+"""An ultrasound case that runs: `seiche.case.ultrasound.load("case.toml").run()`."""
 
 from __future__ import annotations
 
-import json
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche import __version__
+from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.run import listening
-from seiche.case.ultrasound_setup import UltrasoundSetup, prepare
+from seiche.case.ultrasound_setup import UltrasoundSetup, prepare, refuse_impossible
 from seiche.domain.world import World
 from seiche.errors import CaseError, SeicheError
 from seiche.io.files import replacing
+from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
-from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
-from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
-from seiche.ultrasound.local_basis import best_split, parts_of
+from seiche.observe.trace import common_epoch
+from seiche.report.summary import Summary, content_of, write_summary
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.simulate import results_of
-from seiche.ultrasound.slabs import slabs_of
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.thermal import Bioheat, Tissue, heat_deposition
 
@@ -42,12 +41,16 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class UltrasoundOutcome:
-    """What a run made: arrays by name, numbers, the folder with its files, and seconds of stepping."""
+    """What a run made: arrays by name, the content of its summary, the folder with its files, seconds of stepping.
+
+    `report` is the table stage | time | share | GB/s | share of the copy bandwidth.
+    """
 
     arrays: Arrays
     summary: dict[str, Any]
     folder: Path
     seconds: float
+    report: str
 
 
 def load(
@@ -87,8 +90,7 @@ class UltrasoundSimulation:
             CaseError: the case has something that goes only on one rank.
         """
         self.setup, self.folder, self.world = setup, folder, world
-        if world.size > 1 and setup.case.image is not None:
-            raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {world.size}")
+        refuse_impossible(setup, world.size)
 
     def solver(self) -> Solver | RanksSolver:
         """Return a new solver of the case (this allocates the fields)."""
@@ -104,32 +106,48 @@ class UltrasoundSimulation:
         except CaseError as error:
             raise CaseError(f"{self.setup.source_file}: {error}") from None
 
-    def run(self, *, visible: bool = True) -> UltrasoundOutcome:
+    @property
+    def title(self) -> str:
+        """Return the title of the case, or else its file."""
+        return self.setup.case.title or self.setup.source_file
+
+    def run(self, *, visible: bool = True, serve: int | None = None) -> UltrasoundOutcome:
         """Compute all steps and write the results; files of an earlier run are replaced once new ones are complete.
 
+        With `serve`, a port (0: any that is free), a page on this machine's loopback address tells how far it is.
+
         Raises:
+            CaseError: the trace would replace another file, or the port is taken.
             UnstableError: the pressure is no longer finite.
             BackendUnavailable: no such device, or too little memory.
             SeicheError: a signal ended the run; nothing was written.
         """
         setup = self.setup
         solver = self.solver()
+        timers = _inner(solver).timers
+        trace = self.folder / setup.case.output.trace if setup.case.output.trace is not None else None
+        keep_trace(trace, timers, self.world)
+        solver.backend.synchronize()
+        timers.align(common_epoch(self.world))
         started = time.perf_counter()
-        self._advance(solver, visible and self.world.rank == 0)
+        self._advance(solver, visible and self.world.rank == 0, serve)
         seconds = time.perf_counter() - started
         arrays = results_of(solver, setup.sensor, setup.layers)
         arrays |= self._image(arrays) | self._heat(arrays)
-        summary = self._summary(solver, arrays, seconds)
+        account = self._account(solver, seconds)
+        report, summary = account.report(), self._summary(solver, account, arrays)
         if self.world.rank == 0:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._write(arrays, summary)
+        account.save_trace(trace, self.title)
         if isinstance(solver, RanksSolver):
             solver.close()
-        return UltrasoundOutcome(arrays, summary, self.folder, seconds)
+        return UltrasoundOutcome(arrays, content_of(summary), self.folder, seconds, report)
 
-    def _advance(self, solver: Solver | RanksSolver, visible: bool) -> None:
-        steps, chunk = self.setup.problem.steps, 1
-        with listening() as request, Progress(steps, self.setup.problem.points, visible=visible) as progress:
+    def _advance(self, solver: Solver | RanksSolver, visible: bool, serve: int | None) -> None:
+        steps, chunk, timers = self.setup.problem.steps, 1, _inner(solver).timers
+        bar = Progress(steps, self.setup.problem.points, visible=visible)
+        with listening() as request, serving(bar.state, self.title, serve, self.world), bar as progress:
             while solver.time_step < steps:
                 begin = time.perf_counter()
                 solver.run(min(chunk, steps - solver.time_step))
@@ -137,7 +155,7 @@ class UltrasoundSimulation:
                 # The same decision on every rank.
                 slowest, number = self.world.allreduce_max(np.array([pace, request.number], np.float64))
                 chunk = max(1, int(_LOOK_EVERY / max(float(slowest), 1e-9)))
-                progress.update(solver.time_step)
+                progress.update(solver.time_step, imbalance=imbalance(timers, self.world))
                 if number:
                     name = signal.Signals(int(number)).name
                     raise SeicheError(f"stopped by {name} at step {solver.time_step} of {steps}; nothing was written")
@@ -175,25 +193,60 @@ class UltrasoundSimulation:
             state.run(table.cooling)
         return {"heat": heat, "temperature": hottest, "dose": state.dose}
 
-    def _summary(self, solver: Solver | RanksSolver, arrays: Arrays, seconds: float) -> dict[str, Any]:
-        setup, problem = self.setup, self.setup.problem
-        found: dict[str, Any] = {
-            "case": setup.source_file,
-            "title": setup.case.title,
-            "program": f"Seiche {__version__}",
-            "device": solver.backend.describe(),
-            "precision": setup.case.run.precision,
-            "scheme": setup.case.run.scheme,
-            "ranks": self.world.size,
-            "basis": solver.plan.describe() if isinstance(solver, RanksSolver) else "whole grid",
-            "points": list(problem.shape),
-            "spacing_m": problem.spacing[0],
-            "time_step_s": problem.time_step,
-            "steps": problem.steps,
-            "seconds": seconds,
-            "advice": list(setup.notes),
-        }
-        grid = setup.grid
+    def _account(self, solver: Solver | RanksSolver, seconds: float) -> Account:
+        """Return the account of a run of `seconds` (collective)."""
+        inner, items, transport = _inner(solver), self.setup.problem.points, "none"
+        if isinstance(solver, RanksSolver):
+            items = int(np.prod([window.core for window in solver.part.windows]))
+            transport = solver.basis.transport_name
+        return Account(
+            inner.timers,
+            inner.backend,
+            self.world,
+            inner.phases,
+            items=items,
+            transport=transport,
+            seconds=seconds,
+            bandwidth=copy_bandwidth(inner.backend, self.world),
+            weights=inner.weights,
+        )
+
+    def _summary(self, solver: Solver | RanksSolver, account: Account, arrays: Arrays) -> Summary:
+        """Return the summary; of movement it tells on rank 0 only (collective)."""
+        setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
+        rows, movement = account.rows(), account.movement()
+        return Summary(
+            case=self.title,
+            device=solver.backend.describe(),
+            sites=problem.points,
+            steps=problem.steps,
+            seconds=account.seconds,
+            ranks=self.world.size,
+            threads=run.threads or self.world.threads(),
+            solver="ultrasound",
+            item="points",
+            layout=f"{run.scheme}, transforms by {_inner(solver).transforms}",
+            precision=run.precision,
+            copy_bandwidth=account.bandwidth,
+            stages=rows,
+            efficiency=movement.efficiencies() if movement is not None else {},
+            movement=movement.as_dict() if movement is not None else {},
+            details={
+                "case_file": setup.source_file,
+                "scheme": run.scheme,
+                "basis": solver.plan.describe() if isinstance(solver, RanksSolver) else "whole grid",
+                "points": list(problem.shape),
+                "spacing_m": problem.spacing[0],
+                "time_step_s": problem.time_step,
+                "notes": list(setup.notes),
+                **self._greatest(arrays),
+            },
+        )
+
+    def _greatest(self, arrays: Arrays) -> dict[str, Any]:
+        """Return the greatest values of what was recorded everywhere, and where they are."""
+        found: dict[str, Any] = {}
+        grid = self.setup.grid
         for name in ("p_amplitude", "p_max_all", "image", "temperature", "dose"):
             if name not in arrays:
                 continue
@@ -206,10 +259,11 @@ class UltrasoundSimulation:
             }
         return found
 
-    def _write(self, arrays: Arrays, summary: dict[str, Any]) -> None:
+    def _write(self, arrays: Arrays, summary: Summary) -> None:
         output = self.setup.case.output
         self._replace(output.file, lambda part: self._write_arrays(part, arrays))
-        self._replace(output.summary, lambda part: part.write_text(json.dumps(summary, indent=1) + "\n"))
+        (self.folder / output.summary).parent.mkdir(parents=True, exist_ok=True)
+        write_summary(self.folder / output.summary, summary)
         if output.picture is not None:
             self._replace(output.picture, lambda part: self._draw(part, str(output.picture), arrays))
 
@@ -268,74 +322,14 @@ class UltrasoundSimulation:
         ultrasound_figure(part, name, places, panels[:4], shown, setup.case.title)
 
 
+def _inner(solver: Solver | RanksSolver) -> Solver:
+    """Return the solver of this rank's part."""
+    return solver.solver if isinstance(solver, RanksSolver) else solver
+
+
 def unit_of(name: str) -> str:
     """Return the SI unit of a result."""
     return _UNITS[name] if name in _UNITS else _UNITS[name[0]]
-
-
-def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
-    """Yield the lines of `seiche check` for a number of ranks.
-
-    Raises:
-        CaseError: the grid cannot be cut for them.
-    """
-    problem, case = setup.problem, setup.case
-    bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request, case.run.device)
-    speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
-    limit = "any time step is stable" if np.isinf(setup.limit) else f"stable up to {setup.limit:.4g} s"
-    rows = [
-        ("case", setup.source_file + (f": {case.title}" if case.title else "")),
-        ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, {problem.spacing[0]:.4g} m apart"),
-        ("time step", f"{problem.time_step:.4g} s ({limit}), {problem.steps:,} steps"),
-        ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
-        ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),
-    ]
-    frequencies = sorted({one.frequency for one in case.source if hasattr(one, "frequency")})
-    for frequency in frequencies:
-        resolved = points_per_wavelength(problem, frequency)
-        error = phase_error(problem, frequency, case.run.scheme)
-        rows.append(
-            (f"{frequency:.4g} Hz", f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad")
-        )
-    rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
-    if ranks > 1:
-        lines, work = _shared(setup, ranks, frequencies)
-        rows += lines
-        bytes_needed = int(bytes_needed / ranks * work)
-        if case.run.basis == "global":  # messages, and densities between points
-            given = problem.dimensions if np.ndim(problem.density) else 0
-            bytes_needed += int((1 + given) * problem.points / ranks * np.dtype(case.run.precision).itemsize)
-    rows.append(
-        (
-            "memory",
-            f"{bytes_needed / 1e6:.4g} MB, {bytes_needed * ranks / problem.points:.1f} B a point"
-            + (f", of each of {ranks} ranks" if ranks > 1 else ""),
-        )
-    )
-    width = max(len(name) for name, _ in rows)
-    yield from (f"{name:<{width}}  {value}" for name, value in rows)
-    yield from (f"advice: {line}" for line in setup.notes)
-
-
-def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
-    """Return what is said of several ranks, and all their work over that of one."""
-    problem, overlap, basis = setup.problem, setup.case.run.overlap, setup.case.run.basis
-    if basis == "global":
-        largest = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape)
-        extents = " x ".join(str(n) for n in largest.shape)
-        work = ranks * int(np.prod(largest.shape)) / problem.points
-        return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
-    parts = parts_of(problem.shape, best_split(problem.shape, ranks, overlap), overlap)
-    largest = max(parts, key=lambda part: int(np.prod(part.shape)))
-    work = ranks * int(np.prod(largest.shape)) / problem.points
-    extents = " x ".join(str(n) for n in largest.shape)
-    rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")]
-    cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
-    cuts = cuts_on_the_way(parts)
-    for frequency in frequencies:
-        error = cuts * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
-        rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
-    return rows, work
 
 
 def is_ultrasound(path: Path | str, overrides: Sequence[str] = ()) -> bool:

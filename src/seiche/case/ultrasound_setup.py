@@ -28,6 +28,7 @@ from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rect
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
 from seiche.ultrasound.medium import longest_time_step
 from seiche.ultrasound.problem import Problem
+from seiche.ultrasound.ranks import refuse_on_ranks
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, problem_of, request_of
@@ -203,3 +204,19 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
         frequencies=record.frequencies,
         frequency_window=window,
     )
+
+
+def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
+    """Refuse a case that a number of ranks cannot compute, before anything is allocated.
+
+    Raises:
+        CaseError: the case has something that goes only on one rank.
+    """
+    if ranks == 1:
+        return
+    if setup.case.image is not None:
+        raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {ranks}")
+    try:
+        refuse_on_ranks(setup.request, setup.case.run.scheme)
+    except CaseError as error:
+        raise CaseError(f"{setup.source_file}: {error}") from None

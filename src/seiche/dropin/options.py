@@ -12,14 +12,14 @@ _SERIES = {"p_raw": "p", "u_raw": "u", "u_non_staggered_raw": "u_non_staggered"}
 _AGGREGATES = tuple(f"{q}_{kind}" for q in "pu" for kind in ("rms", "max", "min", "max_all", "min_all", "final"))
 _LONG = (
     *(*_SERIES, *_AGGREGATES, "copy_sensor_mask", "help", "version"),
-    *("benchmark=", "verbose=", "checkpoint_file=", "checkpoint_interval=", "checkpoint_timesteps="),
+    *("benchmark=", "verbose=", "checkpoint_file=", "checkpoint_interval=", "checkpoint_timesteps=", "overlap="),
 )
 
 USAGE = """\
 Usage: {program} -i INPUT -o OUTPUT [options]
   -i FILE, -o FILE              input and output file (HDF5)
   -t N                          CPU threads
-  -g N                          GPU
+  -g [N or N,M,..]              GPU, the first free one by default; several ones share the grid
   -r PERCENT                    interval of progress reports, 1 to 100 (5)
   -c LEVEL                      compression of the output, 0 to 9 (0)
   -s STEP                       first recorded time step, from 1 (1)
@@ -28,6 +28,8 @@ Usage: {program} -i INPUT -o OUTPUT [options]
   --checkpoint_file FILE        where a leg leaves its state
   --checkpoint_interval S       end a leg after S seconds
   --checkpoint_timesteps N      end a leg after N time steps
+  --overlap N                   several GPUs: points that their parts share, 4 to 32 (16), or 0 for transforms of
+                                the whole grid
   -p, --p_raw                   pressure at the sensor; what is recorded if nothing is named
   --p_rms --p_max --p_min --p_max_all --p_min_all --p_final
   -u, --u_raw                   velocity at the sensor, on the staggered grid
@@ -46,7 +48,8 @@ class Options:
     input: str = ""
     output: str = ""
     threads: int | None = None
-    gpu: int | None = None
+    gpus: tuple[int, ...] = ()
+    overlap: int = 16
     progress: int = 5
     compression: int = 0
     first: int = 0
@@ -69,7 +72,7 @@ def parse(arguments: list[str]) -> Options:
         CaseError: an unknown option, or a value out of its range.
     """
     try:
-        pairs, rest = getopt.gnu_getopt(arguments, "i:o:t:g:r:c:s:puh", _LONG)
+        pairs, rest = getopt.gnu_getopt(_without_bare_gpu(arguments), "i:o:t:g:r:c:s:puh", _LONG)
     except getopt.GetoptError as error:
         raise CaseError(str(error)) from error
     options = Options()
@@ -90,6 +93,12 @@ def parse(arguments: list[str]) -> Options:
     return options
 
 
+def _without_bare_gpu(arguments: list[str]) -> list[str]:
+    """Return the arguments less a -g that no number follows: the first free GPU is the default."""
+    following = [*arguments[1:], "-"]
+    return [one for one, after in zip(arguments, following, strict=False) if one != "-g" or not after.startswith("-")]
+
+
 def _set(options: Options, name: str, value: str) -> None:
     name = {"p": "p_raw", "u": "u_raw", "h": "help"}.get(name, name)
     if name in _SERIES:
@@ -105,13 +114,19 @@ def _set(options: Options, name: str, value: str) -> None:
     elif name == "t":
         options.threads = _whole(name, value, 1, 4096)
     elif name == "g":
-        options.gpu = _whole(name, value, 0, 4096)
+        options.gpus = tuple(_whole(name, one, 0, 4096) for one in value.split(","))
+        if len(set(options.gpus)) < len(options.gpus):
+            raise CaseError(f"-g {value}: names a GPU twice")
     elif name == "r":
         options.progress = _whole(name, value, 1, 100)
     elif name == "c":
         options.compression = _whole(name, value, 0, 9)
     elif name == "s":
         options.first = _whole(name, value, 1, 1 << 62) - 1
+    elif name == "overlap":
+        options.overlap = _whole(name, value, 0, 32)
+        if 0 < options.overlap < 4:
+            raise CaseError(f"--overlap {value}: not 0, or between 4 and 32")
     elif name == "benchmark":
         options.benchmark = _whole(name, value, 1, 1 << 62)
     elif name == "verbose":

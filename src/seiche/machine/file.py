@@ -125,6 +125,7 @@ class Machine(_Part):
     paths: list[Measured]
     injection: list[Injected] = []
     memory: dict[str, Rate] = {}
+    memory_intervals: dict[str, tuple[Rate, Rate]] = {}
     sharing: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     launch: dict[str, Launch] = {}
     files: Files | None = None
@@ -138,6 +139,16 @@ class Machine(_Part):
         twice = [key for key in keys if keys.count(key) > 1]
         if twice:
             raise ValueError(f"path {twice[0][0]!r} {twice[0][1]} is there twice")
+        return self
+
+    @model_validator(mode="after")
+    def _rates_inside(self) -> Self:
+        for name, (low, high) in self.memory_intervals.items():
+            if not low <= self.memory.get(name, 0.0) <= high:
+                known = self.memory.get(name, "no rate")
+                raise ValueError(
+                    f"memory_intervals.{name}: {low:g} to {high:g} B/s does not hold memory.{name}, {known}"
+                )
         return self
 
     def measured(self, path: PathName, locality: Locality) -> Measured | None:

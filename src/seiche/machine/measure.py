@@ -34,7 +34,7 @@ from seiche.machine.locality import Place, bound, hardware, pairs, places
 from seiche.machine.measure_files import file_writes
 from seiche.machine.models import LOCALITIES, Locality
 from seiche.machine.repeat import Series, sleep_until_all_are_here
-from seiche.observe.bandwidth import copy_bandwidth
+from seiche.observe.bandwidth import copy_rates
 
 _T = TypeVar("_T")
 #: Pairs of ranks of a class that are timed one after the other; the smallest times count.
@@ -57,6 +57,7 @@ class _Survey:
         self.paths: list[Measured] = []
         self.injection: list[Injected] = []
         self.memory: dict[str, float] = {}
+        self.memory_intervals: dict[str, tuple[float, float]] = {}
         self.sharing: dict[str, float] = {}
         self.launch: dict[str, Launch] = {}
         self.probes: dict[str, Probe] = {}
@@ -162,7 +163,7 @@ class _Survey:
             self.absent["memory of the host"] = str(error)
         if not all(self.world.allgather("memory of the host" not in self.absent)):
             return
-        self.memory["host"] = copy_bandwidth(cpu, self.world)
+        self.memory["host"], self.memory_intervals["host"] = copy_rates(cpu, self.world)
         self.launch["host"] = self.on(0, lambda: measure_copies.launches(cpu))
 
     def copies(self) -> None:
@@ -264,7 +265,7 @@ def measure(
     say("copy bandwidth")
     at.host(backend if not backend.asynchronous else None)
     if at.gpus:
-        at.memory["device"] = copy_bandwidth(backend, world)
+        at.memory["device"], at.memory_intervals["device"] = copy_rates(backend, world)
     at.probes["single_copy"] = probes.single_copy(world, at.places)
     at.probes["device_mpi"] = probes.device_mpi(world, at.gpus)
     at.probes["peer_access"] = measure_peers.peer_access(world, at.places)
@@ -302,6 +303,7 @@ def measure(
         paths=at.paths,
         injection=at.injection,
         memory=at.memory,
+        memory_intervals=at.memory_intervals,
         sharing=at.sharing,
         launch=at.launch,
         files=files,

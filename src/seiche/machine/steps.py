@@ -75,11 +75,15 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Scale:
-    """How long stages take against what the memory's rate says, by `base_name`: best, least and most that was seen."""
+    """How long stages take against what the memory's rate says, by `base_name`: best, least and most that was seen.
+
+    `elsewhere` says that it was seen on another machine than the one that is predicted.
+    """
 
     best: float = 1.0
     low: float = 1.0
     high: float = 1.0
+    elsewhere: bool = False
 
 
 def ranks_a_node(machine: Machine, *, gpu: bool) -> int:
@@ -117,7 +121,7 @@ def rank_rate(machine: Machine, ranks_here: int, *, gpu: bool) -> float:
 def at_bound(machine: Machine, bound: Bound) -> Machine:
     """Return the machine with all parameters at one end of their intervals, or ("latency") with messages of no bytes.
 
-    A parameter without an interval stays as it is.
+    The low end is that of the times: the high one of a memory's rate. A parameter without an interval stays as it is.
     """
     if bound == "best":
         return machine
@@ -132,7 +136,10 @@ def at_bound(machine: Machine, bound: Bound) -> Machine:
         return piece.model_copy(update={"alpha": max(0.0, pick(alpha, piece.alpha)), "beta": pick(beta, piece.beta)})
 
     paths = [each.model_copy(update={"pieces": [moved(piece) for piece in each.pieces]}) for each in machine.paths]
-    return machine.model_copy(update={"paths": paths})
+    if bound == "latency":
+        return machine.model_copy(update={"paths": paths})
+    ends = {name: rates[1 if bound == "low" else 0] for name, rates in machine.memory_intervals.items()}
+    return machine.model_copy(update={"paths": paths, "memory": {**machine.memory, **ends}})
 
 
 def in_graphs(machine: Machine) -> Machine:
@@ -153,14 +160,17 @@ class _Machines:
     graphs: bool
     bounds: dict[Bound, Machine] = field(default_factory=dict)
 
-    def times(self, bound: Bound, rank: int, exchange: Exchange) -> dict[str, float]:
+    def at(self, bound: Bound) -> Machine:
         if bound not in self.bounds:
             self.bounds[bound] = at_bound(self.machine, bound)
+        return self.bounds[bound]
+
+    def times(self, bound: Bound, rank: int, exchange: Exchange) -> dict[str, float]:
         peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
         given = (self.places, rank, peers, sent, received)
-        times = transport_times(self.bounds[bound], *given)
+        times = transport_times(self.at(bound), *given)
         if self.graphs and any(name in times for name in _IN_GRAPHS):
-            replayed = transport_times(in_graphs(self.bounds[bound]), *given)
+            replayed = transport_times(in_graphs(self.at(bound)), *given)
             times |= {name: replayed[name] for name in _IN_GRAPHS if name in replayed}
         return times
 
@@ -183,12 +193,13 @@ def predict_step(
     width = a_node or ranks_a_node(machine, gpu=gpu)
     machines = _Machines(machine, planned_places(machine, count, width, gpu=gpu), plan.graphs)
     transport = _transport(plan, machines)
-    rate = rank_rate(machine, min(width, count), gpu=gpu)
+    bounds: tuple[Bound, ...] = ("best", "low", "high", "latency")
+    rates = {bound: rank_rate(machines.at(bound), min(width, count), gpu=gpu) for bound in bounds}
     told = machine.launch.get("device" if gpu else "host")
     if plan.graphs and transport in ("none", *_IN_GRAPHS):
         told = in_graphs(machine).launch.get("device" if gpu else "host")
     start = told.kernel if told is not None else 0.0
-    model = _Model(plan, machines, transport, rate, start, scales or {})
+    model = _Model(plan, machines, transport, rates, start, scales or {})
     walks = [model.walk(number, rank, "best") for number, rank in enumerate(plan.ranks)]
     slowest = max(range(count), key=lambda number: walks[number].seconds)
     ends = {
@@ -232,7 +243,7 @@ def scales_of(
     Args:
         plan: of that run.
         machine: on which it was.
-        stages: (mean, least) seconds of one execution of each stage, as its timers have them.
+        stages: (mean, least) seconds of each stage in a step that has it, as its timers have them.
         a_node: ranks on each node.
 
     Raises:
@@ -241,10 +252,9 @@ def scales_of(
     step = predict_step(plan, machine, a_node=a_node)
     useful, times = set[str](), defaultdict[str, float](float)
     for weight, kind in plan.ranks[0].steps:
-        for stage in kind:
-            times[stage.name] += weight
-            if stage.useful:
-                useful.add(stage.name)
+        for name in {stage.name for stage in kind}:
+            times[name] += weight
+        useful |= {stage.name for stage in kind if stage.useful}
     sums: dict[str, list[float]] = {}
     for name in useful & set(stages):
         mean, least = stages[name]
@@ -316,7 +326,7 @@ class _Model:
     plan: RunPlan
     machines: _Machines
     transport: str
-    rate: float
+    rates: Mapping[Bound, float]
     start: float
     scales: Mapping[str, Scale]
 
@@ -327,7 +337,7 @@ class _Model:
             useful, under_way = 0.0, list[tuple[float, float]]()
             for stage in stages:
                 seconds, launches = self._computing(stage, bound)
-                packing, exposed = (0.0 if bound == "latency" else stage.packed / self.rate), 0.0
+                packing, exposed = (0.0 if bound == "latency" else stage.packed / self.rates[bound]), 0.0
                 for exchange in stage.exchanges:
                     under_way.append((useful, self._exchange(number, exchange, bound) + packing / len(stage.exchanges)))
                 for _ in range(stage.arrivals):
@@ -355,7 +365,9 @@ class _Model:
         launches, share = own * self.start, self.plan.shares.get(base, 1.0)
         scale = self.scales.get(base, Scale())
         factor = scale.low if bound == "low" else scale.high if bound == "high" else scale.best
-        return factor * roofline(stage.bytes, self.rate * share, launches), launches
+        # On the machine of the run what it took is known, whatever the rate of the memory is.
+        rate = self.rates["best" if base in self.scales and not scale.elsewhere else bound]
+        return factor * roofline(stage.bytes, rate * share, launches), launches
 
     def _exchange(self, number: int, exchange: Exchange, bound: Bound) -> float:
         if not any(peer != number for peer, _, _ in exchange):

@@ -108,6 +108,7 @@ def gather_movement(
     phases: Sequence[Sequence[Stage]],
     world: World,
     *,
+    weights: Sequence[float] | None = None,
     elapsed: float,
     on_device: bool,
     beside: Mapping[str, float],
@@ -118,23 +119,24 @@ def gather_movement(
 
     Args:
         timers: of this rank's steps.
-        phases: the stages of each kind of step; the kinds alternate.
+        phases: the stages of each kind of step.
         world: the ranks.
+        weights: how often each kind came; by default they alternate.
         elapsed: wall seconds of this rank; the longest of all counts.
         on_device: whether the steps are the work of a device of its own, which the host only waits for.
         beside: seconds of the host between steps, by what it did.
         transport: how messages travel.
         sites: items of this rank.
     """
-    times = timers.times()
+    times, often = timers.times(), how_often(phases, weights)
     record = RankRecord(
         host=platform.node(),
         sites=sites,
         activity=timers.activity(),
         waited=timers.waited,
         steps_seconds=timers.seconds,
-        stages={name: time.mean for name, time in times.items()},
-        sent=messages_a_step(phases),
+        stages={name: time.mean * often.get(name, 1.0) for name, time in times.items()},
+        sent=messages_a_step(phases, weights),
         memory=peak_memory(),
         beside=dict(beside),
         samples=tuple(timers.samples),
@@ -147,17 +149,50 @@ def gather_movement(
     return Movement(records, longest, on_device, transport, tuple(useless))
 
 
-def messages_a_step(phases: Sequence[Sequence[Stage]]) -> tuple[tuple[int, float, float], ...]:
-    """Return (peer, messages, bytes) that leave this rank in a step, mean over the kinds of steps."""
-    count: dict[int, int] = {}
-    size: dict[int, int] = {}
-    for stage in (stage for stages in phases for stage in stages):
-        for peer, sent in stage.messages.sent if stage.messages is not None else ():
-            if sent:
-                count[peer] = count.get(peer, 0) + 1
-                size[peer] = size.get(peer, 0) + sent
-    kinds = max(1, len(phases))
-    return tuple((peer, count[peer] / kinds, size[peer] / kinds) for peer in sorted(count))
+def _parts(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None) -> list[float]:
+    """Return the part of all steps that are of each kind."""
+    given = [1.0] * len(phases) if weights is None else list(weights)
+    whole = sum(given) or 1.0
+    return [weight / whole for weight in given]
+
+
+def how_often(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
+    """Return the part of the steps in which each stage comes, by name, in the order of the steps.
+
+    Args:
+        phases: the stages of each kind of step.
+        weights: how often each kind came; by default they alternate.
+    """
+    found: dict[str, float] = {}
+    for part, stages in zip(_parts(phases, weights), phases, strict=True):
+        for name in dict.fromkeys(stage.name for stage in stages):
+            found[name] = found.get(name, 0.0) + part
+    return found
+
+
+def bytes_when_there(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
+    """Return the bytes that each stage moves in a step that has it, mean over the kinds of steps (as `how_often`)."""
+    found: dict[str, float] = {}
+    for part, stages in zip(_parts(phases, weights), phases, strict=True):
+        for stage in stages:
+            found[stage.name] = found.get(stage.name, 0.0) + part * stage.bytes
+    often = how_often(phases, weights)
+    return {name: size / often[name] if often[name] else 0.0 for name, size in found.items()}
+
+
+def messages_a_step(
+    phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None
+) -> tuple[tuple[int, float, float], ...]:
+    """Return (peer, messages, bytes) that leave this rank in a step, mean over the kinds of steps (as `how_often`)."""
+    count: dict[int, float] = {}
+    size: dict[int, float] = {}
+    for part, stages in zip(_parts(phases, weights), phases, strict=True):
+        for stage in stages:
+            for peer, sent in stage.messages.sent if stage.messages is not None else ():
+                if sent:
+                    count[peer] = count.get(peer, 0.0) + part
+                    size[peer] = size.get(peer, 0.0) + part * sent
+    return tuple((peer, count[peer], size[peer]) for peer in sorted(count))
 
 
 def peak_memory() -> int:

@@ -52,7 +52,7 @@ class WallClock:
 
 @dataclass(frozen=True)
 class StageTime:
-    """Seconds that one stage took in the steps that were timed."""
+    """Seconds that one stage took in the timed steps that had it, as often as it came in one of them together."""
 
     name: str
     samples: int = 0
@@ -278,12 +278,13 @@ class StageTimers:
     def _take(self, timed: _Timed) -> None:
         first = timed.marks[0]
         ends = [self._clock.elapsed(first, mark) for mark in timed.marks[1:]]
-        spans = []
+        spans, sums = [], dict[str, float]()
         for stage, begin, end in zip(timed.stages, [0.0, *ends[:-1]], ends, strict=True):
-            seconds = end - begin
-            samples, total, least, most = self._times.get(stage.name, (0, 0.0, seconds, seconds))
-            self._times[stage.name] = (samples + 1, total + seconds, min(least, seconds), max(most, seconds))
+            sums[stage.name] = sums.get(stage.name, 0.0) + end - begin
             spans.append(Span(stage.name, begin, end, stage.useful, stage.messages))
+        for name, seconds in sums.items():
+            samples, total, least, most = self._times.get(name, (0, 0.0, seconds, seconds))
+            self._times[name] = (samples + 1, total + seconds, min(least, seconds), max(most, seconds))
         for name, begin_mark, end_mark, useful in timed.beside:
             begin, end = self._clock.elapsed(first, begin_mark), self._clock.elapsed(first, end_mark)
             spans.append(Span(name, begin, end, useful, None, beside=True))

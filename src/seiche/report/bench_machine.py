@@ -120,7 +120,9 @@ def show(machine: Machine) -> None:
         rate = limit.rate * 1e-9
         print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders)")
     for memory, rate in machine.memory.items():
-        print(f"copy bandwidth of {memory} memory: {rate * 1e-9:.4g} GB/s (read and written, all ranks)")
+        low, high = machine.memory_intervals.get(memory, (rate, rate))
+        spread = f", {low * 1e-9:.4g} to {high * 1e-9:.4g} in single rounds" if high > low else ""
+        print(f"copy bandwidth of {memory} memory: {rate * 1e-9:.4g} GB/s (read and written, all ranks){spread}")
     for where, launch in machine.launch.items():
         inside = (launch.graph_kernel or 0.0) * 1e6
         print(f"kernel launch, {where}: {launch.kernel * 1e6:.3g} us; in a graph {inside:.3g} us")

@@ -26,9 +26,12 @@ def text(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 def verdict(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """Return in one sentence which run is faster, and whether both did the same work."""
     ratio = second["mlups"] / first["mlups"] if first["mlups"] else 0.0
+    item = second.get("item", "sites")
     word = "faster" if ratio > 1 else "slower"
     text = (
-        f"The second run updates {ratio:.2f} times as many sites a second as the first" if ratio else "No rate is known"
+        f"The second run updates {ratio:.2f} times as many {item} a second as the first"
+        if ratio
+        else "No rate is known"
     )
     text += f" ({max(ratio, 1 / ratio):.2f} times {word})." if ratio else "."
     if (first["sites"], first["case"]) != (second["sites"], second["case"]):
@@ -61,9 +64,7 @@ def _settings(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 
 
 def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    known = [
-        {row["name"]: row["mean"] or row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs
-    ]
+    known = [{row["name"]: row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs]
     rows = []
     for name in dict.fromkeys(name for run in known for name in run):
         a, b = (run.get(name) for run in known)
@@ -73,7 +74,9 @@ def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 
 
 def _split(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    parts = [losses(run.get("efficiency") or {}, run.get("movement") or {}) for run in runs]
+    parts = [
+        losses(run.get("efficiency") or {}, run.get("movement") or {}, item=run.get("item", "sites")) for run in runs
+    ]
     if not all(parts):
         return ""
     rows, widest = [], 0.0

@@ -11,6 +11,15 @@ from typing import Any
 _SMALL = 0.02
 
 
+#: What can be done where ranks do not compute equally long, by solver.
+_SHARING = {
+    "flow": 'Sites can be shared by what they cost: run.balance = "measured".',
+    "blood": 'Sites can be shared by what they and their cells cost: run.balance = "measured".',
+    "ultrasound": "Parts are as equal as the grid can be cut: take a number of ranks that divides its extents.",
+    "waves": "Elements are shared by what they compute; few to a rank cannot be shared evenly.",
+}
+
+
 @dataclass(frozen=True)
 class Loss:
     """One part of the time: its name, seconds, part of the run, the factor that holds it, and a sentence."""
@@ -23,11 +32,14 @@ class Loss:
     sentence: str
 
 
-def losses(efficiency: Mapping[str, Any], movement: Mapping[str, Any]) -> list[Loss]:
+def losses(
+    efficiency: Mapping[str, Any], movement: Mapping[str, Any], solver: str = "flow", item: str = "sites"
+) -> list[Loss]:
     """Return how the elapsed time of a mean rank splits: useful, then what was lost, in the order of the tree.
 
     The seconds add up to the elapsed time: T = mean u + (max u - mean u) + (T_ideal - max u) + (max a - T_ideal)
-    + (T - max a), theory/movement, section 8. Empty where the summary has no efficiencies.
+    + (T - max a), theory/movement, section 8. Empty where the summary has no efficiencies. Sentences give the advice
+    that fits the `solver`, whose ranks share out each `item`.
     """
     if not efficiency or "transfer" not in efficiency:
         return []
@@ -36,10 +48,10 @@ def losses(efficiency: Mapping[str, Any], movement: Mapping[str, Any]) -> list[L
     active, useful = elapsed * efficiency["orchestration"], elapsed * efficiency["parallel"]
     parts = (
         ("computing", useful, "parallel", _computing(efficiency)),
-        ("waiting for the busiest", longest - useful, "load_balance", _balance(efficiency, movement)),
+        ("waiting for the busiest", longest - useful, "load_balance", _balance(efficiency, movement, solver, item)),
         ("waiting for work of others", ideal - longest, "serialisation", _serialisation(efficiency)),
-        ("messages", active - ideal, "transfer", _transfer(movement)),
-        ("between steps", elapsed - active, "orchestration", _between(elapsed, movement)),
+        ("messages", active - ideal, "transfer", _transfer(movement, item)),
+        ("between steps", elapsed - active, "orchestration", _between(elapsed, movement, item)),
     )
     return [_loss(name, seconds, elapsed, factor, efficiency, text) for name, seconds, factor, text in parts]
 
@@ -67,7 +79,7 @@ def _elements(efficiency: Mapping[str, Any]) -> str:
     return kind if efficiency["elements"] == 1 else f"{kind}s"
 
 
-def _balance(efficiency: Mapping[str, Any], movement: Mapping[str, Any]) -> tuple[str, str]:
+def _balance(efficiency: Mapping[str, Any], movement: Mapping[str, Any], solver: str, item: str) -> tuple[str, str]:
     useful, sites = movement.get("useful_s", []), movement.get("sites", [])
     if len(useful) < 2:
         return "One rank has nobody to wait for.", ""
@@ -75,8 +87,8 @@ def _balance(efficiency: Mapping[str, Any], movement: Mapping[str, Any]) -> tupl
     more = 1.0 / efficiency["load_balance"] - 1.0
     text = f"Rank {busiest} computes {more:.0%} longer than the mean"
     if sites and sum(sites):
-        text += f", with {sites[busiest] * len(sites) / sum(sites) - 1.0:+.0%} of the mean number of sites"
-    return f"{text}.", 'Sites can be shared by what they cost: run.balance = "measured".'
+        text += f", with {sites[busiest] * len(sites) / sum(sites) - 1.0:+.0%} of the mean number of {item}"
+    return f"{text}.", _SHARING.get(solver, _SHARING["flow"])
 
 
 def _serialisation(efficiency: Mapping[str, Any]) -> tuple[str, str]:
@@ -88,7 +100,7 @@ def _serialisation(efficiency: Mapping[str, Any]) -> tuple[str, str]:
     )
 
 
-def _transfer(movement: Mapping[str, Any]) -> tuple[str, str]:
+def _transfer(movement: Mapping[str, Any], item: str) -> tuple[str, str]:
     messages = movement.get("messages", [])
     if not messages:
         return "No messages are sent.", ""
@@ -96,18 +108,18 @@ def _transfer(movement: Mapping[str, Any]) -> tuple[str, str]:
     return (
         f"Packing, sending and receiving {count:.0f} messages of {size / max(count, 1):,.0f} B in the mean a step, all"
         f" ranks together, by {movement.get('transport', 'messages')}, as far as no computing hides it.",
-        "Fewer ranks, more sites a rank, or a faster transport (run.transport) lower it.",
+        f"Fewer ranks, more {item} a rank, or a faster transport (run.transport) lower it.",
     )
 
 
-def _between(elapsed: float, movement: Mapping[str, Any]) -> tuple[str, str]:
+def _between(elapsed: float, movement: Mapping[str, Any], item: str) -> tuple[str, str]:
     beside = {name: max(seconds) for name, seconds in movement.get("beside", {}).items() if seconds}
     known = [f"{name} {seconds:.3g} s" for name, seconds in beside.items() if seconds > 0.002 * elapsed]
     text = "No stage was under way: making files and pictures, the host between stages"
     said = f"{text}; measured: {', '.join(known)}." if known else f"{text}."
     if movement.get("device") == "gpu":
         return said, "Longer stretches without output let steps run as one graph."
-    return said, "Write less often, or give each rank more sites."
+    return said, f"Write less often, or give each rank more {item}."
 
 
 def host_sentences(host: Mapping[str, Any]) -> list[tuple[str, float, str]]:

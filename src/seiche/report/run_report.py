@@ -72,7 +72,7 @@ def _header(summary: Summary) -> str:
         ("wall time", f"{summary['seconds']:.4g} s"),
         ("rate", f"{summary['mlups']:.4g} MLUPS"),
         ("steps", f"{summary['steps']:,}"),
-        ("sites", f"{summary['sites']:,}"),
+        (summary.get("item", "sites"), f"{summary['sites']:,}"),
         ("ranks × threads", f"{summary['ranks']} × {summary['threads']}"),
     ]
     efficiency = summary.get("efficiency") or {}
@@ -87,7 +87,7 @@ def _header(summary: Summary) -> str:
 
 
 def _where(summary: Summary, movement: Mapping[str, Any], efficiency: Mapping[str, Any]) -> str:
-    parts = losses(efficiency, movement)
+    parts = losses(efficiency, movement, summary.get("solver", "flow"), summary.get("item", "sites"))
     if not parts:
         return section(
             "Where the time went", "<p>No step of this run was timed: it was too short, or is of an older Seiche.</p>"
@@ -244,7 +244,12 @@ def _numbers(summary: Summary) -> str:
         for name, value in summary["flow_rates"].items()
         if value is not None
     ]
-    return section("Numbers of the flow", table(("what", "value"), rows)) if rows else ""
+    rows += [
+        (f"{name.replace('_', ' ')}, {found['unit']}", f"{found['value']:.6g}")
+        for name, found in summary.get("details", {}).items()
+        if isinstance(found, Mapping) and {"value", "unit"} <= found.keys() and found["value"] is not None
+    ]
+    return section("Numbers of the run", table(("what", "value"), rows)) if rows else ""
 
 
 def _footer(summary: Summary) -> str:

@@ -66,7 +66,9 @@ class Summary:
         threads: CPU threads of each.
         layout: storage layout of the populations.
         precision: compute and storage type, as in "float64/float32".
-        sites: fluid sites of all ranks.
+        sites: fluid sites (or points, or nodes) of all ranks.
+        solver: "flow", "blood", "ultrasound" or "waves".
+        item: what `sites` are.
         steps: steps done.
         seconds: wall seconds they took, output included.
         copy_bandwidth: measured bytes a second of a plain copy, None if it was not measured.
@@ -89,6 +91,8 @@ class Summary:
     seconds: float
     ranks: int = 1
     threads: int = 1
+    solver: str = "flow"
+    item: str = "sites"
     layout: str = ""
     precision: str = ""
     copy_bandwidth: float | None = None
@@ -115,6 +119,14 @@ class Summary:
         return sum(self.flow_rates.values()) / total if total > 0 else None
 
 
+def content_of(summary: Summary) -> dict[str, Any]:
+    """Return what the file says, as JSON has it."""
+    content = {item.name: _plain(getattr(summary, item.name)) for item in fields(summary)}
+    content |= {"mlups": summary.mlups, "mass_balance": summary.mass_balance}
+    first = ("schema", "date", "case", "solver", "device", "sites", "item", "steps", "seconds", "mlups")
+    return {name: content[name] for name in first} | content
+
+
 def write_summary(path: str | os.PathLike[str], summary: Summary) -> None:
     """Write `summary` as JSON; what `path` held stays until the new text is complete.
 
@@ -122,11 +134,7 @@ def write_summary(path: str | os.PathLike[str], summary: Summary) -> None:
         TypeError: `details` holds something that JSON has no word for.
         OSError: the file cannot be written.
     """
-    content = {item.name: _plain(getattr(summary, item.name)) for item in fields(summary)}
-    content |= {"mlups": summary.mlups, "mass_balance": summary.mass_balance}
-    first = ("schema", "date", "case", "device", "sites", "steps", "seconds", "mlups")
-    ordered = {name: content[name] for name in first} | content
-    text = json.dumps(ordered, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(content_of(summary), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 

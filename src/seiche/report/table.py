@@ -24,7 +24,7 @@ class StageRow:
 
     `seconds` is the whole run's, from the mean of the timed steps; `share` is of the run's wall time; `bandwidth` in
     bytes a second and `copy_share` (of the measured copy bandwidth) are None for a stage not bound by memory. `mean`,
-    `minimum` and `maximum` are seconds a step.
+    `minimum` and `maximum` are seconds in a step that has the stage.
     """
 
     name: str
@@ -39,38 +39,42 @@ class StageRow:
 
 
 def stage_rows(
-    stages: Sequence[Stage],
+    stages: Sequence[Stage | str],
     times: Mapping[str, StageTime],
     *,
     steps: int,
     seconds: float,
     copy_bandwidth: float | None = None,
-    bytes_a_step: Mapping[str, int] | None = None,
+    bytes_a_step: Mapping[str, float] | None = None,
+    often: Mapping[str, float] | None = None,
     beside: Mapping[str, float] | None = None,
 ) -> list[StageRow]:
     """Return a row for each stage that was timed, in the order of the step, and one for the rest of the time.
 
     Args:
-        stages: the step.
+        stages: the step, or the names of its stages.
         times: measured times, of one rank or the mean over ranks.
         steps: steps done.
         seconds: wall seconds they took.
         copy_bandwidth: bytes a second (read and write counted) that a plain copy reached on the same cores or device.
         bytes_a_step: bytes of each stage where they are not those of `stages` (the sum over ranks).
+        often: the part of the steps in which a stage comes; all of them by default.
         beside: seconds of what the host did between steps, by name; zero makes no row.
     """
     rows = []
     for stage in stages:
-        time = times.get(stage.name)
+        name, declared = (stage, 0) if isinstance(stage, str) else (stage.name, stage.bytes)
+        time = times.get(name)
         if time is None or not time.samples:
             continue
-        moved = (bytes_a_step or {}).get(stage.name, stage.bytes)
+        moved = (bytes_a_step or {}).get(name, declared)
         bandwidth = moved / time.mean if moved and time.mean > 0 else None
+        whole = time.mean * steps * (often or {}).get(name, 1.0)
         rows.append(
             StageRow(
-                stage.name,
-                time.mean * steps,
-                time.mean * steps / seconds if seconds > 0 else 0.0,
+                name,
+                whole,
+                whole / seconds if seconds > 0 else 0.0,
                 bandwidth,
                 bandwidth / copy_bandwidth if bandwidth and copy_bandwidth else None,
                 time.mean,

@@ -11,6 +11,7 @@ The correction stands at the pressure alone, so that what is stored as u is the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -52,18 +53,17 @@ class AxisWiseScheme:
         self._correction = self._bind_separable() if name == "separable" else self._bind_local()
         self._pressure = [self._bind_pressure(finish), *bind_power_law(state, self._medium, self._real)]
 
-    def step(self, velocity_source: Stage | None, mass_source: Stage | None) -> list[Stage]:
+    def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
         correction = stage("correction", *self._correction)
         axes = list(zip(self._state.problem.axes, self._lines, strict=True))
-        if velocity_source is None:
+        if not velocity_source:
             passes = [stage(f"axis {axis}", self._bind_step(lines)) for axis, lines in axes]
         else:
             momentum = stage("velocity", *(self._bind_step(lines, mass=False) for _, lines in axes))
             mass = stage("density", *(self._bind_step(lines, momentum=False) for _, lines in axes))
-            passes = [momentum, velocity_source, mass]
-        sources = [] if mass_source is None else [mass_source]
-        return [correction, *passes, *sources, stage("pressure", *self._pressure)]
+            passes = [momentum, *velocity_source, mass]
+        return [correction, *passes, *mass_source, stage("pressure", *self._pressure)]
 
     def start(self) -> list[Stage]:
         """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""

@@ -10,6 +10,7 @@ pressure     p from rho, in the pass of the density where no transform is due   
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
 from seiche.ultrasound.medium_arrays import MediumArrays
-from seiche.ultrasound.state import Bound, State, stage
+from seiche.ultrasound.state import Bound, State, stage, stages
 
 
 class ExactScheme:
@@ -109,19 +110,16 @@ class ExactScheme:
             rows=state.rows,
         )
 
-    def step(self, velocity_source: Stage | None, mass_source: Stage | None) -> list[Stage]:
+    def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
-        between = velocity_source is not None
-        momentum = [stage("gradient", *self._gradient), stage("velocity", self._velocity[between])]
-        if velocity_source is not None:
-            momentum.append(velocity_source)
-        divergence = stage("divergence", *self._divergence[between])
-        after = self._fractional[mass_source is not None]
-        fractional = [stage("absorption", *after)] if after else []
-        if mass_source is None:
-            return [*momentum, divergence, stage("density", self._density_and_pressure), *fractional]
+        between = bool(velocity_source)
+        momentum = [*stages("gradient", *self._gradient), stage("velocity", self._velocity[between]), *velocity_source]
+        divergence = stages("divergence", *self._divergence[between])
+        fractional = stages("absorption", *self._fractional[bool(mass_source)])
+        if not mass_source:
+            return [*momentum, *divergence, stage("density", self._density_and_pressure), *fractional]
         kept = stage("density", self._density_alone)
-        return [*momentum, divergence, kept, mass_source, stage("pressure", self._pressure_alone), *fractional]
+        return [*momentum, *divergence, kept, *mass_source, stage("pressure", self._pressure_alone), *fractional]
 
     def start(self) -> list[Stage]:
         """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""
@@ -136,5 +134,5 @@ class ExactScheme:
         )
         return [
             stage("initial density", density, *bind_start(state, self._medium, self._real)),
-            stage("initial velocity", *self._gradient, self._velocity_without_layer),
+            *stages("initial velocity", *self._gradient, self._velocity_without_layer),
         ]

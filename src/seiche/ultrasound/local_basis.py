@@ -138,7 +138,7 @@ def part_problem(problem: Problem, part: Part) -> Problem:
     windows = part.windows
 
     def medium(value: Field) -> Field:
-        return _taken(np.asarray(value), windows, clipped=True) if np.ndim(value) else value
+        return taken(np.asarray(value), windows, clipped=True) if np.ndim(value) else value
 
     absorption, relaxation, pressure = problem.absorption, problem.relaxation, problem.initial_pressure
     staggered = problem.staggered_density
@@ -152,14 +152,15 @@ def part_problem(problem: Problem, part: Part) -> Problem:
         staggered_density=None if staggered is None else tuple(medium(one) for one in staggered),
         absorption=None if absorption is None else replace(absorption, alpha_coeff=medium(absorption.alpha_coeff)),
         relaxation=(
-            None if relaxation is None else replace(relaxation, labels=_taken(relaxation.labels, windows, clipped=True))
+            None if relaxation is None else replace(relaxation, labels=taken(relaxation.labels, windows, clipped=True))
         ),
-        initial_pressure=None if pressure is None else _taken(pressure, windows, clipped=False),
+        initial_pressure=None if pressure is None else taken(pressure, windows, clipped=False),
         sources=tuple(one for source in problem.sources if (one := _source(source, problem.shape, part)) is not None),
     )
 
 
-def _taken(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: bool) -> npt.NDArray[Any]:
+def taken(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: bool) -> npt.NDArray[Any]:
+    """Return values over the grid on a part of it; beyond the ends they begin anew, or `clipped` the end stays."""
     for axis, window in enumerate(windows):
         if window.core != window.total:
             values = values.take(window.indices(clipped=clipped), axis)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import open_backend
+from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.halo.choice import machine_in_use
 from seiche.machine.file import Machine
 from seiche.machine.halo_times import transport_times
-from seiche.machine.locality import Place
+from seiche.machine.locality import Place, places
 from seiche.machine.predict import exchange_times, layout_of
-from seiche.ultrasound.local_basis import Part
+from seiche.ultrasound.local_basis import Part, best_split, parts_of
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
 
@@ -136,3 +139,40 @@ def shared_points(part: Part, owner: Part) -> int:
         counts.append(int(np.count_nonzero((numbers >= others.start) & (numbers < others.start + others.core))))
     own = int(np.prod([one.core for one in part.windows])) if part.rank == owner.rank else 0
     return int(np.prod(counts)) - own
+
+
+def plan_of(
+    problem: Problem, world: World, basis: str, split: tuple[int, ...] | None, overlap: int, options: dict[str, Any]
+) -> Plan:
+    """Return the plan that is asked for, or the one of the machine model (collective)."""
+    check_basis(basis)
+    if basis == "global" and split is not None:
+        raise CaseError(f"split: {split} goes with the local basis; the global one has slabs")
+    if basis != "auto":
+        return Plan(basis)
+    machine = machine_in_use(world, None)
+    if split is not None:
+        return Plan("local")
+    try:
+        parts = parts_for(problem.shape, world.size, "local", split, overlap)
+    except CaseError:
+        parts = None
+    backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
+    size = np.dtype(options.get("precision", "float32")).itemsize
+    return choose(problem, parts, machine, places(backend, world), size)
+
+
+def parts_for(
+    shape: tuple[int, ...], ranks: int, basis: str, split: tuple[int, ...] | None, overlap: int
+) -> list[Part]:
+    """Return the parts of a grid, one a rank.
+
+    Raises:
+        CaseError: the grid cannot be cut so.
+    """
+    if basis == "global":
+        return slabs_of(shape, ranks)
+    parts = parts_of(shape, best_split(shape, ranks, overlap) if split is None else split, overlap)
+    if len(parts) != ranks:
+        raise CaseError(f"split: {split} makes {len(parts)} parts for {ranks} ranks")
+    return parts

@@ -6,35 +6,34 @@ Before a transform the overlaps get the neighbours' values and the field is tape
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array, Backend, open_backend
+from seiche.backend import Array, Backend
 from seiche.backend.transforms import Transforms
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo import HaloExchange, HaloPlan
-from seiche.halo.choice import machine_in_use
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import kspace_ranks as registry
 from seiche.machine.collectives import WAYS
-from seiche.machine.locality import places
+from seiche.ultrasound.gathered import GatheredRows
 from seiche.ultrasound.grid import Grid
-from seiche.ultrasound.local_basis import Part, bell, best_split, part_problem, parts_of, points_in
+from seiche.ultrasound.local_basis import Part, bell, part_problem, points_in, taken
 from seiche.ultrasound.medium import Medium, longest_time_step
-from seiche.ultrasound.plan import Plan, check_basis, choose
+from seiche.ultrasound.plan import parts_for, plan_of
 from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.records import Request
+from seiche.ultrasound.records import Request, finished
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.simulate import PML_ALPHA, Layers, problem_of, request_of, results_of
-from seiche.ultrasound.slabs import Slabs, slab_problem, slabs_of
+from seiche.ultrasound.slabs import Slabs, slab_problem
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.source import Source
-from seiche.ultrasound.state import Bound, State
+from seiche.ultrasound.state import Bound, Carried, State
 
 #: Width of the overlaps by default: errors of 1e-3 to 1e-4 at four points a wavelength.
 OVERLAP = 12
@@ -74,6 +73,11 @@ class LocalBasis:
         """Return the exchanges that were asked for."""
         return tuple(self._exchanges)
 
+    @property
+    def transport_name(self) -> str:
+        """Return how messages travel, "none" before there are any."""
+        return next((one.transport_name for one in self._exchanges), "none")
+
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
         """Return what starts to fill the overlaps of a field, and what ends it; collective."""
         if padded not in self._plans:
@@ -86,7 +90,10 @@ class LocalBasis:
             self._transport,  # type: ignore[arg-type]
         )
         self._exchanges.append(exchange)
-        return (lambda: exchange.start(array)), (lambda: exchange.finish(array))
+        return (
+            Carried("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),
+            Carried("receive halo", lambda: exchange.finish(array), exchange.received("overlaps")),
+        )
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
         """Return the product of fields and bell in padded rows of spectra; without field of what these rows hold."""
@@ -180,21 +187,19 @@ class RanksSolver:
     ) -> None:
         """Cut the problem and make the solver of this rank's part."""
         request = record or Request()
-        self.plan = _plan(problem, world, basis, split, overlap, options)
+        refuse_on_ranks(request, options.get("scheme", "exact"))
+        self.plan = plan_of(problem, world, basis, split, overlap, options)
         basis = self.plan.basis
-        self.parts = _parts(problem.shape, world.size, basis, split, overlap)
-        if request.nodes is not None:
-            raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
-        if any(name == "u_non_staggered" for name in request.quantities):
-            raise CaseError("record: velocities at the grid's points and intensities do not go with several ranks")
+        self.parts = parts_for(problem.shape, world.size, basis, split, overlap)
         self.problem, self.world, self.recorder = problem, world, self
         self.part = self.parts[world.rank]
-        self._sensors = 0 if request.points is None else len(request.points)
+        self.sensors = 0 if request.points is None else len(request.points)
         self._chosen = np.zeros(0, np.int64)
         local: npt.NDArray[np.int64] | None = None
         if request.points is not None:
             self._chosen, local = points_in(request.points, problem.shape, self.part, core=True)
         quantities = tuple(name for name in request.quantities if name.endswith("_all") or len(self._chosen))
+        self._rows = None if request.sink is None else GatheredRows(world, self._chosen, self.sensors, request.sink)
         self.basis: LocalBasis | Slabs
         if basis == "local":
             self.basis, part = LocalBasis(world, self.parts, slope, transport), part_problem(problem, self.part)
@@ -204,9 +209,11 @@ class RanksSolver:
         self.solver = Solver(
             part,
             local=self.basis,
-            record=replace(request, points=local, quantities=quantities),
+            record=replace(request, points=local, quantities=quantities, sink=self._rows),
             **options,
         )
+        for exchange in self.basis.exchanges if isinstance(self.basis, LocalBasis) else ():
+            exchange.beside = lambda name: self.solver.timers.beside(name)
 
     @property
     def time_step(self) -> int:
@@ -225,6 +232,22 @@ class RanksSolver:
             UnstableError: the pressure is no longer finite, on every rank.
         """
         self.solver.run(steps)
+        if self._rows is not None:
+            self._rows.hand_on()
+
+    def restore(
+        self, time_step: int, fields: Mapping[str, npt.NDArray[Any]], aggregates: Mapping[str, npt.NDArray[Any]]
+    ) -> None:
+        """Go on from `time_step` with whole fields, and with what `raw_aggregate` returned, as `Solver.restore`."""
+
+        def mine(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return taken(np.reshape(values, self.problem.shape), self.part.windows, clipped=False)
+
+        here = {
+            name: mine(aggregates[name]).reshape(-1) if name.endswith("_all") else aggregates[name][self._chosen]
+            for name in self.solver.recorder.aggregates
+        }
+        self.solver.restore(time_step, {name: mine(values) for name, values in fields.items()}, here)
 
     def field(self, name: str) -> npt.NDArray[Any]:
         """Return a field over the whole grid, by the names of `Solver.field`."""
@@ -240,21 +263,31 @@ class RanksSolver:
         recorder = self.solver.recorder
         here = recorder.series(name) if name in recorder.series_names() else None
         found = [(chosen, part) for chosen, part in self.world.allgather((self._chosen, here)) if part is not None]
-        whole = np.zeros((len(found[0][1]), self._sensors), found[0][1].dtype)
+        whole = np.zeros((len(found[0][1]), self.sensors), found[0][1].dtype)
         for chosen, part in found:
             whole[:, chosen] = part
         return whole
 
-    def aggregate(self, name: str) -> npt.NDArray[Any]:
-        """Return an aggregate: (sensors,), or the grid's shape for "_all"."""
+    @property
+    def aggregates(self) -> tuple[str, ...]:
+        """Return the names of the aggregates of all ranks (collective)."""
+        every = self.world.allgather(tuple(self.solver.recorder.aggregates))
+        return tuple(dict.fromkeys(name for names in every for name in names))
+
+    def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return an aggregate as it is while it runs, flat, as `Recorder.raw_aggregate`."""
         recorder = self.solver.recorder
         if name.endswith("_all"):
-            return self._whole(recorder.aggregate(name))
-        here = recorder.aggregate(name) if name in recorder.aggregates else np.zeros(0, self.solver.state.real)
-        whole = np.zeros(self._sensors, here.dtype)
+            return self._whole(recorder.raw_aggregate(name).reshape(self.part.shape)).reshape(-1)
+        here = recorder.raw_aggregate(name) if name in recorder.aggregates else np.zeros(0, self.solver.state.real)
+        whole = np.zeros(self.sensors, here.dtype)
         for chosen, part in self.world.allgather((self._chosen, here)):
             whole[chosen] = part
         return whole
+
+    def aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return an aggregate: (sensors,), or the grid's shape for "_all"."""
+        return finished(name, self.raw_aggregate(name), self.solver.recorder.recorded, self.problem.shape)
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) over the whole grid."""
@@ -273,34 +306,18 @@ class RanksSolver:
         return whole
 
 
-def _plan(
-    problem: Problem, world: World, basis: str, split: tuple[int, ...] | None, overlap: int, options: dict[str, Any]
-) -> Plan:
-    """Return the plan that is asked for, or the one of the machine model (collective)."""
-    check_basis(basis)
-    if basis == "global" and split is not None:
-        raise CaseError(f"split: {split} goes with the local basis; the global one has slabs")
-    if basis != "auto":
-        return Plan(basis)
-    machine = machine_in_use(world, None)
-    if split is not None:
-        return Plan("local")
-    try:
-        parts = _parts(problem.shape, world.size, "local", split, overlap)
-    except CaseError:
-        parts = None
-    backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
-    size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, parts, machine, places(backend, world), size)
+def refuse_on_ranks(request: Request, scheme: str) -> None:
+    """Refuse what only one rank computes.
 
-
-def _parts(shape: tuple[int, ...], ranks: int, basis: str, split: tuple[int, ...] | None, overlap: int) -> list[Part]:
-    if basis == "global":
-        return slabs_of(shape, ranks)
-    parts = parts_of(shape, best_split(shape, ranks, overlap) if split is None else split, overlap)
-    if len(parts) != ranks:
-        raise CaseError(f"split: {split} makes {len(parts)} parts for {ranks} ranks")
-    return parts
+    Raises:
+        CaseError: sensors between points, velocities at the grid's points, or another scheme than the exact one.
+    """
+    if request.nodes is not None:
+        raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
+    if any(name == "u_non_staggered" for name in request.quantities):
+        raise CaseError("record: velocities at the grid's points and intensities do not go with several ranks")
+    if scheme != "exact":
+        raise CaseError(f"scheme: the {scheme} scheme runs on one rank; use the exact one")
 
 
 def simulate_on_ranks(

@@ -299,15 +299,18 @@ class Recorder:
 
     def aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""
-        values = self.raw_aggregate(name)
-        if name.endswith("_rms"):
-            values = np.sqrt(values / max(1, self.recorded))
-        return values.reshape(self._state.problem.shape) if name.endswith("_all") else values
+        return finished(name, self.raw_aggregate(name), self.recorded, self._state.problem.shape)
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase) for a number in `request.harmonics`."""
         cosine, sine = (self._state.host(array) for array in self._harmonics[number])
         return np.hypot(cosine, sine), np.arctan2(-sine, cosine)
+
+
+def finished(name: str, raw: npt.NDArray[Any], recorded: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return a raw aggregate as it is told: roots of means over `recorded` steps, fields in the shape of the grid."""
+    values = np.sqrt(raw / max(1, recorded)) if name.endswith("_rms") else raw
+    return values.reshape(shape) if name.endswith("_all") else values
 
 
 def half_step_later(series: npt.NDArray[Any]) -> npt.NDArray[Any]:

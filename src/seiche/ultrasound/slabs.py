@@ -20,10 +20,11 @@ from seiche.backend.transforms import Transforms
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine.collectives import Exchange
+from seiche.observe.stage import Messages
 from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.problem import Field, MaskSource, Problem, Share, Window
-from seiche.ultrasound.state import State
+from seiche.ultrasound.state import Carried, Several, State
 
 
 def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
@@ -130,6 +131,11 @@ class Slabs:
         self._made = SlabTransforms(self.world, state, self._parts, self._strategy)
         return self._made
 
+    @property
+    def transport_name(self) -> str:
+        """Return how messages travel, "none" before there are any."""
+        return "none" if self._made is None else self._made.transport_name
+
     def close(self) -> None:
         """Give back what exchanges hold; collective."""
         if self._made is not None:
@@ -152,6 +158,7 @@ class SlabTransforms(Transforms):
         self._inner = self.half if len(whole) == 3 else 1
         self._messages = state.backend.zeros(self._room, self.complex)
         self._exchanges: dict[tuple[int, bool], Exchange] = {}
+        self._messages_of: dict[tuple[int, bool], Messages] = {}
         self._pointer = state.backend.pointer
 
     @property
@@ -172,7 +179,7 @@ class SlabTransforms(Transforms):
         columns = field[: sum(self._heights) * mine * inner].reshape(sum(self._heights), mine * inner)
         return planes.reshape(height, *self._planes.spectrum_shape), columns, pairs
 
-    def _exchange(self, field: Array, columns: Array, back: bool) -> Exchange:
+    def _exchange(self, field: Array, columns: Array, back: bool) -> Carried:
         """Return what carries messages to columns, or back; made once for a field."""
         key = (self._pointer(field), back)
         if key not in self._exchanges:
@@ -182,7 +189,18 @@ class SlabTransforms(Transforms):
             ends = (self._messages[: sum(out)], out), (columns.reshape(-1), arriving)
             (send, sent), (receive, received) = ends[::-1] if back else ends
             self._exchanges[key] = Exchange(self._world, send, receive, sent, received, strategy=self._strategy)
-        return self._exchanges[key]
+            self._messages_of[key] = Messages("transpose", sent=self._others(sent), received=self._others(received))
+        return Carried("transpose", self._exchanges[key], self._messages_of[key])
+
+    def _others(self, counts: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Return (rank, bytes) of the other ranks from the numbers of elements by rank."""
+        size, mine = self.complex.itemsize, self._world.rank
+        return tuple((rank, count * size) for rank, count in enumerate(counts) if rank != mine)
+
+    @property
+    def transport_name(self) -> str:
+        """Return how messages travel, "none" before there are any."""
+        return next((one.decision.transport for one in self._exchanges.values()), "none")
 
     def forward(self, source: Array | None, spectrum: Array) -> Transform:
         """Return the work that transforms fields, one after another."""
@@ -194,7 +212,7 @@ class SlabTransforms(Transforms):
             work.append(_copies(pairs))
             work.append(self._exchange(field, columns, back=False))
             work.append(self._planes.columns(columns, back=False))
-        return _all(work)
+        return Several(work)
 
     def inverse(self, spectrum: Array) -> Transform:
         """Return the work that transforms spectra back into padded rows."""
@@ -205,7 +223,7 @@ class SlabTransforms(Transforms):
             work.append(self._exchange(field, columns, back=True))
             work.append(_copies([(target, message) for message, target in pairs]))
             work.append(self._planes.inverse(planes))
-        return _all(work)
+        return Several(work)
 
     def columns(self, values: Array, *, back: bool) -> Transform:
         """Return the transform of complex numbers that are all on this rank."""
@@ -222,13 +240,5 @@ def _copies(pairs: list[tuple[Array, Array]]) -> Transform:
     def run() -> None:
         for target, source in pairs:
             target[...] = source
-
-    return run
-
-
-def _all(work: list[Transform]) -> Transform:
-    def run() -> None:
-        for one in work:
-            one()
 
     return run

@@ -30,7 +30,7 @@ from seiche.ultrasound.exact_lines import ExactLinesScheme
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Recorder, Request
 from seiche.ultrasound.source_stages import SourceStages
-from seiche.ultrasound.state import Local, State, stage
+from seiche.ultrasound.state import Local, State, stage, stages
 
 SCHEMES = ("exact", "separable", "local4")
 Transforms: TypeAlias = Literal["auto", "library", "lines"]
@@ -90,6 +90,7 @@ class Solver:
         self.time_step = 0
         self.timers = StageTimers(self.backend.clock())
         self._lists: dict[tuple[bool, ...], list[Stage]] = {}
+        self._counts: dict[tuple[bool, ...], int] = {}
         self._graphs: dict[tuple[bool, ...], Graph] = {}
 
     def _open_scheme(self, scheme: str, transforms: Transforms) -> ExactScheme | AxisWiseScheme:
@@ -111,20 +112,29 @@ class Solver:
 
     def stages(self) -> list[Stage]:
         """Return the stages of the step that comes next."""
-        t = self.time_step
-        active, recording = self._sources.active(t), self.recorder.records(t)
-        if t == 0 and self.problem.initial_pressure is not None:
+        *active, recording = key = self._kind()
+        if self.time_step == 0 and self.problem.initial_pressure is not None:
             start = Stage("initial pressure", self._set_initial_pressure)
             return [start, *self._scheme.start(), *self._after(recording)]
-        key = (*active, recording)
         if key not in self._lists:
             velocity, pressure = self._sources.velocity(active), self._sources.pressure(active)
-            stages = self._scheme.step(
-                stage("velocity sources", *velocity) if velocity else None,
-                stage("pressure sources", *pressure) if pressure else None,
-            )
-            self._lists[key] = [*stages, *self._after(recording)]
+            step = self._scheme.step(stages("velocity sources", *velocity), stages("pressure sources", *pressure))
+            self._lists[key] = [*step, *self._after(recording)]
         return self._lists[key]
+
+    def _kind(self) -> tuple[bool, ...]:
+        """Return of which kind the step that comes next is: which sources act, and whether it is recorded."""
+        return *self._sources.active(self.time_step), self.recorder.records(self.time_step)
+
+    @property
+    def phases(self) -> tuple[list[Stage], ...]:
+        """Return the stages of each kind of step that was done, but for those that start from a pressure."""
+        return tuple(self._lists[kind] for kind in self._counts)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Return how many steps of each kind were done."""
+        return tuple(self._counts.values())
 
     def _after(self, recording: bool) -> list[Stage]:
         record = [Stage("record", self.recorder.work)] if recording else []
@@ -136,8 +146,9 @@ class Solver:
 
     def step(self) -> None:
         """Advance by one step."""
+        kind = self._kind()
         self.timers.step(self.stages())
-        self._done()
+        self._done(kind)
 
     def run(self, steps: int | None = None) -> None:
         """Advance by `steps`, or to the end of the problem; what was recorded is then on the host.
@@ -159,18 +170,19 @@ class Solver:
 
     def _replay(self) -> None:
         """Advance by one step through a captured graph; kinds of steps differ by the sources that act."""
-        key = (*self._sources.active(self.time_step), self.recorder.records(self.time_step))
-        if key not in self._graphs:
-            stages = self.stages()
-            run = stage("step", *(one.action for one in stages)).action
+        kind = self._kind()
+        if kind not in self._graphs:
+            run = stage("step", *(one.action for one in self.stages())).action
             run()  # what is done on first use only must not be captured
-            self._graphs[key] = self.backend.capture(run)
+            self._graphs[kind] = self.backend.capture(run)
+            self.timers.count(1)
         else:
-            self._graphs[key].launch()
-        self.timers.count(1)
-        self._done()
+            self.timers.replay(1, self._graphs[kind].launch)
+        self._done(kind)
 
-    def _done(self) -> None:
+    def _done(self, kind: tuple[bool, ...]) -> None:
+        if kind in self._lists:  # or else it was the first one, from a pressure
+            self._counts[kind] = self._counts.get(kind, 0) + 1
         self.time_step += 1
         self.recorder.done(self.time_step)
         if self.time_step % _CHECK_EVERY == 0:

@@ -13,7 +13,7 @@ from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import MaskSource
-from seiche.ultrasound.state import Bound, State
+from seiche.ultrasound.state import Bound, Several, State
 
 
 class SourceStages:
@@ -101,11 +101,7 @@ class SourceStages:
             padded=1,
         )
 
-        def run() -> None:
-            for one in (*spread, add):
-                one()
-
-        return run
+        return Several([*spread, add])
 
     def _corrected_mask(self, source: MaskSource) -> Array:
         """Return F^-1[cos(a) F w], w being the weights at the source's points: (points,); shared by equal sources."""

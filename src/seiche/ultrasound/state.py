@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from seiche.backend.transforms import Transforms
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec
-from seiche.observe.stage import Stage
+from seiche.observe.stage import Messages, Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Field, Problem
 
@@ -35,6 +36,40 @@ class Work:
         self._run()
 
 
+class Carried(Work):
+    """Messages between ranks: a stage of its own, called `name`, that computes nothing."""
+
+    __slots__ = ("messages", "name")
+
+    def __init__(self, name: str, run: Bound, messages: Messages) -> None:
+        """Declare what `run` sends or receives."""
+        super().__init__(run, sum(size for _, size in (*messages.sent, *messages.received)))
+        self.name, self.messages = name, messages
+
+
+class Several:
+    """Work in order, of which some may be messages."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Sequence[Bound]) -> None:
+        """Keep the parts."""
+        self.parts = tuple(parts)
+
+    def __call__(self) -> None:
+        """Do all of it."""
+        for one in self.parts:
+            one()
+
+
+def _declared(run: Bound, moved: int) -> Bound:
+    """Return work that says what it moves; messages in it stay what they are."""
+    if not isinstance(run, Several):
+        return Work(run, moved)
+    own = sum(not isinstance(part, Carried) for part in run.parts)
+    return Several([part if isinstance(part, Carried) else Work(part, moved // own) for part in run.parts])
+
+
 class DeclaredTransforms:
     """Transforms that say what they move."""
 
@@ -45,11 +80,11 @@ class DeclaredTransforms:
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
         """Return the transform of a backend."""
-        return Work(self._transforms.forward(source, spectrum), self._transforms.moved(spectrum))
+        return _declared(self._transforms.forward(source, spectrum), self._transforms.moved(spectrum))
 
     def inverse(self, spectrum: Array) -> Bound:
         """Return the transform of a backend."""
-        return Work(self._transforms.inverse(spectrum), self._transforms.moved(spectrum))
+        return _declared(self._transforms.inverse(spectrum), self._transforms.moved(spectrum))
 
 
 class Overlaps(Protocol):
@@ -233,3 +268,23 @@ def stage(name: str, *work: Bound) -> Stage:
             one()
 
     return Stage(name, run if len(work) != 1 else work[0], sum(getattr(one, "bytes", 0) for one in work))
+
+
+def stages(name: str, *work: Bound) -> list[Stage]:
+    """Return the stage that does several things in order, in pieces between the messages, which are stages too."""
+    found = []
+    for carried, parts in groupby(_flat(work), lambda one: isinstance(one, Carried)):
+        if carried:
+            found += [_message(one) for one in parts if isinstance(one, Carried)]
+        else:
+            found.append(stage(name, *parts))
+    return found
+
+
+def _flat(work: Iterable[Bound]) -> Iterator[Bound]:
+    for one in work:
+        yield from _flat(one.parts) if isinstance(one, Several) else (one,)
+
+
+def _message(one: Carried) -> Stage:
+    return Stage(one.name, one, one.bytes, useful=False, messages=one.messages)

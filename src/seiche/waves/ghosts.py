@@ -24,9 +24,14 @@ from seiche.errors import CaseError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, dg
+from seiche.observe.stage import Messages, Stage
+from seiche.observe.timers import StageTimers
 from seiche.waves.boundary import inner_coefficients
 from seiche.waves.operator import Operator, interpolated
 from seiche.waves.ranks import Pieces, element_plan
+
+#: All messages of a stage come in the same order on all ranks.
+_CHANNEL = "halo"
 
 GhostKind = Literal["traces", "half", "faces", "variables", "elements"]
 _Launch = Callable[[], None]
@@ -42,6 +47,14 @@ def check_ghosts(kind: str) -> None:
         raise CaseError(f"ghosts = {kind!r}: has to be one of {', '.join(get_args(GhostKind))}")
 
 
+def _together(pairs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return (peer, bytes) with all bytes of a peer as one message."""
+    sums: dict[int, int] = {}
+    for peer, size in pairs:
+        sums[peer] = sums.get(peer, 0) + size
+    return tuple(sums.items())
+
+
 class Ghosts:
     """The messages of a stage, between `start` and `finish` of which elements inside may be computed."""
 
@@ -53,6 +66,7 @@ class Ghosts:
         transport: TransportName,
         state: tuple[Array, Array],
         traces: tuple[Array, Array],
+        timers: StageTimers,
     ) -> None:
         """Set up the messages (collective).
 
@@ -63,7 +77,9 @@ class Ghosts:
             transport: how.
             state: unknowns and registers of own elements and, for the last three kinds, of ghosts.
             traces: the two buffers.
+            timers: see what goes on in the streams of the messages.
         """
+        self._timers = timers
         self.kind, self._operator, self._world, self._transport = kind, operator, world, transport
         of, backend = operator.of, operator.backend
         self._sent: list[tuple[HaloExchange, Array]] = []
@@ -103,6 +119,34 @@ class Ghosts:
         """Return the bytes that this rank sends and receives in a stage."""
         return sum(exchange.bytes for exchange in self.exchanges)
 
+    @property
+    def transport_name(self) -> str:
+        """Return how messages travel."""
+        return self.exchanges[0].transport_name
+
+    def stages(self, trace: Array) -> tuple[Stage, Stage]:
+        """Return what sends, and what receives: the stages around those of the elements inside."""
+        every = self.exchanges
+        sent = _together([pair for each in every for pair in each.sent(_CHANNEL).sent])
+        received = _together([pair for each in every for pair in each.received(_CHANNEL).received])
+        return (
+            Stage(
+                "send halo",
+                lambda: self.start(trace),
+                self.bytes,
+                useful=False,
+                messages=Messages(_CHANNEL, sent=sent),
+            ),
+            Stage(
+                "receive halo",
+                lambda: self.finish(trace),
+                self.bytes,
+                ("send halo",),
+                useful=False,
+                messages=Messages(_CHANNEL, received=received),
+            ),
+        )
+
     def start(self, trace: Array) -> None:
         """Send what others need to read the traces `trace`, or to make them."""
         if self.kind == "traces":
@@ -130,6 +174,7 @@ class Ghosts:
 
     def _exchange(self, plan: HaloPlan, store: str, *arrays: Array) -> HaloExchange:
         exchange = HaloExchange(self._operator.backend, self._world, plan, store, self._transport)  # type: ignore[arg-type]
+        exchange.beside = self._timers.beside
         for array in arrays:
             exchange.prepare(array)
         return exchange

@@ -85,11 +85,12 @@ class Leapfrog:
         items, inner = -(-mesh.count // together), mesh.interior // together
         if ghosts is None:
             return [*operator.mortar_stages(self._u, given, 0, sides), *sweep("", 0, items)]
+        send, receive = ghosts.stages(given)
         return [
-            Stage("send halo", lambda: ghosts.start(given), ghosts.bytes),
+            send,
             *operator.mortar_stages(self._u, given, 0, inner_sides),
             *sweep(" interior", 0, inner),
-            Stage("receive halo", lambda: ghosts.finish(given), ghosts.bytes, ("send halo",)),
+            receive,
             *operator.mortar_stages(self._u, given, inner_sides, sides),
             *sweep(" edge", inner, items, ("receive halo",)),
         ]

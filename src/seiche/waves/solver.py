@@ -153,15 +153,15 @@ class Solver:
         self._clock = self.backend.zeros(1, np.uint64)
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         probes = (self._clock, self._window, self.world)
+        self.timers = StageTimers(self.backend.clock())
         self.ghosts: Ghosts | None = None
         if self.world.size > 1:
-            self.ghosts = Ghosts(self.operator, self.world, ghosts, transport, state, self._traces)
+            self.ghosts = Ghosts(self.operator, self.world, ghosts, transport, state, self._traces, self.timers)
         self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
         self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
         self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
-        self.timers = StageTimers(self.backend.clock())
         #: Of the attenuation, whose `state` goes on in `set_state` as `memory`.
         self.bodies = Bodies(self.operator, attenuation) if attenuation is not None else None
         self._begin = (self._first_traces(0), self._first_traces(1))

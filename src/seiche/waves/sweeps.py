@@ -72,11 +72,12 @@ class Sweeps:
         if ghosts is None:
             parts = [*operator.mortar_stages(self._u, given, 0, sides), *sweep("elements", 0, items)]
         else:
+            send, receive = ghosts.stages(given)
             parts = [
-                Stage("send halo", lambda: ghosts.start(given), ghosts.bytes),
+                send,
                 *operator.mortar_stages(self._u, given, 0, inner_sides),
                 *sweep("elements interior", 0, inner),
-                Stage("receive halo", lambda: ghosts.finish(given), ghosts.bytes, ("send halo",)),
+                receive,
                 *operator.mortar_stages(self._u, given, inner_sides, sides),
                 *sweep("elements edge", inner, items, ("receive halo",)),
             ]

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seiche.errors import CaseError
+from seiche.case.account import print_shares
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
@@ -20,24 +20,25 @@ def run(
     restart: Path | None,
     output: Path | None,
     overrides: Sequence[str],
-    unused: Mapping[str, object],
     world: World,
+    *,
+    ranks_info: bool = False,
+    serve: int | None = None,
 ) -> None:
-    """Run a case and print how it went (collective).
+    """Run a case and print how it went (collective); `serve` is the port of the status page.
 
     Raises:
-        CaseError: an option among `unused` is given: waves do not have it.
+        CaseError: the case is wrong, or the port is taken.
     """
     from seiche.case.waves.simulation import load_waves
 
-    for name, value in unused.items():
-        if value is not None:
-            raise CaseError(f"{name}: is for cases of flow and blood; {case} is one of waves")
     simulation = load_waves(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
     if world.rank == 0:
         for note in simulation.setup.notes:
             print(f"seiche: note: {note}", file=sys.stderr)
-    outcome = simulation.run()
+    if ranks_info:
+        print_shares(world, simulation.setup.mesh.count, "elements")
+    outcome = simulation.run(serve=serve)
     report = simulation.report()
     if world.rank != 0:
         return

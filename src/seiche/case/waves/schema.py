@@ -22,7 +22,7 @@ from seiche.case.quantities import (
     Volume,
 )
 from seiche.case.schema import CheckpointOutput
-from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table
+from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
 
 Side = Literal["free", "rigid", "absorbing"]
 Sides = Annotated[tuple[Side, ...], FromList]
@@ -309,13 +309,14 @@ class WaveOutput(Table):
     peak: PeakOutput | None = Field(default=None, description="peak ground velocity")
     checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
     summary: OutputName = Field(default="summary.json", description="numbers of the run")
+    trace: TraceName = None
 
     def names(self) -> list[str]:
         """Return the names of all files in the folder that a run may write."""
         tables: list[ReceiverOutput | SnapshotOutput | PeakOutput] = [self.receivers, *self.snapshots]
         tables += [self.peak] if self.peak is not None else []
         found = [name for table in tables for name in (table.file, table.picture, getattr(table, "film", None)) if name]
-        return [*found, self.checkpoint.file, self.summary]
+        return [*found, self.checkpoint.file, self.summary, *([self.trace] if self.trace else [])]
 
     @model_validator(mode="after")
     def _names_differ(self) -> WaveOutput:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.agreement import on_rank_zero
 from seiche.case.run import LOOK_EVERY, listening
 from seiche.case.schedule import Schedule
@@ -21,11 +22,9 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.io.checkpoint import inspect_checkpoint, read_checkpoint, write_checkpoint
 from seiche.observe.bandwidth import copy_bandwidth
-from seiche.observe.movement import gather_movement
 from seiche.observe.progress import Progress
-from seiche.observe.timers import mean_over_ranks
+from seiche.observe.trace import common_epoch
 from seiche.report.summary import Summary, write_summary
-from seiche.report.table import StageRow, as_text, stage_rows, stage_table
 
 #: Largest square of a velocity component on a side, in a checkpoint.
 _PEAK = "peak"
@@ -84,6 +83,16 @@ class WaveSimulation:
         every = output.checkpoint.every
         self._checkpoints = Schedule(setup.steps_of(every)) if every is not None else None
         self._bandwidth: float | None = None
+        #: Step of the last checkpoint, and seconds between steps by what was done.
+        self._saved: int | None = None
+        self._beside = {"snapshots": 0.0, "checkpoints": 0.0}
+        self._trace = folder / output.trace if output.trace is not None else None
+        keep_trace(self._trace, self.solver.timers, self.world)
+
+    @property
+    def title(self) -> str:
+        """Return the title of the case, or else its file."""
+        return self.setup.case.title or self.setup.source
 
     @property
     def time(self) -> float:
@@ -95,18 +104,22 @@ class WaveSimulation:
         """Return where the state is kept from which a run can go on."""
         return self.folder / self.setup.case.output.checkpoint.file
 
-    def run(self, steps: int | None = None) -> Outcome:
+    def run(self, steps: int | None = None, *, serve: int | None = None) -> Outcome:
         """Advance by `steps`, or to the end of the case; at the end write seismograms, pictures and the summary.
+
+        With `serve`, a port (0: any that is free), a page on this machine's loopback address tells how far it is.
 
         SIGTERM, SIGINT and the wall-clock limit finish the step, write a checkpoint and return.
         Raises UnstableError when the state is no longer finite; snapshots and the last checkpoint stay.
         """
         solver, target = self.solver, self.setup.steps if steps is None else self.solver.steps + steps
+        solver.backend.synchronize()
+        solver.timers.align(common_epoch(self.world))
         begin = time.monotonic()
         nodes = self.setup.mesh.total * self.setup.case.mesh.nodes**self.setup.mesh.dim
         bar = Progress(target, nodes, first=solver.steps, visible=self.world.rank == 0)
         stopped = None
-        with listening() as request, bar as progress:
+        with listening() as request, serving(bar.state, self.title, serve, self.world), bar as progress:
             pace = 1
             while solver.steps < target:
                 last = min(target, self._next_event(solver.steps), solver.steps + pace)
@@ -118,7 +131,8 @@ class WaveSimulation:
                     raise UnstableError(f"{error}; {self._last_checkpoint()}") from None
                 spent = (time.monotonic() - mark) / max(1, pace)
                 self._take_due()
-                progress.update(solver.steps)
+                busiest = imbalance(solver.timers, self.world)
+                progress.update(solver.steps, imbalance=busiest, checkpoint=self._saved)
                 limit = self.setup.case.run.wall_clock
                 late = limit is not None and time.monotonic() - self.started >= limit
                 seen, over, slowest = self.world.allreduce_max(np.array([request.number, late, spent], np.float64))
@@ -141,11 +155,21 @@ class WaveSimulation:
         step = self.solver.steps
         due = [series for series in self._snapshots if series.schedule.due(step)]
         if due:
-            state = self.solver.state()
-            for series in due:
-                series.take(state)
+            with self._timed("snapshots"):
+                state = self.solver.state()
+                for series in due:
+                    series.take(state)
         if self._checkpoints is not None and self._checkpoints.due(step):
             self.save()
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Count the time of the block as one between steps."""
+        begin = time.perf_counter_ns()
+        yield
+        end = time.perf_counter_ns()
+        self._beside[name] += (end - begin) * 1e-9
+        self.solver.timers.note(name, begin, end)
 
     def _rows(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return this rank's elements along the curve, and their numbers there."""
@@ -154,6 +178,11 @@ class WaveSimulation:
 
     def save(self) -> None:
         """Write a checkpoint."""
+        with self._timed("checkpoints"):
+            self._write_checkpoint()
+        self._saved = self.solver.steps
+
+    def _write_checkpoint(self) -> None:
         solver, mesh = self.solver, self.setup.mesh
         order, numbers = self._rows()
         state = solver.state()[order]
@@ -243,57 +272,42 @@ class WaveSimulation:
         if output.peak is not None:
             self.files += write_peak(self.setup, self.solver, new_name(self.folder / output.peak.file, self.first_step))
         self._save_summary(stopped)
+        self.account().save_trace(self._trace, self.title)
 
-    def _stage_rows(self) -> list[StageRow]:
-        solver, world = self.solver, self.world
-        stages = {stage.name: stage for phase in solver.phases for stage in phase}
-        moved: dict[str, int] = {}
-        often: dict[str, int] = {}  # a step has most stages five times
-        for stage in solver.phases[0]:
-            moved[stage.name] = moved.get(stage.name, 0) + stage.bytes
-            often[stage.name] = often.get(stage.name, 0) + 1
-        times = {
-            name: replace(t, samples=max(1, t.samples // often[name])) for name, t in solver.timers.times().items()
-        }
-        shares = world.allgather((times, moved))
-        names = dict.fromkeys(name for _, some in shares for name in some)
+    def account(self) -> Account:
+        """Return the account of the steps done so far."""
+        solver, setup = self.solver, self.setup
         if self._bandwidth is None:
-            self._bandwidth = copy_bandwidth(solver.backend, world)
-        return stage_rows(
-            [stages[name] for name in names if name in stages],
-            mean_over_ranks([times for times, _ in shares]),
-            steps=solver.timers.steps,
+            self._bandwidth = copy_bandwidth(solver.backend, self.world)
+        return Account(
+            solver.timers,
+            solver.backend,
+            self.world,
+            solver.phases,
+            items=setup.mesh.count * setup.case.mesh.nodes**setup.mesh.dim,
+            transport=solver.ghosts.transport_name if solver.ghosts is not None else "none",
             seconds=self.seconds,
-            copy_bandwidth=self._bandwidth,
-            bytes_a_step={name: sum(some.get(name, 0) for _, some in shares) for name in names},
+            bandwidth=self._bandwidth,
+            beside=self._beside,
         )
 
     def report(self) -> str:
         """Return the table stage | time | share | GB/s | share of the copy bandwidth of the steps done so far."""
-        rows = self._stage_rows()
-        note = f"copy bandwidth {(self._bandwidth or 0.0) * 1e-9:.1f} GB/s, measured at the end of the run"
-        return as_text(stage_table(rows, seconds=self.seconds, note=note))
+        return self.account().report()
 
     def _save_summary(self, stopped: str | None) -> None:
         solver, setup = self.solver, self.setup
-        rows, energy = self._stage_rows(), solver.energy()
+        account, energy = self.account(), solver.energy()
+        rows, movement = account.rows(), account.movement()
         nodes = setup.mesh.total * setup.case.mesh.nodes**setup.mesh.dim
-        movement = gather_movement(
-            solver.timers,
-            solver.phases,
-            self.world,
-            elapsed=self.seconds,
-            on_device=solver.backend.asynchronous,
-            beside={},
-            transport=solver.ghosts.exchanges[0].transport_name if solver.ghosts is not None else "none",
-            sites=setup.mesh.count * setup.case.mesh.nodes**setup.mesh.dim,
-        )
         if movement is None:
             return
         summary = Summary(
-            case=setup.case.title or setup.source,
+            case=self.title,
             device=solver.backend.describe(),
             sites=nodes,
+            solver="waves",
+            item="nodes",
             steps=solver.steps - self.first_step,
             seconds=self.seconds,
             ranks=self.world.size,
@@ -301,7 +315,7 @@ class WaveSimulation:
             layout=f"{solver.medium} {setup.mesh.dim}D, {setup.case.mesh.nodes} nodes, {setup.case.mesh.flux}"
             + (", leapfrog" if solver.lead else ""),
             precision=setup.case.run.precision,
-            copy_bandwidth=self._bandwidth,
+            copy_bandwidth=account.bandwidth,
             stages=rows,
             invariants={"energy": energy},
             efficiency=movement.efficiencies(),

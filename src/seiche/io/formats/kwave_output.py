@@ -101,16 +101,17 @@ class KWaveOutput:
         _mark(group.create_dataset(name, shape, FLOAT, chunks=chunks, **self._options))
 
     def write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
-        """Write rows (n, sensors) of a series from row `row` on."""
+        """Write rows (n, sensors) of a series from row `row` on; the file stays readable if the process is killed."""
         end = row + len(values)
         if self._problem.sensor_corners is None:
             self.file[name][0, row:end] = values
-            return
-        first = 0
-        for k, extents in enumerate(self.cuboids()):
-            count = int(np.prod(extents))
-            self.file[name][str(k + 1)][row:end] = values[:, first : first + count].reshape(-1, *extents)
-            first += count
+        else:
+            first = 0
+            for k, extents in enumerate(self.cuboids()):
+                count = int(np.prod(extents))
+                self.file[name][str(k + 1)][row:end] = values[:, first : first + count].reshape(-1, *extents)
+                first += count
+        self.file.flush()
 
     def write_aggregate(self, name: str, values: npt.NDArray[Any]) -> None:
         """Write numbers (sensors,) of an aggregate, or a field over the grid."""
@@ -139,6 +140,16 @@ class KWaveOutput:
             return np.asarray(found[()]).ravel()
         except DAMAGE as error:
             raise FormatError(self.path, name, f"cannot be read ({error})") from error
+
+    def check_leg(self, t_index: int, checkpoint: str) -> None:
+        """Check that the file was left by the leg that left a checkpoint after `t_index` steps.
+
+        Raises:
+            FormatError: it was left by another one.
+        """
+        found = int(self.read_aggregate("t_index")[0])
+        if found != t_index:
+            raise FormatError(self.path, "t_index", f"is {found}, but {t_index} in {checkpoint}: left by another leg")
 
     def write_scalar(self, name: str, value: float) -> None:
         """Write one number; integers as 64-bit unsigned."""

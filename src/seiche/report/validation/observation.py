@@ -6,9 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from seiche.backend import Backend
 from seiche.backend.planned import PlannedBackend
 from seiche.domain.rehearsal import rehearse
 from seiche.domain.shapes import box
@@ -22,6 +25,7 @@ from seiche.observe.replay import ideal_seconds
 from seiche.observe.sample import Sample, Span, covered
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
+from seiche.observe.trace import KEPT, gather_trace, write_trace
 from seiche.report.validation.check import Check, Setting
 
 _POP = "HemeLB_GPU on JUWELS, POP2_AR_065 (2020)"
@@ -38,6 +42,8 @@ _PUBLISHED = (
 _EDGE, _QUICK_EDGE, _RANKS = 96, 48, 4
 #: Part of a step that timing it may take.
 _OVERHEAD = 0.01
+#: Part of a run that writing its trace may take, and steps (GPU: graphs) whose trace is written to see it.
+_TRACE_OVERHEAD, _TRACED = 0.02, 3200
 
 
 def efficiencies(setting: Setting) -> list[Check]:
@@ -111,6 +117,8 @@ def _planned(device: str, edge: int, world: World) -> PlannedRank:
 def overhead(setting: Setting) -> list[Check]:
     """Return what timing the stages costs against a step: the same loop over stages that do nothing, without and with.
 
+    And what it costs to write the trace of so many steps, the least of some times.
+
     On a GPU steps are replayed as graphs, of which one in some is timed as a whole.
     """
     edge = _QUICK_EDGE if setting.quick else _EDGE
@@ -146,7 +154,24 @@ def overhead(setting: Setting) -> list[Check]:
     return [
         Check("step that is timed", step * 1e6, sense="recorded", unit="us"),
         Check("overhead of timing its stages", max(0.0, spent) / step, _OVERHEAD),
+        Check("overhead of writing a trace of it", _trace_seconds(kinds, solver.backend) / step, _TRACE_OVERHEAD),
     ]
+
+
+def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend) -> float:
+    """Return the seconds a step of writing the trace of many steps; on a GPU they are done as graphs."""
+    timers = StageTimers(backend.clock())
+    timers.keep(KEPT)
+    for number in range(_TRACED):
+        if backend.asynchronous:
+            timers.replay(GRAPH_STEPS, _nothing)
+        else:
+            timers.step(kinds[number % len(kinds)])
+    ranks = gather_trace(timers, World.serial())
+    assert ranks is not None
+    with TemporaryDirectory() as folder:
+        written = min(_seconds(lambda: write_trace(Path(folder) / "trace.json", ranks)) for _ in range(5))
+    return written / timers.steps
 
 
 def _idle(stages: Sequence[Stage]) -> list[Stage]:

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche check` of an ultrasound case: what it is, how exact it will be, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from seiche.case.ultrasound_setup import UltrasoundSetup, refuse_impossible
+from seiche.errors import CaseError
+from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
+from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.plan import parts_for
+from seiche.ultrasound.slabs import slabs_of
+
+
+def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
+    """Yield the lines of `seiche check` for a number of ranks.
+
+    Raises:
+        CaseError: the grid cannot be cut for them, or the case has something that goes only on one rank.
+    """
+    refuse_impossible(setup, ranks)
+    problem, case = setup.problem, setup.case
+    bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request, case.run.device)
+    speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
+    limit = "any time step is stable" if np.isinf(setup.limit) else f"stable up to {setup.limit:.4g} s"
+    rows = [
+        ("case", setup.source_file + (f": {case.title}" if case.title else "")),
+        ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, {problem.spacing[0]:.4g} m apart"),
+        ("time step", f"{problem.time_step:.4g} s ({limit}), {problem.steps:,} steps"),
+        ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
+        ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),
+    ]
+    frequencies = sorted({one.frequency for one in case.source if hasattr(one, "frequency")})
+    for frequency in frequencies:
+        resolved = points_per_wavelength(problem, frequency)
+        error = phase_error(problem, frequency, case.run.scheme)
+        rows.append(
+            (f"{frequency:.4g} Hz", f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad")
+        )
+    rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
+    if ranks > 1:
+        try:
+            lines, work = _shared(setup, ranks, frequencies)
+        except CaseError as error:
+            raise CaseError(f"{setup.source_file}: {error}") from None
+        rows += lines
+        bytes_needed = int(bytes_needed / ranks * work)
+        if case.run.basis == "global":  # messages, and densities between points
+            given = problem.dimensions if np.ndim(problem.density) else 0
+            bytes_needed += int((1 + given) * problem.points / ranks * np.dtype(case.run.precision).itemsize)
+    rows.append(
+        (
+            "memory",
+            f"{bytes_needed / 1e6:.4g} MB, {bytes_needed * ranks / problem.points:.1f} B a point"
+            + (f", of each of {ranks} ranks" if ranks > 1 else ""),
+        )
+    )
+    width = max(len(name) for name, _ in rows)
+    yield from (f"{name:<{width}}  {value}" for name, value in rows)
+    yield from (f"advice: {line}" for line in setup.notes)
+
+
+def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
+    """Return what is said of several ranks, and all their work over that of one."""
+    problem, overlap, basis = setup.problem, setup.case.run.overlap, setup.case.run.basis
+    if basis == "auto":  # as a run chooses without a machine file
+        try:
+            parts_for(problem.shape, ranks, "local", None, overlap)
+        except CaseError:
+            basis = "global"
+    if basis == "global":
+        largest = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape)
+        extents = " x ".join(str(n) for n in largest.shape)
+        work = ranks * int(np.prod(largest.shape)) / problem.points
+        return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
+    parts = parts_for(problem.shape, ranks, "local", None, overlap)
+    largest = max(parts, key=lambda part: int(np.prod(part.shape)))
+    work = ranks * int(np.prod(largest.shape)) / problem.points
+    extents = " x ".join(str(n) for n in largest.shape)
+    rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")]
+    cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
+    cuts = cuts_on_the_way(parts)
+    for frequency in frequencies:
+        error = cuts * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
+        rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
+    return rows, work

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One leg of a simulation of k-Wave files: from the start, or from a checkpoint, to the next checkpoint or the end.
+
+On several ranks every one reads the input and computes a part of the grid; the first alone has the output file.
+"""
+
+from __future__ import annotations
+
+import platform
+import resource
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche import __version__
+from seiche.case.agreement import on_rank_zero
+from seiche.case.run import listening
+from seiche.domain.world import World
+from seiche.dropin.options import Options
+from seiche.dropin.problem import problem_of, sensor_points
+from seiche.errors import CaseError
+from seiche.io.formats.kwave import KWaveInput, read_input
+from seiche.io.formats.kwave_output import KWaveOutput, attributes, read_checkpoint, write_checkpoint
+from seiche.ultrasound.ranks import RanksSolver
+from seiche.ultrasound.records import Request
+from seiche.ultrasound.solver import Solver
+
+CREATED_BY = f"Seiche {__version__}"
+#: Numbers of the input that the output repeats, if they are there.
+_REPEATED = (
+    *("Nx", "Ny", "Nz", "dt", "dx", "dy", "dz", "c_ref"),
+    *(f"pml_{axis}_{what}" for axis in "xyz" for what in ("size", "alpha")),
+    *(f"{name}_source_flag" for name in ("ux", "uy", "uz", "p", "p0", "transducer")),
+    *("nonuniform_grid_flag", "nonlinear_flag", "absorbing_flag", "axisymmetric_flag"),
+    *("p_source_mode", "p_source_many", "u_source_mode", "u_source_many"),
+)
+#: Phases whose times an output file says, summed over legs.
+_PHASES = ("data_loading", "pre-processing", "simulation", "post-processing", "total")
+#: Seconds between two looks at the clock and at signals.
+_LOOK_EVERY = 0.2
+#: Bytes of series that ranks keep before the first one writes them.
+_KEPT = 64 << 20
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Leg:
+    """One leg of a simulation; every method is collective over the ranks."""
+
+    def __init__(self, options: Options, device: str, world: World | None = None) -> None:
+        """Read the input, make the solver, and go back to a checkpoint if there is one.
+
+        Raises:
+            SeicheError: with a line that says what is wrong.
+        """
+        self._options, self._world = options, world or World.serial()
+        self._marks = [time.perf_counter()]
+        self._input: KWaveInput = read_input(options.input)
+        self._problem = problem_of(self._input, options.benchmark)
+        self._marks.append(time.perf_counter())
+        self.solver = self._solver(device)
+        axes = self._problem.axes
+        self._names = {"p": "p", **{f"u{axis}": f"u{axis}_sg{axis}" for axis in axes}}
+        self._names |= {f"rho{axis}": f"rho{axis}" for axis in axes}
+        self._aggregates, self._series = tuple(self.solver.recorder.aggregates), self.solver.recorder.series_names()
+        self._output: KWaveOutput | None = None
+        self._earlier = [0.0] * len(_PHASES[:-1])
+        state = on_rank_zero(self._world, self._open)
+        if state is not None:
+            self.solver.restore(*state)
+        self._marks.append(time.perf_counter())
+
+    def _solver(self, device: str) -> Solver | RanksSolver:
+        options, world = self._options, self._world
+        request = Request(
+            points=sensor_points(self._input),
+            quantities=tuple(options.quantities),
+            first=options.first,
+            sink=self._write_rows,
+        )
+        if world.size == 1:
+            return Solver(self._problem, device=device, record=request, threads=options.threads)
+        if "u_non_staggered" in options.quantities:
+            raise CaseError("--u_non_staggered_raw: is recorded on one GPU only")
+        return RanksSolver(
+            self._problem,
+            world,
+            overlap=options.overlap,
+            basis="local" if options.overlap else "global",
+            record=request,
+            device=device,
+            threads=options.threads or world.threads(),
+        )
+
+    def _write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
+        assert self._output is not None
+        self._output.write_rows(name, row, values)
+
+    def _open(self) -> tuple[int, Arrays, Arrays] | None:
+        """Open the output file, and return time step, fields and aggregates of the checkpoint, if there is one."""
+        options, found = self._options, None
+        if options.checkpoint_file is not None and Path(options.checkpoint_file).exists():
+            found = read_checkpoint(options.checkpoint_file, self._input, tuple(self._names.values()))
+        self._output = output = KWaveOutput(
+            options.output, self._input, compression=options.compression, append=found is not None
+        )
+        self._earlier = [output.seconds(f"{phase}_phase_execution_time") for phase in _PHASES[:-1]]
+        state = None
+        if found is not None:
+            t_index, fields = found
+            output.check_leg(t_index, str(options.checkpoint_file))
+            shape = self._problem.shape
+            stored = {name: output.read_aggregate(name) for name in self._aggregates}
+            state = (t_index, {name: fields[at].reshape(shape) for name, at in self._names.items()}, stored)
+        for name in self._series:
+            output.create_series(name, self._problem.steps - options.first, self.solver.recorder.sensors)
+        return state
+
+    def run(self) -> int | None:
+        """Compute to the end (None), to the next checkpoint (0), or until a signal (its number)."""
+        solver, options, steps = self.solver, self._options, self._problem.steps
+        end = steps if options.checkpoint_steps is None else min(steps, solver.time_step + options.checkpoint_steps)
+        left = float("inf") if options.checkpoint_interval is None else options.checkpoint_interval
+        deadline = self._marks[0] + left
+        portion, number, chunk = max(1, steps * options.progress // 100), 0, 1
+        largest = max(1, _KEPT // max(1, 4 * len(self._series) * self.solver.recorder.sensors))
+        with listening() as request:
+            while solver.time_step < end:
+                now = min(chunk, portion - solver.time_step % portion, end - solver.time_step)
+                begin = time.perf_counter()
+                solver.run(now)
+                pace = (time.perf_counter() - begin) / now
+                if self._world.rank == 0 and (solver.time_step % portion == 0 or solver.time_step == steps):
+                    self._report()
+                late = time.perf_counter() >= deadline
+                # The same decision on every rank.
+                pace, number, over = self._world.allreduce_max(np.array([pace, request.number, late], np.float64))
+                if number or over:
+                    break
+                chunk = max(1, min(int(_LOOK_EVERY / max(pace, 1e-9)), largest))
+        self._marks.append(time.perf_counter())
+        if solver.time_step == steps:
+            return None
+        return int(number)
+
+    def _report(self) -> None:
+        done, steps = self.solver.time_step, self._problem.steps
+        seconds = time.perf_counter() - self._marks[2]
+        print(f"{100 * done / steps:5.1f} %   step {done} of {steps}   {seconds:8.1f} s", flush=True)
+
+    def finish(self, *, complete: bool) -> None:
+        """Write what the output file has beside series, and the checkpoint of a leg that is not the last."""
+        solver, options, recorder = self.solver, self._options, self.solver.recorder
+        aggregates: Arrays = {}
+        for name in self._aggregates:
+            values = recorder.aggregate(name) if complete else recorder.raw_aggregate(name)
+            aggregates[name] = values.reshape(self._input.shape) if name.endswith("_all") else values
+        if complete:
+            for quantity in options.final:
+                for name in ("p",) if quantity[0] == "p" else (f"u{axis}" for axis in self._input.axes):
+                    aggregates[f"{name}_final"] = solver.field(name).reshape(self._input.shape)
+        fields: Arrays = {}
+        if not complete and options.checkpoint_file is not None:
+            fields = {at: solver.field(name).reshape(self._input.shape) for name, at in self._names.items()}
+        machine = self._world.allgather(
+            (
+                f"{platform.node()} ({solver.backend.describe()})",
+                int(getattr(solver.backend, "threads", 1)),
+                resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            )
+        )
+        on_rank_zero(self._world, lambda: self._write(aggregates, fields, machine))
+        if self._world.rank == 0 and complete and options.checkpoint_file is not None:
+            Path(options.checkpoint_file).unlink(missing_ok=True)
+
+    def _write(self, aggregates: Arrays, fields: Arrays, machine: list[tuple[str, int, int]]) -> None:
+        """Write the last of a leg; the checkpoint comes after the output that it goes with is on the disk."""
+        output, options = self._output, self._options
+        assert output is not None
+        for name, values in aggregates.items():
+            output.write_aggregate(name, values)
+        for name in _REPEATED:
+            if name in self._input.scalars:
+                output.write_scalar(name, self._input.scalars[name])
+        output.write_scalar("Nt", self._problem.steps)
+        output.write_scalar("t_index", self.solver.time_step)
+        if options.copy_sensor_mask:
+            output.write_sensor_mask()
+        self._marks.append(time.perf_counter())
+        output.write_attributes(self._header(machine))
+        output.close()
+        if fields and options.checkpoint_file is not None:
+            write_checkpoint(options.checkpoint_file, self._input, fields, self.solver.time_step, CREATED_BY)
+
+    def _spent(self) -> dict[str, float]:
+        pairs = zip(self._marks[1:], self._marks[:-1], self._earlier, strict=True)
+        spent = [end - begin + before for end, begin, before in pairs]
+        return dict(zip(_PHASES, [*spent, sum(spent)], strict=True))
+
+    def _header(self, machine: list[tuple[str, int, int]]) -> dict[str, str]:
+        hosts, cores, memory = zip(*machine, strict=True)
+        times = {
+            f"{phase}_execution_time" if phase == "total" else f"{phase}_phase_execution_time": f"{seconds:8.2f}s"
+            for phase, seconds in self._spent().items()
+        }
+        return {
+            **attributes("output", self._input.description, CREATED_BY),
+            "host_names": "; ".join(dict.fromkeys(hosts)),
+            "number_of_cpu_cores": str(sum(cores)),
+            **times,
+            "peak_core_memory_in_use": f"{max(memory)} MB",
+            "total_memory_in_use": f"{sum(memory)} MB",
+        }
+
+    def about(self) -> list[str]:
+        """Return lines on what is computed where (--verbose 2)."""
+        problem, world = self._problem, self._world
+        extents = " x ".join(str(n) for n in reversed(problem.shape))
+        records = ", ".join([*self._options.quantities, *self._options.final])
+        lines = [f"{extents} points, {problem.steps} steps of {problem.time_step:g} s", f"records: {records}"]
+        if isinstance(self.solver, RanksSolver):
+            parts = " x ".join(str(n) for n in reversed(self.solver.part.shape))
+            kind = f"overlaps of {self._options.overlap}" if self._options.overlap else "transforms of the whole grid"
+            lines.append(f"{world.size} ranks with {parts} points, {kind}")
+        return lines
+
+    def times(self) -> str:
+        """Return a line on the seconds of the phases, those of earlier legs included (--verbose 1)."""
+        return ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in self._spent().items())
+
+    def stopped(self, number: int) -> str:
+        """Return what to say of a leg that a signal ended."""
+        left = self._options.checkpoint_file
+        rest = "the output is not complete" if left is None else f"the same command goes on from {left}"
+        steps = self._problem.steps
+        return f"stopped by {signal.Signals(number).name} at step {self.solver.time_step} of {steps}; {rest}"
+
+    def close(self) -> None:
+        """Close the output file and what messages travel by."""
+        if self._output is not None:
+            self._output.close()
+        if isinstance(self.solver, RanksSolver):
+            self.solver.close()

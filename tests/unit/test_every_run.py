@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs of every solver explain themselves alike: summary, trace, status page, report, comparison, prediction."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prediction_cases import case_file, machine
+from seiche.cli import main
+from seiche.machine.file import write_machine
+from seiche.report.losses import losses
+from trace_checks import check_format, check_nesting, slices
+
+#: Steps of each, and a stage that computes.
+SOLVERS = {
+    "flow": ("time.steps=100", "stream-collide interior"),
+    "blood": ("time.steps=40", "spread"),
+    "ultrasound": ("grid.steps=80", "gradient"),
+    "waves": ("time.steps=60", "elements"),
+}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread, and no measurement of the memory's speed after each of these small runs."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for module in ("simulation", "ultrasound", "waves.simulation"):
+        monkeypatch.setattr(f"seiche.case.{module}.copy_bandwidth", lambda *_: 1e10)
+
+
+def ran(folder: Path, solver: str, *options: str) -> dict[str, Any]:
+    """Return the summary of a run."""
+    path = case_file(folder, solver)
+    given = ["run", str(path), "--set", SOLVERS[solver][0], "--output", str(folder / "out"), *options]
+    assert main(given) == 0
+    found: dict[str, Any] = json.loads((folder / "out" / "summary.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_run_tells_its_time_its_trace_and_its_progress(
+    solver: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = ran(tmp_path, solver, "--serve", "--trace", str(tmp_path / "trace.json"))
+    shown = capsys.readouterr()
+    assert "seiche: status at http://127.0.0.1:" in shown.err and "100%" in shown.err
+    steps, stage = int(SOLVERS[solver][0].partition("=")[2]), SOLVERS[solver][1]
+    assert (summary["solver"], summary["steps"], summary["ranks"]) == (solver, steps, 1)
+    rows = {row["name"]: row for row in summary["stages"]}
+    assert any(name.startswith(stage) for name in rows), list(rows)
+    assert all(name in shown.out for name in rows)
+    assert sum(row["share"] for row in summary["stages"]) >= 1 - 1e-9
+    tree, movement = summary["efficiency"], summary["movement"]
+    assert tree["elements"] == 1 and tree["load_balance"] == 1.0
+    assert math.isclose(tree["parallel"], tree["load_balance"] * tree["communication"])
+    assert math.isclose(tree["communication"], tree["device"] * tree["orchestration"])
+    assert movement["messages"] == [] and movement["sites"] == [summary["sites"]]
+    timed = [row for row in summary["stages"] if row["samples"]]
+    assert [movement["stages"][row["name"]][0] * steps for row in timed] == pytest.approx(
+        [row["seconds"] for row in timed]
+    )
+    assert sum(part.share for part in losses(tree, movement)) == pytest.approx(1.0)
+    events = check_format(json.loads((tmp_path / "trace.json").read_text()))
+    check_nesting(events, 1)
+    named = [event["name"] for event in slices(events, 0, 0)]
+    assert [name for name in named if name.startswith("step ")] == [f"step {k}" for k in range(1, steps, 16)]
+    assert any(name.startswith(stage) for name in named)
+    assert "steps" in {event["name"] for event in slices(events, 0, 2)}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_run_is_reported_compared_and_predicted_from(
+    solver: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = ran(tmp_path, solver)
+    out = tmp_path / "out"
+    write_machine(tmp_path / "m.json", machine(units={"time": "s", "size": "B", "rate": "B/s"}))
+    assert main(["report", str(out), "--machine", str(tmp_path / "m.json")]) == 0
+    page = (out / "report.html").read_text()
+    item = {"ultrasound": "points", "waves": "nodes"}.get(solver, "sites")
+    assert summary["item"] == item and f"<li>{item}<b>" in page
+    assert "Predicted beside measured" in page and SOLVERS[solver][1] in page and "Roofline" in page
+    assert main(["report", "--compare", str(out), str(out)]) == 0
+    assert f"1.00 times as many {item} a second" in (out / "compare.html").read_text()
+    capsys.readouterr()
+    given = ["predict", str(tmp_path / f"{solver}.toml"), "--machine", str(tmp_path / "m.json"), "--ranks", "1"]
+    assert main([*given, "--set", SOLVERS[solver][0], "--run", str(out), "--json", str(tmp_path / "p.json")]) == 0
+    capsys.readouterr()
+    (step,) = json.loads((tmp_path / "p.json").read_text())["strong"]
+    # On the ranks of the run each stage takes what it took there.
+    for row in summary["stages"]:
+        if row["bandwidth"]:
+            measured = row["seconds"] / summary["steps"]
+            assert step["computing_s"][row["name"]] == pytest.approx(measured, rel=1e-6), row["name"]
+    assert step["interval_s"][0] < step["step_s"] < step["interval_s"][1]
+
+
+@pytest.mark.parametrize("solver", ["ultrasound", "waves"])
+def test_a_trace_replaces_no_other_file(solver: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = case_file(tmp_path, solver)
+    (tmp_path / "notes.txt").write_text("kept")
+    assert main(["run", str(path), "--trace", str(tmp_path / "notes.txt")]) == 2
+    assert "notes.txt is there and is no trace; give the trace another name" in capsys.readouterr().err
+    assert (tmp_path / "notes.txt").read_text() == "kept"
+    assert main(["run", str(path), "--set", "output.trace=summary.json"]) == 2
+    assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err

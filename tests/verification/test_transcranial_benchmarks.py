@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The example of the transcranial benchmarks: small forms against exact fields, its media, its metrics."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+FILE = Path(__file__).resolve().parents[2] / "examples" / "transcranial-bm" / "benchmarks.py"
+
+
+@pytest.fixture(scope="module")
+def bm() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("transcranial_benchmarks", FILE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def small(bm: ModuleType):
+    """Return half of the length and less of the width: 160 x 125 points with layers."""
+    return bm.Size(length=60e-3, half=22.5e-3)
+
+
+@pytest.mark.parametrize(("benchmark", "bound"), [(1, 2e-3), (2, 8e-3)], ids=["water", "absorbing water"])
+def test_disc_in_a_homogeneous_medium_has_the_field_of_its_integral(bm, benchmark, bound):
+    """Absorption is of second order in the time step, and errs more than the wave does."""
+    found, _, _ = bm.run(benchmark, 2, small(bm))
+    assert found["reference"] == "integral over the source"
+    assert found["L2 in the brain"] < bound
+    assert found["difference of peaks"] < bound
+    assert found["distance of peaks (mm)"] == 0
+
+
+@pytest.mark.parametrize("benchmark", [3, 4], ids=["bone", "skin, three layers of bone, brain"])
+def test_plates_pass_what_the_angular_spectrum_says(bm, benchmark):
+    found, reference, field = bm.run(benchmark, 2, small(bm))
+    assert found["L2 in the brain"] < 0.05
+    assert found["difference of peaks"] < 0.04
+    assert not reference[:73].any() and not field[:73].any()
+
+
+def test_shells_converge_in_time(bm):
+    found, _, _ = bm.run(6, 2, small(bm))
+    assert found["reference"] == "half of the time step"
+    assert found["L-inf in the brain"] < 0.01 and found["difference of peaks"] < 0.01
+
+
+def test_integral_over_the_bowl_is_that_of_oneil(bm):
+    k = 2 * np.pi * bm.TONE / 1500
+    z = np.linspace(20e-3, 110e-3, 31)
+    z = z[np.abs(z - 64e-3) > 1e-3]
+    found = np.abs(bm.integral(1, 3, np.stack([z, 0 * z, 0 * z], axis=1), complex(k)))
+    height = 64e-3 - np.sqrt(64e-3**2 - 32e-3**2)
+    far = np.sqrt((z - height) ** 2 + 32e-3**2)
+    exact = 60e3 * np.abs(2 / (1 - z / 64e-3) * np.sin(k * (far - z) / 2))
+    assert np.abs(found - exact).max() < 2e-3 * exact.max()
+
+
+def test_layers_lie_where_the_benchmarks_have_them(bm):
+    _, axes = bm.axes_of(bm.Size())
+    for number in (3, 4, 5, 6):
+        medium = bm.medium_of(number, axes)
+        on_axis = medium.sound_speed[:, 70]
+        counts = {float(c): int(np.count_nonzero(on_axis == c)) for c in np.unique(on_axis)}
+        if number in (3, 5):
+            assert counts == {1500.0: 233, 2800.0: 13}  # 6.5 mm of bone
+        else:
+            assert (counts[1610.0], counts[2800.0], counts[2300.0]) == (8, 5, 8)  # 4, 1.5 + 1 and 4 mm
+            assert on_axis[-1] == 1560.0
+        aside = medium.sound_speed[:, 0]  # 35 mm from the axis: the shell is 8.7 mm farther on
+        first = bm.SPACING * (np.argmax(aside == 2800.0) - bm.BEHIND)
+        expected = 30e-3 if number < 5 else 105e-3 - np.sqrt(75e-3**2 - 35e-3**2)
+        assert abs(first - expected) <= bm.SPACING
+
+
+def test_metrics_of_shifted_and_scaled_beams(bm):
+    y = (np.arange(141) - 70)[None, :] * 0.5
+    x = np.arange(241)[:, None] * 0.5
+    beam = 3e5 * np.exp(-((x - 64) ** 2) / (2 * 8.0**2) - y**2 / (2 * 2.0**2))
+    shifted = 0.9 * np.roll(np.roll(beam, 4, 0), -3, 1)
+    found = bm.metrics(3, 1, beam, shifted)
+    assert found["difference of peaks"] == pytest.approx(0.1)
+    assert found["distance of peaks (mm)"] == pytest.approx(2.5)  # 2 and 1.5 mm
+    for name, level in (("-6 dB widths (mm)", 0.5), ("-3 dB widths (mm)", np.sqrt(0.5))):
+        exact = 2 * np.sqrt(2 * np.log(1 / level))
+        np.testing.assert_allclose(found[name][0], [8 * exact, 2 * exact], rtol=2e-2)
+    same = bm.metrics(3, 1, beam, beam)
+    assert same["L2"] == same["L-inf"] == 0
+
+
+def test_command_prints_and_writes_its_metrics(bm, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bm, "run", lambda benchmark, source, size: ({"reference": "none", "L2": 0.5}, *np.ones((2, 3))))
+    monkeypatch.setattr(sys, "argv", ["benchmarks.py", "--benchmark", "4", "--source", "2", "--output", str(tmp_path)])
+    bm.main()
+    assert capsys.readouterr().out.splitlines()[1].split() == ["L2", "0.5"]
+    assert json.loads((tmp_path / "bm4-sc2-2d.json").read_text()) == {"reference": "none", "L2": 0.5}
+    assert set(np.load(tmp_path / "bm4-sc2-2d.npz")) == {"reference", "field", "spacing"}
