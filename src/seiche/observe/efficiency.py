@@ -117,7 +117,7 @@ def efficiency(
     return Efficiency(
         elements=int(seconds.size),
         elapsed=elapsed,
-        load_balance=float(seconds.mean()) / longest,
+        load_balance=min(1.0, float(seconds.mean()) / longest),
         communication=min(1.0, longest / elapsed),
         serialisation=None if ideal is None else min(1.0, longest / ideal),
         transfer=None if ideal is None else min(1.0, ideal / elapsed),
