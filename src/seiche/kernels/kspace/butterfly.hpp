@@ -51,7 +51,7 @@ SEICHE_FN Complex<Real> turned(Complex<Real> z) {
   } else {
     constexpr Real c = static_cast<Real>(turned_cosine(q, n));
     constexpr Real s = static_cast<Real>(inverse ? turned_sine(q, n) : -turned_sine(q, n));
-    return {c * z.re - s * z.im, c * z.im + s * z.re};
+    return Complex<Real>{c, s} * z;
   }
 }
 
@@ -110,8 +110,8 @@ SEICHE_FN void butterfly(Complex<Real>* x) {
       each<0, pairs>([&]<int j>() SEICHE_INLINED {
         constexpr Real c = static_cast<Real>(turned_cosine((j + 1) * (k + 1), r));
         constexpr Real s = static_cast<Real>(turned_sine((j + 1) * (k + 1), r));
-        even = even + c * sum[j];
-        odd = odd + s * difference[j];
+        even = {fused(c, sum[j].re, even.re), fused(c, sum[j].im, even.im)};
+        odd = {fused(s, difference[j].re, odd.re), fused(s, difference[j].im, odd.im)};
       });
       x[k + 1] = even + odd;
       x[r - 1 - k] = even - odd;

@@ -46,6 +46,16 @@ struct FixedTransform {
   static constexpr int pitch = along ? n + n / 8 + 1 : lanes;
   static constexpr SEICHE_FN int at(int k, int lane) { return along ? lane * pitch + k + k / 8 : k * pitch + lane; }
 
+  /// The place of number first + t stride, for t < r: where it can be, that of `first` and a distance known while
+  /// compiling.
+  template <int stride, int r>
+  static constexpr SEICHE_FN int at(int first, int lane, int t) {
+    if constexpr (!along) return at(first, lane) + t * (stride * lanes);
+    if constexpr (stride % 8 == 0) return at(first, lane) + t * (stride + stride / 8);
+    if constexpr (8 % (stride * r) == 0) return at(first, lane) + t * stride;  // first is a multiple of stride r
+    return at(first + t * stride, lane);
+  }
+
   struct Scratch {
     alignas(16) Complex<Real> z[along ? lanes * pitch : n * pitch];
   };
@@ -62,6 +72,24 @@ struct FixedTransform {
   const Complex<Real>* roots;  // exp(-2 pi i q/n)
   Scratch& scratch;
   int thread;
+
+  /// The same transform, its places and roots to be found once more: kept from one transform to the next they would
+  /// fill the registers.
+  SEICHE_FN FixedTransform afresh() const {
+    int same = thread;
+#if defined(__CUDACC__)
+    asm volatile("" : "+r"(same));
+#endif
+    return {roots, scratch, same};
+  }
+
+  /// f(k) for every 128th k < size, shared by the threads; there is no need of it on a CPU, which looks ahead itself.
+  template <class F>
+  SEICHE_FN void each_line_of_memory(int size, F&& f) const {
+#if defined(__CUDACC__)
+    for (int k = thread * 128; k < size; k += threads * 128) f(k);
+#endif
+  }
 
   /// f(l, i, lane) for the butterflies of this thread.
   template <int r, class F>
@@ -91,8 +119,17 @@ struct FixedTransform {
   template <int r>
   SEICHE_FN void put(const Team& team, Held<r>& held) const {
     team.barrier();  // others may still read what is there
-    each_number<r>(held, [&](Complex<Real>& x, int k, int lane) SEICHE_INLINED { scratch.z[at(k, lane)] = x; });
+    each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
+      each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<n / r, r>(i, lane, t)] = held.x[l][t]; });
+    });
     team.barrier();
+  }
+  /// Numbers from the scratch.
+  template <int r>
+  SEICHE_FN void take(Held<r>& held) const {
+    each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
+      each<0, r>([&]<int t>() SEICHE_INLINED { held.x[l][t] = scratch.z[at<n / r, r>(i, lane, t)]; });
+    });
   }
 
   /// The transform of what is held, number i + t n/r of butterfly i; then(held) has it in the same order.
@@ -106,22 +143,28 @@ struct FixedTransform {
       team.barrier();
       each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
         const int to = (i / d) * (d * r) + i % d;
-        each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at(to + t * d, lane)] = held.x[l][t]; });
+        each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<d, r>(to, lane, t)] = held.x[l][t]; });
       });
       team.barrier();
       constexpr int next = Factors::template at<inverse>(s + 1), done = d * r, turn = n / (done * next);
       Held<next> taken;
       each_butterfly<next>([&](int l, int i, int lane) SEICHE_INLINED {
-        const int k = i % done;
-        each<0, next>([&]<int t>() SEICHE_INLINED {
-          const Complex<Real> z = scratch.z[at(i + t * (n / next), lane)];
-          if constexpr (t == 0) {
-            taken.x[l][t] = z;
+        // Powers of two roots, the first and the fourth: loading each would cost as much as the numbers themselves, and
+        // the error of a power grows as the power.
+        Complex<Real> power[next];
+        each<1, next>([&]<int t>() SEICHE_INLINED {
+          if constexpr (t == 1 || t == 4) {
+            power[t] = unchanging(roots + i % done * (t * turn));
+            if constexpr (inverse) power[t].im = -power[t].im;
+          } else if constexpr (t < 4 || t % 4 == 0) {
+            power[t] = power[t < 4 ? 1 : 4] * power[t < 4 ? t - 1 : t - 4];
           } else {
-            Complex<Real> root = roots[t * k * turn];
-            if constexpr (inverse) root.im = -root.im;
-            taken.x[l][t] = root * z;
+            power[t] = power[t / 4 * 4] * power[t % 4];
           }
+        });
+        each<0, next>([&]<int t>() SEICHE_INLINED {
+          const Complex<Real> z = scratch.z[at<n / next, next>(i, lane, t)];
+          taken.x[l][t] = t == 0 ? z : power[t] * z;
         });
       });
       run<inverse, s + 1>(team, taken, then);

@@ -67,6 +67,12 @@ SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int leng
   team.barrier();
 }
 
+/// Stores no number.
+struct Nothing {
+  template <class Real>
+  SEICHE_FN void operator()(Real, Index) const {}
+};
+
 /// Lines of any length up to a capacity.
 template <class R, int capacity, int lanes_, bool last_axis>
 struct AnyLines {
@@ -88,6 +94,7 @@ struct AnyLines {
   SEICHE_FN Real* part_of(int part) const {
     return part == 0 ? transform.scratch.re[transform.now] : transform.scratch.im[transform.now];
   }
+  SEICHE_FN void ask(const Real*) const {}
   /// Multiplies the spectra of the lines.
   SEICHE_FN void apply(const Complex<Real>* multiplier) { transform.apply(team, multiplier); }
   /// Brings lines of a field into the scratch.
@@ -109,13 +116,14 @@ struct AnyLines {
     });
     team.barrier();
   }
-  /// value <- f(k, value, place) for every number.
-  template <class F>
-  SEICHE_FN void update(F&& f) const {
+  /// value <- f(k, value, place) for every number, then store(value, place).
+  template <class F, class Store = Nothing>
+  SEICHE_FN void update(F&& f, Store&& store = {}) const {
     Real* const halves[2] = {part_of(0), part_of(1)};
     each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index place) SEICHE_INLINED {
       Real& value = halves[part][k * lanes + lane];
       value = f(k, value, place);
+      store(value, place);
     });
     clear_rest();
   }
@@ -138,26 +146,48 @@ struct FixedLines {
   SEICHE_FN FixedLines(const Team& team, Index item, const Lines<Real>& lines, Scratch& scratch)
       : transform{lines.plan.roots, scratch, thread_of(team)}, team(team), batch(Batch::of(lines, item, 2 * lanes)) {}
 
+  /// Asks for these lines of a field, so that they are near when they are needed.
+  SEICHE_FN void ask(const Real* field) const {
+#if defined(__CUDACC__)
+    if constexpr (last_axis) {
+      const char* const first = reinterpret_cast<const char*>(field + batch.begin);
+      const int size = batch.count * Transform::n * static_cast<int>(sizeof(Real));
+      transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { ask_for(first + k); });
+    } else {
+      for (int k = transform.thread; k < Transform::n; k += Transform::threads) ask_for(field + batch.at(k, 0));
+    }
+#endif
+  }
   SEICHE_FN void apply(const Complex<Real>* multiplier) {
+    const Transform transform = this->transform.afresh();
     transform.template run<false>(team, held, [&](auto& spectrum) SEICHE_INLINED {
       transform.each_number(spectrum, [&](Complex<Real>& z, int k, int) SEICHE_INLINED { z = multiplier[k] * z; });
-      transform.template run<true>(team, spectrum, [&](Held& lines) SEICHE_INLINED { held = lines; });
+      transform.afresh().template run<true>(team, spectrum, [&](Held& lines) SEICHE_INLINED { held = lines; });
     });
   }
   SEICHE_FN void load(const Real* field) {
     transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-      z.re = lane < batch.count ? field[batch.at(k, lane)] : Real(0);
-      z.im = lane + lanes < batch.count ? field[batch.at(k, lane + lanes)] : Real(0);
+      z.re = only(lane, field[place(k, lane)]);
+      z.im = only(lane + lanes, field[place(k, lane + lanes)]);
     });
   }
-  /// value <- f(k, value, place) for every number; places without a line hold zero.
-  template <class F>
-  SEICHE_FN void update(F&& f) {
+  /// value <- f(k, value, place) for every number, where places without a line hold zero; after all of them
+  /// store(value, place), so that no load of `f` waits for a store.
+  template <class F, class Store = Nothing>
+  SEICHE_FN void update(F&& f, Store&& store = {}) {
+    const Transform transform = this->transform.afresh();
     transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-      z.re = lane < batch.count ? f(k, z.re, batch.at(k, lane)) : Real(0);
-      z.im = lane + lanes < batch.count ? f(k, z.im, batch.at(k, lane + lanes)) : Real(0);
+      z.re = only(lane, f(k, z.re, place(k, lane)));
+      z.im = only(lane + lanes, f(k, z.im, place(k, lane + lanes)));
+    });
+    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+      if (lane < batch.count) store(z.re, batch.at(k, lane));
+      if (lane + lanes < batch.count) store(z.im, batch.at(k, lane + lanes));
     });
   }
+  /// Where a number is; that of no line is one of the last line.
+  SEICHE_FN Index place(int k, int line) const { return batch.at(k, line < batch.count ? line : batch.count - 1); }
+  SEICHE_FN Real only(int line, Real value) const { return line < batch.count ? value : Real(0); }
 };
 
 }  // namespace seiche::kspace

@@ -25,10 +25,8 @@ struct LineFilter {
     work.load(in);
     work.apply(factor);
     Real* const target = out;
-    work.update([&](int, Real value, Index place) SEICHE_INLINED {
-      target[place] = value;
-      return value;
-    });
+    work.update([](int, Real value, Index) SEICHE_INLINED { return value; },
+                [&](Real value, Index place) SEICHE_INLINED { target[place] = value; });
   }
 };
 
@@ -55,23 +53,25 @@ struct LineCorrection {
     work.apply(forward);
     const int last = lines.plan.length - 1;
     const Index step = work.batch.step;
-    work.update([&](int k, Real value, Index place)
-                    SEICHE_INLINED { return value / density.between(place, k < last ? step : 0, component); });
+    work.update([&](int k, Real value, Index place) SEICHE_INLINED {
+      return value * inverse_of(density.between(place, k < last ? step : 0, component));
+    });
     work.apply(back);
     Real* const sums = sum;
     const Real* const pressure = p;
     const Real weight = scale;
     const bool begins = first != 0, ends = scale != Real(0);
-    work.update([&](int, Real value, Index place) SEICHE_INLINED {
-      const Real total = begins ? value : sums[place] + value;
-      if (ends) {
+    if (!begins) {
+      work.update([&](int, Real value, Index place) SEICHE_INLINED { return sums[place] + value; });
+    }
+    if (ends) {
+      work.update([&](int, Real total, Index place) SEICHE_INLINED {
         const Real c = medium.sound_speed(place);
-        sums[place] = pressure[place] + weight * c * c * medium.density(place) * total;
-      } else {
-        sums[place] = total;
-      }
-      return value;
-    });
+        return unchanging(pressure + place) + weight * c * c * medium.density(place) * total;
+      });
+    }
+    work.update([](int, Real value, Index) SEICHE_INLINED { return value; },
+                [&](Real value, Index place) SEICHE_INLINED { sums[place] = value; });
   }
 };
 
@@ -103,33 +103,43 @@ struct LineStep {
     Real* const velocities = u;
     const Real step_time = dt;
     if constexpr (momentum) {
+      work.ask(velocities);
+      if constexpr (Density::bytes > 0) work.ask(density.rho0);
       work.load(p);
       work.apply(forward);
       const int last = lines.plan.length - 1;
       const Index step = work.batch.step;
       const Real* const layer = pml_staggered;
-      work.update([&](int k, Real slope, Index place) SEICHE_INLINED {
-        const Real s = layer[k];
-        const Real rest = density.between(place, k < last ? step : 0, component);
-        const Real value = s * (s * velocities[place] - step_time / rest * slope);
-        velocities[place] = value;
-        return value;
-      });
+      work.update(
+          [&](int k, Real slope, Index place) SEICHE_INLINED {
+            const Real s = unchanging(layer + k);
+            const Real rest = density.between(place, k < last ? step : 0, component);
+            return s * (s * velocities[place] - step_time * inverse_of(rest) * slope);
+          },
+          [&](Real value, Index place) SEICHE_INLINED { velocities[place] = value; });
     } else {
       work.load(velocities);
     }
     if constexpr (mass) {
+      work.ask(rho);
       work.apply(back);
       Real *const densities = rho, *const rates = rate;
       const Real *const before = total, *const layer = pml;
       const bool begins = first != 0;
-      work.update([&](int k, Real slope, Index place) SEICHE_INLINED {
-        const Real m = layer[k], rest = medium.density(place);
-        const Real moved = step_time * (nonlinear ? rest + Real(2) * before[place] : rest);
-        densities[place] = m * (m * densities[place] - moved * slope);
-        if (rates != nullptr) rates[place] = begins ? rest * slope : rates[place] + rest * slope;
-        return slope;
-      });
+      if (rates != nullptr) {
+        work.update([](int, Real slope, Index) SEICHE_INLINED { return slope; },
+                    [&](Real slope, Index place) SEICHE_INLINED {
+                      const Real rest = medium.density(place);
+                      rates[place] = begins ? rest * slope : rates[place] + rest * slope;
+                    });
+      }
+      work.update(
+          [&](int k, Real slope, Index place) SEICHE_INLINED {
+            const Real m = unchanging(layer + k), rest = medium.density(place);
+            const Real moved = step_time * (nonlinear ? rest + Real(2) * unchanging(before + place) : rest);
+            return m * (m * densities[place] - moved * slope);
+          },
+          [&](Real value, Index place) SEICHE_INLINED { densities[place] = value; });
     }
   }
 };

@@ -21,10 +21,10 @@ struct VaryingMedium {
   using Real = R;
   const Real *rho0, *c0, *BonA, *tau;
   static constexpr int fields = 1;
-  SEICHE_FN Real density(Index i) const { return rho0[i]; }
-  SEICHE_FN Real sound_speed(Index i) const { return c0[i]; }
-  SEICHE_FN Real nonlinearity(Index i) const { return BonA[i]; }
-  SEICHE_FN Real absorption(Index i) const { return tau[i]; }
+  SEICHE_FN Real density(Index i) const { return unchanging(rho0 + i); }
+  SEICHE_FN Real sound_speed(Index i) const { return unchanging(c0 + i); }
+  SEICHE_FN Real nonlinearity(Index i) const { return unchanging(BonA + i); }
+  SEICHE_FN Real absorption(Index i) const { return unchanging(tau + i); }
 };
 
 /// rho + (B/A) rho^2/(2 rho0), or rho alone: what c0^2 multiplies in a medium without losses
@@ -32,7 +32,7 @@ struct VaryingMedium {
 template <bool nonlinear, class Medium, class Real>
 SEICHE_FN Real compression(const Medium& medium, Index i, Real rho) {
   if constexpr (nonlinear) {
-    return rho + medium.nonlinearity(i) * rho * rho / (Real(2) * medium.density(i));
+    return rho + medium.nonlinearity(i) * rho * rho * inverse_of(Real(2) * medium.density(i));
   } else {
     return rho;
   }

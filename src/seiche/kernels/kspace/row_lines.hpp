@@ -9,16 +9,24 @@
 
 namespace seiche::kspace {
 
+/// A condition that is known while compiling.
+template <bool value_>
+struct Known {
+  static constexpr bool value = value_;
+};
+
 /// The rows of one batch: `count` from `begin` on.
 template <class Transform>
 struct RowBatch {
   using Real = typename Transform::Real;
   static constexpr int n = Transform::n, half = n / 2 + 1, lanes = Transform::lanes;
   using Held = typename Transform::template Held<Transform::first_radix>;
+  /// Half rows that a thread has a number of at a time.
+  static constexpr int halves = (half * lanes + Transform::threads - 1) / Transform::threads;
   const Team& team;
   Transform transform;
   Index begin;
-  int count;
+  int component, count;  // the field of these rows, and how many they are
 
   /// Batch number `item` of fields of `rows` rows each; rows of two fields, one perhaps far larger, are never parts of
   /// the same complex line.
@@ -26,25 +34,71 @@ struct RowBatch {
                                Index item, Index rows) {
     const Index batches = (rows + 2 * lanes - 1) / (2 * lanes), field = item / batches;
     const Index first = item % batches * (2 * lanes), left = rows - first;
-    return {team, Transform{roots, scratch, thread_of(team)}, field * rows + first,
+    return {team, Transform{roots, scratch, thread_of(team)}, field * rows + first, static_cast<int>(field),
             static_cast<int>(left < 2 * lanes ? left : 2 * lanes)};
   }
+  /// Asks for numbers of these rows, `each` a row, so that they are near when they are needed.
+  template <class T>
+  SEICHE_FN void ask(const T* field, int each) const {
+    const char* const first = reinterpret_cast<const char*>(field + begin * each);
+    const int size = count * each * static_cast<int>(sizeof(T));
+    transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { ask_for(first + k); });
+  }
+  SEICHE_FN RowBatch afresh() const { return {team, transform.afresh(), begin, component, count}; }
   SEICHE_FN bool has(int lane, int part) const { return lane + part * lanes < count; }
-  SEICHE_FN Index row(int lane, int part) const { return begin + lane + part * lanes; }
+  /// The row of a lane, that of no lane being the last one: loads need no branch.
+  SEICHE_FN Index row(int lane, int part) const {
+    const int wanted = lane + part * lanes;
+    return begin + (wanted < count ? wanted : count - 1);
+  }
 
-  /// f(value, m, row) for every number that this thread has of a row. Where there is no row stays zero: what is left
-  /// there of one field's round-off could outweigh the next field.
-  template <class F>
-  SEICHE_FN void each_value(Held& held, F&& f) const {
-    transform.each_number(held, [&](Complex<Real>& z, int m, int lane) SEICHE_INLINED {
-      has(lane, 0) ? f(z.re, m, row(lane, 0)) : void(z.re = Real(0));
-      has(lane, 1) ? f(z.im, m, row(lane, 1)) : void(z.im = Real(0));
+  /// value <- f(value, m, place) for every number that this thread has of a row, place = at_row(row); f loads and does
+  /// not store, so that no load waits for a store. Where there is no row is zero: what is left there of one field's
+  /// round-off could outweigh the next field.
+  template <class AtRow, class F>
+  SEICHE_FN void update(Held& held, AtRow&& at_row, F&& f) const {
+    each_value(held, at_row,
+               [&]<int part>(Real& value, int, int, int m, const auto& place, bool present) SEICHE_INLINED {
+                 const Real found = f(value, m, place);
+                 value = present ? found : Real(0);
+               });
+  }
+  /// The numbers of rows into a field whose rows are n apart.
+  SEICHE_FN void store(Held& held, Real* field) const {
+    each_value(
+        held, [&](Index row) SEICHE_INLINED { return field + row * n; },
+        [&]<int part>(Real& value, int, int, int m, Real* to, bool present) SEICHE_INLINED {
+          if (present) to[m] = value;
+        });
+  }
+  /// f<part>(value, l, t, m, place, present) for every number of a lane: where its row is, and whether there is one.
+  template <class AtRow, class F>
+  SEICHE_FN void each_value(Held& held, AtRow&& at_row, F&& f) const {
+    constexpr int r = Held::radix;
+    transform.template each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
+      each<0, 2>([&]<int part>() SEICHE_INLINED {
+        const auto place = at_row(row(lane, part));
+        const bool present = has(lane, part);
+        each<0, r>([&]<int t>() SEICHE_INLINED {
+          f.template operator()<part>(of<part>(held, l, t), l, t, i + t * (n / r), place, present);
+        });
+      });
     });
   }
-  /// f(k, lane) for the numbers of half rows: neighbours in memory are side by side.
+  template <int part>
+  SEICHE_FN static Real& of(Held& held, int l, int t) {
+    return part == 0 ? held.x[l][t].re : held.x[l][t].im;
+  }
+  /// f(slot, k, lane) for the numbers of half rows: neighbours in memory are side by side.
   template <class F>
   SEICHE_FN void each_half(F&& f) const {
-    for (int j = transform.thread; j < half * lanes; j += Transform::threads) f(j % half, j / half);
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+    for (int slot = 0; slot < halves; ++slot) {
+      const int j = transform.thread + slot * Transform::threads;
+      if (half * lanes % Transform::threads == 0 || j < half * lanes) f(slot, j % half, j / half);
+    }
   }
 
   /// The rows of a spectrum, transformed back: then(held).
@@ -52,26 +106,28 @@ struct RowBatch {
   SEICHE_FN void back(const Complex<Real>* spectrum, F&& then) const {
     constexpr int r = Transform::last_radix;
     Complex<Real>* const z = transform.scratch.z;
+    Complex<Real> first[halves], second[halves];
+    each_half([&](int slot, int k, int lane) SEICHE_INLINED {
+      first[slot] = spectrum[row(lane, 0) * half + k];
+      second[slot] = spectrum[row(lane, 1) * half + k];
+    });
     team.barrier();
-    each_half([&](int k, int lane) SEICHE_INLINED {
-      const Complex<Real> none{0, 0};
-      const Complex<Real> a = has(lane, 0) ? spectrum[row(lane, 0) * half + k] : none;
-      const Complex<Real> b = has(lane, 1) ? spectrum[row(lane, 1) * half + k] : none;
+    each_half([&](int slot, int k, int lane) SEICHE_INLINED {
+      const Complex<Real> a = first[slot], b = second[slot];
       const bool alone = k == 0 || 2 * k == n;  // of real rows these are real: what else is there is left out
       z[Transform::at(k, lane)] = alone ? Complex<Real>{a.re, b.re} : Complex<Real>{a.re - b.im, a.im + b.re};
       if (!alone) z[Transform::at(n - k, lane)] = {a.re + b.im, b.re - a.im};
     });
     team.barrier();
     typename Transform::template Held<r> held;
-    transform.each_number(held,
-                          [&](Complex<Real>& x, int k, int lane) SEICHE_INLINED { x = z[Transform::at(k, lane)]; });
+    transform.take(held);
     transform.template run<true>(team, held, then);
   }
   /// The rows held, transformed into those of a spectrum.
   SEICHE_FN void forward(Held& held, Complex<Real>* spectrum) const {
     const Complex<Real>* const z = transform.scratch.z;
     transform.template run<false>(team, held, [&](auto& whole) SEICHE_INLINED { transform.put(team, whole); });
-    each_half([&](int k, int lane) SEICHE_INLINED {
+    each_half([&](int, int k, int lane) SEICHE_INLINED {
       const Complex<Real> x = z[Transform::at(k, lane)], y = z[Transform::at(k == 0 ? 0 : n - k, lane)];
       const Real h = Real(0.5);
       if (has(lane, 0)) spectrum[row(lane, 0) * half + k] = {h * (x.re + y.re), h * (x.im - y.im)};
@@ -95,7 +151,9 @@ struct RowForward {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const auto batch = RowBatch<Transform>::of(team, roots, scratch, item, count);
     typename RowBatch<Transform>::Held held = {};
-    batch.each_value(held, [&](Real& value, int m, Index row) SEICHE_INLINED { value = fields[row * apart + m]; });
+    batch.update(
+        held, [&](Index row) SEICHE_INLINED { return fields + row * apart; },
+        [](Real, int m, const Real* field) SEICHE_INLINED { return field[m]; });
     batch.forward(held, spectra);
   }
 };
@@ -115,27 +173,39 @@ struct RowVelocity {
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes = 2 * Transform::n * Transform::lanes * ((onward ? 4 : 3) * sizeof(Real) + Density::bytes);
 
-  SEICHE_FN Real advanced(Real slope, int m, Index place_row) const {
-    constexpr int n = Transform::n;
-    const Index count = static_cast<Index>(rows.planes) * rows.middle;
-    const int j = static_cast<int>(place_row / count), axis = 3 - D + j;
-    const Index row = place_row - j * count, i = row * n + m;
-    const Index next = axis == 2   ? (m + 1 < n ? 1 : 0)
-                       : axis == 1 ? rows.template to_next<1>(row)
-                                   : rows.template to_next<0>(row);
-    const Real s = pml[axis == 2   ? rows.template entry<2>(row) + m
-                       : axis == 1 ? rows.template entry<1>(row)
-                                   : rows.template entry<0>(row)];
-    Real& value = u[place_row * n + m];
-    value = s * (s * value - dt / density.between(i, next, j * rows.points) * slope);
-    return value;
+  /// A row of component j, the axis of which may be that of the row.
+  struct Place {
+    Index first, component, next;
+    Real same;
+    const Real* layer;
+    bool along;
+  };
+  SEICHE_FN Place place(int j, Index row) const {
+    const int axis = 3 - D + j;
+    const Real* const across = pml + (axis == 0 ? rows.template entry<0>(row) : rows.template entry<1>(row));
+    return {row * Transform::n,
+            j * rows.points,
+            axis == 1 ? rows.template to_next<1>(row) : rows.template to_next<0>(row),
+            unchanging(across),
+            pml + rows.template entry<2>(row),
+            axis == 2};
+  }
+  SEICHE_FN Real advanced(Real slope, int m, const Place& row) const {
+    const Index i = row.first + m, next = row.along ? (m + 1 < Transform::n ? 1 : 0) : row.next;
+    const Real last = unchanging(row.layer + m), s = row.along ? last : row.same;
+    return s * (s * u[row.component + i] - dt * inverse_of(density.between(i, next, row.component)) * slope);
   }
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index count = static_cast<Index>(rows.planes) * rows.middle;
     const auto batch = RowBatch<Transform>::of(team, roots, scratch, item, count);
+    batch.ask(u, Transform::n);
     batch.back(work, [&](auto& slope) SEICHE_INLINED {
-      batch.each_value(slope, [&](Real& value, int m, Index row) SEICHE_INLINED { value = advanced(value, m, row); });
-      if constexpr (onward) batch.forward(slope, work);
+      const int j = batch.component;
+      batch.update(
+          slope, [&](Index row) SEICHE_INLINED { return place(j, row - j * count); },
+          [&](Real value, int m, const Place& row) SEICHE_INLINED { return advanced(value, m, row); });
+      batch.store(slope, u);
+      if constexpr (onward) batch.afresh().forward(slope, work);
     });
   }
 };
@@ -156,8 +226,8 @@ struct PowerLawSpectra {
   }
   template <class Batch>
   SEICHE_FN void onward(const Batch& batch, typename Batch::Held& rate, typename Batch::Held& density) const {
-    if constexpr (losses) batch.forward(rate, rates);
-    if constexpr (dispersion) batch.forward(density, densities);
+    if constexpr (losses) batch.afresh().forward(rate, rates);
+    if constexpr (dispersion) batch.afresh().forward(density, densities);
   }
 };
 
@@ -179,45 +249,62 @@ struct RowDensity {
   static constexpr int bytes = 2 * Transform::n * Transform::lanes *
                                (3 * D * sizeof(Real) + Finish::bytes + Finish::template medium_bytes<Medium>);
 
+  static constexpr int n = Transform::n;
+  struct Place {
+    Index first;
+    Real same;
+    const Real* layer;
+  };
+
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    constexpr int n = Transform::n;
-    const auto batch = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle);
+    const auto begin = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle);
+    const auto first = [](Index row) SEICHE_INLINED { return row * n; };
     Held before = {}, after = {}, divergence = {};
     if constexpr (nonlinear) {
-      batch.each_value(before, [&](Real& value, int m, Index row) SEICHE_INLINED {
-        each<0, D>([&]<int j>() SEICHE_INLINED { value += rho[j * rows.points + row * n + m]; });
+      begin.update(before, first, [&](Real sum, int m, Index at) SEICHE_INLINED {
+        each<0, D>([&]<int j>() SEICHE_INLINED { sum += rho[j * rows.points + at + m]; });
+        return sum;
       });
     }
-    each<0, D>([&]<int j>() SEICHE_INLINED {
-      constexpr int axis = axis_of<D, j>;
+    one_by_one<D>([&](int j) SEICHE_INLINED {
+      const Batch batch = begin.afresh();
+      const int axis = 3 - D + j;
+      const auto place = [&](Index row) SEICHE_INLINED {
+        const int entry = axis == 0 ? rows.template entry<0>(row) : rows.template entry<1>(row);
+        return Place{row * n, unchanging(pml + entry), pml + rows.template entry<2>(row)};
+      };
+      batch.ask(rho + j * rows.points, n);
+      if (j + 1 < D) batch.ask(work + (j + 1) * rows.spectrum, Batch::half);
       batch.back(work + j * rows.spectrum, [&](Held& slopes) SEICHE_INLINED {
-        batch.transform.each_butterfly_number(slopes, [&](int l, int t, int m, int lane) SEICHE_INLINED {
-          each<0, 2>([&]<int part>() SEICHE_INLINED {
-            if (!batch.has(lane, part)) return;
-            const Index row = batch.row(lane, part), i = row * n + m;
-            const auto of = [&](Held& held)
-                                SEICHE_INLINED -> Real& { return part == 0 ? held.x[l][t].re : held.x[l][t].im; };
-            const Real rest = medium.density(i), slope = of(slopes);
-            const Real mass = dt * (nonlinear ? rest + Real(2) * of(before) : rest);
-            const Real f = pml[rows.template entry<axis>(row) + (axis == 2 ? m : 0)];
-            Real& density = rho[j * rows.points + i];
-            density = f * (f * density - mass * slope);
-            of(after) += density;
-            if constexpr (Finish::uses_rate) of(divergence) += slope;
+        batch.each_value(
+            slopes, place,
+            [&]<int part>(Real& value, int l, int t, int m, const Place& row, bool present) SEICHE_INLINED {
+              const Index i = row.first + m;
+              const Real rest = medium.density(i);
+              const Real mass = dt * (nonlinear ? rest + Real(2) * Batch::template of<part>(before, l, t) : rest);
+              const Real last = unchanging(row.layer + m), f = axis == 2 ? last : row.same;
+              if constexpr (Finish::uses_rate) Batch::template of<part>(divergence, l, t) += present ? value : Real(0);
+              value = f * (f * rho[j * rows.points + i] - mass * value);
+              Batch::template of<part>(after, l, t) += present ? value : Real(0);
+            });
+        batch.store(slopes, rho + j * rows.points);
+      });
+    });
+    const Batch batch = begin.afresh();
+    if constexpr (Finish::uses_rate) {
+      batch.update(divergence, first,
+                   [&](Real rate, int m, Index at) SEICHE_INLINED { return medium.density(at + m) * rate; });
+    }
+    const auto end = [&](auto all) SEICHE_INLINED {
+      batch.each_value(
+          after, [](Index row) SEICHE_INLINED { return row; },
+          [&]<int part>(Real& sum, int l, int t, int m, Index row, bool present) SEICHE_INLINED {
+            if (!all.value && !present) return;
+            const Real rate = Batch::template of<part>(divergence, l, t);
+            finish(medium, row * n + m, 2 * row * rows.half + m, sum, rate);
           });
-        });
-      });
-    });
-    batch.transform.each_butterfly_number(after, [&](int l, int t, int m, int lane) SEICHE_INLINED {
-      each<0, 2>([&]<int part>() SEICHE_INLINED {
-        if (!batch.has(lane, part)) return;
-        const Index row = batch.row(lane, part), i = row * n + m;
-        const Complex<Real> sum = after.x[l][t];
-        Real& rate = part == 0 ? divergence.x[l][t].re : divergence.x[l][t].im;
-        rate = medium.density(i) * rate;
-        finish(medium, i, 2 * row * rows.half + m, part == 0 ? sum.re : sum.im, rate);
-      });
-    });
+    };
+    batch.count == 2 * Batch::lanes ? end(Known<true>{}) : end(Known<false>{});
     if constexpr (requires { finish.onward(batch, divergence, after); }) finish.onward(batch, divergence, after);
   }
 };
@@ -244,17 +331,15 @@ struct RowPowerLaw {
     Held lost = {}, delayed = {};
     if constexpr (losses) batch.back(work, [&](Held& values) SEICHE_INLINED { lost = values; });
     if constexpr (dispersion) {
-      batch.back(work + rows.spectrum, [&](Held& values) SEICHE_INLINED { delayed = values; });
+      batch.afresh().back(work + rows.spectrum, [&](Held& values) SEICHE_INLINED { delayed = values; });
     }
-    batch.transform.each_butterfly_number(lost, [&](int l, int t, int m, int lane) SEICHE_INLINED {
-      each<0, 2>([&]<int part>() SEICHE_INLINED {
-        if (!batch.has(lane, part)) return;
-        const Index i = batch.row(lane, part) * Transform::n + m;
-        const Complex<Real> one = lost.x[l][t], two = delayed.x[l][t];
-        p[i] =
-            power_law_pressure(medium, i, p[i], part == 0 ? one.re : one.im, tangent * (part == 0 ? two.re : two.im));
-      });
-    });
+    batch.each_value(
+        lost, [](Index row) SEICHE_INLINED { return row * Transform::n; },
+        [&]<int part>(Real& value, int l, int t, int m, Index first, bool) SEICHE_INLINED {
+          const Index i = first + m;
+          value = power_law_pressure(medium, i, p[i], value, tangent * Batch::template of<part>(delayed, l, t));
+        });
+    batch.store(lost, p);
   }
 };
 

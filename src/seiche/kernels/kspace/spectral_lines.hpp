@@ -26,12 +26,14 @@ struct SpectralBatch {
     return {block * lines.inner * Transform::n + first, lines.inner, static_cast<int>(first),
             static_cast<int>(left < Transform::lanes ? left : Transform::lanes)};
   }
-  SEICHE_FN Index at(int k, int lane) const { return begin + k * inner + lane; }
+  /// Where a number is; that of a lane without a line is one of the last line.
+  SEICHE_FN Index at(int k, int lane) const { return begin + k * inner + (lane < count ? lane : count - 1); }
+
+  SEICHE_FN int column(int lane) const { return first + (lane < count ? lane : count - 1); }
 
   template <class H>
   SEICHE_FN void load(const Transform& transform, H& held, const Complex<Real>* spectrum) const {
-    transform.each_number(held, [&](Complex<Real>& z, int k, int lane)
-                                    SEICHE_INLINED { z = lane < count ? spectrum[at(k, lane)] : Complex<Real>{0, 0}; });
+    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED { z = spectrum[at(k, lane)]; });
   }
   template <class H>
   SEICHE_FN void store(const Transform& transform, H& held, Complex<Real>* spectrum) const {
@@ -102,17 +104,14 @@ struct GradientPass {
     typename Transform::template Held<Transform::first_radix> held;
     batch.load(transform, held, work + (D - 1) * rows.spectrum);
     transform.template run<false>(team, held, [&](auto& spectrum) SEICHE_INLINED {
-      transform.each_number(spectrum, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-        if (lane < batch.count) z = kappa[batch.at(k, lane)] * z;
-      });
-      each<0, D>([&]<int j>() SEICHE_INLINED {
+      transform.each_number(spectrum, [&](Complex<Real>& z, int k, int lane)
+                                          SEICHE_INLINED { z = unchanging(kappa + batch.at(k, lane)) * z; });
+      one_by_one<D>([&](int j) SEICHE_INLINED {
         auto slope = spectrum;
         transform.each_number(slope, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-          if (lane < batch.count) {
-            z = derivative[SpectralPlace<D>::of(rows, k, batch.first + lane).of_component(j)] * z;
-          }
+          z = unchanging(derivative + SpectralPlace<D>::of(rows, k, batch.column(lane)).of_component(j)) * z;
         });
-        transform.template run<true>(
+        transform.afresh().template run<true>(
             team, slope, [&](auto& done) SEICHE_INLINED { batch.store(transform, done, work + j * rows.spectrum); });
       });
     });
@@ -126,7 +125,8 @@ struct DivergenceFactor {
   const Real* kappa;
   static constexpr int bytes = sizeof(Real);
   SEICHE_FN Complex<Real> operator()(const Rows& rows, int component, int k, int column, Index place) const {
-    return kappa[place] * derivative[SpectralPlace<D>::of(rows, k, column).of_component(component)];
+    return unchanging(kappa + place) *
+           unchanging(derivative + SpectralPlace<D>::of(rows, k, column).of_component(component));
   }
 };
 
@@ -139,7 +139,7 @@ struct LaplacianFactor {
   static constexpr int bytes = 0;
   SEICHE_FN Real operator()(const Rows& rows, int component, int k, int column, Index) const {
     const auto at = SpectralPlace<D>::of(rows, k, column);
-    const Real k2 = squares[at.first] + squares[at.middle] + squares[at.last];
+    const Real k2 = unchanging(squares + at.first) + unchanging(squares + at.middle) + unchanging(squares + at.last);
     return laplacian_factor(k2, exponent, scale, component + first != 0);
   }
 };
@@ -166,7 +166,7 @@ struct ProductPass {
     batch.load(transform, held, spectrum);
     transform.template run<false>(team, held, [&](auto& whole) SEICHE_INLINED {
       transform.each_number(whole, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-        if (lane < batch.count) z = factor(rows, component, k, batch.first + lane, batch.at(k, lane)) * z;
+        z = factor(rows, component, k, batch.column(lane), batch.at(k, lane)) * z;
       });
       transform.template run<true>(team, whole,
                                    [&](auto& done) SEICHE_INLINED { batch.store(transform, done, spectrum); });

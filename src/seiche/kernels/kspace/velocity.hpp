@@ -20,7 +20,9 @@ struct MeanDensity {
   using Real = R;
   const Real* rho0;
   static constexpr int bytes = sizeof(Real);
-  SEICHE_FN Real between(Index i, Index step, Index) const { return Real(0.5) * (rho0[i] + rho0[i + step]); }
+  SEICHE_FN Real between(Index i, Index step, Index) const {
+    return Real(0.5) * (unchanging(rho0 + i) + unchanging(rho0 + i + step));
+  }
 };
 /// Given at the staggered points: component after component.
 template <class R>
@@ -28,7 +30,7 @@ struct StaggeredDensity {
   using Real = R;
   const Real* rho0;
   static constexpr int bytes = sizeof(Real);
-  SEICHE_FN Real between(Index i, Index, Index component) const { return rho0[component + i]; }
+  SEICHE_FN Real between(Index i, Index, Index component) const { return unchanging(rho0 + component + i); }
 };
 
 template <int D, class Density>
@@ -54,7 +56,7 @@ struct Velocity {
       const int length = rows.length;
       const auto advance = [&](int c, Index next) SEICHE_INLINED {
         const Real s = axis == 2 ? factors[c] : same;
-        out[c] = s * (s * out[c] - step / density.between(base + c, next, component) * slope[c]);
+        out[c] = s * (s * out[c] - step * inverse_of(density.between(base + c, next, component)) * slope[c]);
       };
       if constexpr (axis == 2) {
         team.each(length - 1, [&](int c) SEICHE_INLINED { advance(c, 1); });

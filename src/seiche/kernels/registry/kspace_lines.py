@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import log2, prod
 
 from .kspace import CPP, DensityKind, cpp_bool, density_type, medium_type
 from .spec import CPP_TYPE, KernelSpec, Members, Real
@@ -14,8 +15,11 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real
 CAPACITIES = {128: 16, 256: 16, 512: 8, 1024: 4, 2048: 2}
 #: Factors that a thread takes at once, and the longest line whose length is known while compiling.
 LARGEST_RADIX, LONGEST_FIXED = 16, 4096
-#: Complex numbers that a thread is to hold, and the most threads of a team.
-_HELD, _MOST_THREADS = 8, 512
+#: Largest factor of rows, where few factors do with it: threads then hold less and more of them are resident.
+_ROW_RADIX = 8
+#: Complex numbers that a thread is to hold, in a kernel with much else and in one that transforms spectra alone, and
+#: the most threads of a team.
+_HELD, _SIDE_HELD, _MOST_THREADS = 8, 20, 512
 _PLAN: Members = (("roots", "ptr"), ("length", "int32"), ("stages", "int32"), ("radix", ("int32", 16)))
 LINES: Members = (("outer", "int64"), ("inner", "int64"), ("batches", "int64"), ("plan", _PLAN))
 
@@ -40,8 +44,8 @@ def any_lines(length: int, last: bool, real: Real) -> LineShape | None:
 
 
 @cache
-def radices_of(length: int) -> tuple[int, ...] | None:
-    """Return factors of a length, as few as can be and then as small, largest first; None if a prime above 7 is there.
+def radices_of(length: int, largest: int = LARGEST_RADIX) -> tuple[int, ...] | None:
+    """Return factors of a length, as few as can be and then as small, large ones at both ends; None if a prime above 7 is there.
 
     A length of 1 has one factor.
     """
@@ -61,16 +65,18 @@ def radices_of(length: int) -> tuple[int, ...] | None:
 
     if length == 1:
         return (1,)
-    search(length, LARGEST_RADIX, ())
-    return best
+    search(length, largest, ())
+    # The largest at both ends: forward and backward then leave the same distances between numbers that change hands.
+    return None if best is None else (*best[::2], *best[1::2][::-1])
 
 
 def fixed_lines(length: int, last: bool, real: Real) -> LineShape | None:
     """Return how lines of this very length are worked on, None where its factors are not."""
-    shape = fixed_transform(length, last, real)
-    if shape is None:
+    radices = _radices(length, last)
+    if radices is None:
         return None
-    return LineShape(shape.cpp.replace("Transform<", "Lines<"), real, shape.lanes, shape.threads)
+    lanes = max(1, 256 * _HELD // length) if last else _side_lanes(length, real)
+    return _shape("FixedLines", radices, last, real, lanes, _HELD)
 
 
 def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
@@ -78,19 +84,40 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
 
     Along the last axis threads side by side are on the same line, else on neighbouring lines.
     """
-    radices = radices_of(length)
-    if radices is None or length > LONGEST_FIXED or length < 2:
+    radices = _radices(length, last)
+    if radices is None:
         return None
-    single = real == "float32"
     if last:
-        lanes = max(1, 256 * _HELD // length)
-    else:
-        lanes = (16 if length <= 256 else 8) if single else 8 if length <= 256 else 4
-        lanes = lanes if length <= 1024 else lanes // 2
-    threads = min(_MOST_THREADS if single else _MOST_THREADS // 2, -(-lanes * length // _HELD // 32) * 32)
-    threads = max(threads, 32)
+        return _shape("FixedTransform", radices, last, real, max(1, 256 * _HELD // length), _HELD)
+    lanes = _side_lanes(length, real) * (2 if 256 < length <= 512 else 1)
+    return _shape("FixedTransform", radices, last, real, lanes, _SIDE_HELD)
+
+
+def _radices(length: int, last: bool) -> tuple[int, ...] | None:
+    if not 2 <= length <= LONGEST_FIXED:
+        return None
+    small = radices_of(length, _ROW_RADIX) if last else None
+    return small if small is not None and len(small) <= 3 else radices_of(length)
+
+
+def _side_lanes(length: int, real: Real) -> int:
+    lanes = (16 if length <= 256 else 8) if real == "float32" else 8 if length <= 256 else 4
+    return lanes if length <= 1024 else lanes // 2
+
+
+def _shape(name: str, radices: tuple[int, ...], last: bool, real: Real, lanes: int, held: int) -> LineShape:
+    """Return a shape whose threads hold about `held` numbers, with few of them idle."""
+    length = prod(radices)
+    most = _MOST_THREADS if real == "float32" else _MOST_THREADS // 2
+
+    def cost(threads: int) -> float:
+        rounds = [-(-length // radix * lanes // threads) for radix in radices]
+        work = sum(count * threads * radix for count, radix in zip(rounds, radices, strict=True))
+        return work / (length * lanes * len(radices)) * (1 + 0.15 * abs(log2(lanes * length / threads / held)))
+
+    threads = min(range(32, most + 1, 32), key=cost)
     text = ",".join(map(str, radices))
-    cpp = f"{CPP}FixedTransform<{CPP_TYPE[real]},{CPP}Radices<{text}>,{lanes},{threads},{cpp_bool(last)}>"
+    cpp = f"{CPP}{name}<{CPP_TYPE[real]},{CPP}Radices<{text}>,{lanes},{threads},{cpp_bool(last)}>"
     return LineShape(cpp, real, lanes, threads)
 
 

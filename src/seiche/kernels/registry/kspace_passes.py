@@ -12,11 +12,16 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real
 _LINES: Members = (("inner", "int64"), ("batches", "int64"))
 
 
-def _pass(name: str, header: str, members: Members, shape: LineShape) -> KernelSpec:
-    """Return a kernel whose items are batches of complex lines."""
+#: Threads of a multiprocessor that passes with many registers leave room for.
+_RESIDENT = 512
+
+
+def _pass(name: str, header: str, members: Members, shape: LineShape, *, crowded: bool = False) -> KernelSpec:
+    """Return a kernel whose items are batches of complex lines; a `crowded` one would take all registers."""
+    blocks = _RESIDENT // shape.threads if crowded and shape.real == "float32" else 0
     # Some versions of the assembler spill a few words of addresses outside the butterflies.
     cpp, path = f"{CPP}{name}", f"kspace/{header}.hpp"
-    return KernelSpec(cpp, path, members, threads=shape.threads, team=True, max_registers=255, may_spill=True)
+    return KernelSpec(cpp, path, members, threads=shape.threads, blocks=blocks, team=True, max_registers=255, may_spill=True)
 
 
 def side_transform(shape: LineShape, *, inverse: bool) -> KernelSpec:
@@ -29,7 +34,7 @@ def gradient_pass(shape: LineShape, dimensions: int) -> KernelSpec:
     """From the spectrum of a field to those of its derivatives."""
     pointers = tuple((name, "ptr") for name in ("work", "derivative", "roots", "kappa"))
     members: Members = (*pointers, ("rows", ROWS), ("lines", _LINES))
-    return _pass(f"GradientPass<{shape.cpp},{dimensions}>", "spectral_lines", members, shape)
+    return _pass(f"GradientPass<{shape.cpp},{dimensions}>", "spectral_lines", members, shape, crowded=True)
 
 
 def divergence_pass(shape: LineShape, dimensions: int) -> KernelSpec:
@@ -48,7 +53,7 @@ def laplacian_pass(shape: LineShape, dimensions: int) -> KernelSpec:
 def _product(shape: LineShape, factor: str, factor_members: Members) -> KernelSpec:
     pointers = (("work", "ptr"), ("roots", "ptr"))
     members: Members = (*pointers, ("factor", factor_members), ("rows", ROWS), ("lines", _LINES))
-    return _pass(f"ProductPass<{shape.cpp},{factor}>", "spectral_lines", members, shape)
+    return _pass(f"ProductPass<{shape.cpp},{factor}>", "spectral_lines", members, shape, crowded=True)
 
 
 def row_forward(shape: LineShape) -> KernelSpec:
@@ -75,7 +80,7 @@ def row_density(shape: LineShape, dimensions: int, varying: bool, nonlinear: boo
     rest: Members = (("medium", medium_members), ("finish", finish_members), ("rows", ROWS), ("dt", shape.real))
     header = "row_relaxing" if finish == "relaxation" else "row_lines"
     name = f"RowDensity<{shape.cpp},{dimensions},{cpp_bool(nonlinear)},{medium},{then}>"
-    return _pass(name, header, (*pointers, *rest), shape)
+    return _pass(name, header, (*pointers, *rest), shape, crowded=True)
 
 
 def row_density_onward(
@@ -89,7 +94,7 @@ def row_density_onward(
     pointers = tuple((name, "ptr") for name in ("rho", "work", "roots", "pml"))
     rest: Members = (("medium", medium_members), ("finish", finish), ("rows", ROWS), ("dt", shape.real))
     name = f"RowDensity<{shape.cpp},{dimensions},{cpp_bool(nonlinear)},{medium},{then}>"
-    return _pass(name, "row_lines", (*pointers, *rest), shape)
+    return _pass(name, "row_lines", (*pointers, *rest), shape, crowded=True)
 
 
 def row_power_law(shape: LineShape, varying: bool, *, losses: bool, dispersion: bool) -> KernelSpec:
