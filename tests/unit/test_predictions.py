@@ -13,14 +13,12 @@ import pytest
 from prediction_cases import case_file, machine, piece
 from seiche.case.plans import planned_case
 from seiche.case.predictions import completed, machine_of, predict_case, ranks_of, scales_of_run
-from seiche.case.ultrasound_setup import prepare
 from seiche.cli import main
 from seiche.errors import CaseError
 from seiche.machine.file import Launch, Measured, read_machine, write_machine
 from seiche.machine.steps import Scale, at_bound, planned_places, predict_step, scales_of
 from seiche.observe.plan import PlannedRank, PlannedStage, RunPlan, base_name, magnified
 from seiche.report.prediction import as_json, as_text, prediction_figure
-from seiche.ultrasound.solver import Solver as UltrasoundSolver
 
 SEND = PlannedStage("send halo", 0, 1, useful=False, exchanges=(((1, 4000, 4000),),), packed=2000)
 RECEIVE = PlannedStage("receive halo", 0, 1, useful=False, arrivals=1, packed=2000)
@@ -226,12 +224,10 @@ def test_stages_of_ultrasound_declare_the_bytes_of_the_theory(tmp_path: Path, de
     assert found["pressure"] == pytest.approx(16)
     assert found["density"] == pytest.approx(40)
     library = {"gradient": (18 + 4 * 24) * wide, "velocity": 36, "divergence": (26 + 6 * 24) * wide}
-    assert {name: found[name] for name in library} == pytest.approx(library)
-    # Lines are transformed by kernels that read and write what lies between two passes once.
-    solver = UltrasoundSolver(prepare(tmp_path / "ultrasound.toml", []).problem, transforms="lines", threads=1)
-    solver.time_step = 1  # an ordinary step
-    lines = {stage.name: stage.bytes / plan.items for stage in solver.stages()}
-    assert 0.4 < sum(lines[name] for name in library) / sum(library.values()) < 0.85
+    if device == "cpu":
+        assert {name: found[name] for name in library} == pytest.approx(library)
+    else:  # lines are transformed by kernels that read and write what lies between two passes once
+        assert sum(found[name] for name in library) < 0.85 * sum(library.values())
 
 
 def test_too_many_ranks_are_left_out_with_the_reason(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from seiche.kernels.registry import Real
+from seiche.ultrasound.exact_lines import has_lines
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
@@ -92,6 +94,7 @@ def memory(
     device: str = "cpu",
 ) -> int:
     """Return the bytes that a problem takes on a device; on a GPU plans of a library's transforms share a work area."""
+    real: Real = "float32" if precision == "float32" else "float64"
     size, points, dimensions = np.dtype(precision).itemsize, problem.points, problem.dimensions
     half = points // problem.shape[-1] * (problem.shape[-1] // 2 + 1)
     spectra = half * 2 * size * max(2, dimensions)
@@ -102,7 +105,7 @@ def memory(
     else:
         total += points * size * (1 + (problem.absorption is not None) + (problem.BonA is not None))
         total += spectra if fractional else 0
-    if device.startswith("cuda") and (scheme == "exact" or fractional):
+    if device.startswith("cuda") and (fractional if scheme != "exact" else not has_lines(problem, real)):
         total += half * 2 * size
     total += points * size * _arrays(problem, scheme)
     if problem.relaxation is not None:

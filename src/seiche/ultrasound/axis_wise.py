@@ -32,8 +32,8 @@ from seiche.ultrasound.state import Bound, State, stage
 class AxisWiseScheme:
     """Stages of the separable scheme or of the one with the local sound speed."""
 
-    def __init__(self, state: State, name: str, *, fixed: bool = False) -> None:
-        """Upload tables, bind kernels; `fixed`: those for the very lengths of the axes, where these have such.
+    def __init__(self, state: State, name: str, fixed: bool | None = None) -> None:
+        """Upload tables, bind kernels; `fixed`: those for the very lengths of the axes, as is usual on a GPU.
 
         Raises:
             CaseError: an axis longer than lines can be.
@@ -41,6 +41,7 @@ class AxisWiseScheme:
         self.name, self._state, problem = name, state, state.problem
         self._real: Real = "float32" if state.real == np.float32 else "float64"
         self._medium = MediumArrays(state)
+        fixed = state.backend.asynchronous if fixed is None else fixed
         self._lines = [_Lines(state, axis, self._real, fixed) for axis in range(problem.dimensions)]
         backend = state.backend
         self._corrected = backend.zeros(problem.points, state.real)

@@ -21,12 +21,13 @@ import numpy.typing as npt
 from seiche.backend import Array, open_backend
 from seiche.backend.base import Graph
 from seiche.errors import CaseError, UnstableError
+from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.ultrasound.axis_wise import AxisWiseScheme
 from seiche.ultrasound.exact import ExactScheme
-from seiche.ultrasound.exact_lines import ExactLinesScheme
+from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Recorder, Request
 from seiche.ultrasound.source_stages import SourceStages
@@ -51,7 +52,7 @@ class Solver:
         local: the overlaps, where the problem is the part of one rank (ranks.py); the exact scheme only.
         transforms: of the exact scheme, by a "library" over the whole grid, or of "lines" in the kernels themselves,
             for two or three axes with factors of at most 7; of the others, by kernels for lines of any length, or for
-            "lines" of those very lengths. "auto" is the "library": lines are not measured on a GPU yet.
+            "lines" of those very lengths; "auto" takes lines on a GPU where they are possible.
 
     Raises:
         CaseError: an unknown precision or scheme, or a record that the scheme does not have.
@@ -98,8 +99,11 @@ class Solver:
         if transforms not in get_args(Transforms):
             raise CaseError(f"transforms: {transforms!r} is not auto, library or lines")
         if scheme != "exact":
-            return AxisWiseScheme(state, scheme, fixed=transforms == "lines")
+            return AxisWiseScheme(state, scheme, None if transforms == "auto" else transforms == "lines")
+        real: Real = "float32" if state.real == np.float32 else "float64"
         lines = transforms == "lines"
+        if transforms == "auto":
+            lines = self.backend.asynchronous and state.local is None and has_lines(self.problem, real)
         if lines and state.local is not None:
             raise CaseError("transforms: those of lines run on one rank; use the library's")
         return ExactLinesScheme(state) if lines else ExactScheme(state)
