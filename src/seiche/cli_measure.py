@@ -180,12 +180,18 @@ def bench_blood(
 def bench_waves(
     device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
     ghost: Annotated[str, typer.Option(help='What ranks send each other, or "all" to compare.')] = "traces",
-    variant: Annotated[str, typer.Option(help='"fused", "fused-flux", "separate", or "all" to compare.')] = "fused",
+    variant: Annotated[
+        str, typer.Option(help='"fused", "fused-flux", "separate", "all" to compare these, or "leapfrog".')
+    ] = "fused",
     size: Annotated[int | None, typer.Option(min=1, help="Elements of a rank along each axis.")] = None,
-    nodes: Annotated[int, typer.Option(min=2, max=10, help="Of an element, a direction.")] = 8,
+    nodes: Annotated[
+        list[int] | None,
+        typer.Option(min=2, max=10, help="Of an element, a direction; 8. Several have equally many nodes."),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
     transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
+    strong: Annotated[bool, typer.Option("--strong", help="All ranks share one cube.")] = False,
     json: JsonFile = None,
 ) -> None:
     """Measure the wave solver's stage by each variant of its kernels, and what ranks send each other."""
@@ -196,10 +202,11 @@ def bench_waves(
         ghosts=ghost,
         variant=variant,
         size=size,
-        nodes=nodes,
+        nodes=nodes or 8,
         seconds=seconds,
         threads=threads,
         transport=transport,
+        strong=strong,
         output=json,
     )
 

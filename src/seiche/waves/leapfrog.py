@@ -74,8 +74,9 @@ class Leapfrog:
         """Return what moves one half of the unknowns by `dt`, resistance and sources apart."""
         operator, ghosts, given = self._operator, self._ghosts, self._trace
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
-        spec, together = dg.leap(operator.of, half), dg.leap_team(operator.of).elements
-        members = {"on": operator.members, "u": self._u, "trace": given, "dt": dt}
+        team = dg.leap_team(operator.of, half)
+        spec, together = dg.leap(operator.of, half, team), team.elements
+        members = {"on": operator.members, "u": self._u, "trace": given, "reach": team.reach, "dt": dt}
 
         def sweep(where: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
             if begin == end:

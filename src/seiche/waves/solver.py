@@ -243,7 +243,7 @@ class Solver:
             raise CaseError(
                 f"initial state of shape {np.shape(state)}, the solver has {shape} (elements, fields, nodes)"
             )
-        self.backend.assign(self.u, np.asarray(state).astype(self.of.real))
+        self.backend.assign(self.u, np.asarray(state).astype(self.of.real, copy=False))
         self.steps = steps
         if self.bodies is not None:
             self.bodies.set_state(memory)

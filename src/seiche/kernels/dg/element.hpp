@@ -18,6 +18,7 @@ struct Elements {
   static constexpr int n = Box::n, dim = Fields::dim, waves = Fields::waves, size = Fields::count * Box::nodes;
   static constexpr int words = Flux::words * waves, slot = words * Box::face,
                        record = Flux::coefficients * Fields::kinds;
+  static constexpr bool by_node = nodal, hangs = hanging;
   /// 1/w_0, exactly: w_0 = 2/(n (n - 1)).
   static constexpr int lift = n * (n - 1) / 2;
 

@@ -9,7 +9,9 @@ namespace seiche {
 
 enum class Half { velocities, stresses };
 
-template <class Elements, Half half, int elements, int layers>
+/// `tuning`: nodes unrolled, what changes asked for early, memory asked for ahead, results stored past the caches, by
+/// the bits of FusedStage.
+template <class Elements, Half half, int elements, int layers, int tuning>
 struct Leap {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
@@ -19,26 +21,33 @@ struct Leap {
   static_assert(Flux::words == 2, "only averages know velocities and tractions apart");
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr bool velocities = half == Half::velocities;
+  static constexpr bool unrolled = tuning & 2, early = tuning & 4, ahead = tuning & 8, passing = tuning & 16;
   /// Fields that are read and those that change: the first, and how many. Velocities lie before or after stresses.
   static constexpr int first_velocity = Fields::velocity(0, 0), first_stress = first_velocity == 0 ? dim : 0;
   static constexpr int stresses = Fields::count - dim;
   static constexpr int first_read = velocities ? first_stress : first_velocity, read = velocities ? stresses : dim;
   static constexpr int first_new = velocities ? first_velocity : first_stress, changed = velocities ? dim : stresses;
   /// Words of a slot that are read and those that are written, after how many.
-  static constexpr int words = waves * Box::face, words_read = velocities ? words : 0, words_new = words - words_read;
+  static constexpr int words = waves * Box::face, record = Elements::record, words_read = velocities ? words : 0,
+                       words_new = words - words_read;
   static constexpr int bytes =
       elements * static_cast<int>(sizeof(Real)) * ((read + 2 * changed) * Box::nodes + 2 * Box::faces * words);
   static constexpr int together = vector_lanes ? 1 : elements;
   Elements on;
   Real* u;
   Real* trace;
+  Index reach;  ///< how many items ahead memory is asked for
   Real dt;
 
   struct Scratch {
     alignas(64) Real own[together][read * Box::nodes];
     alignas(64) Real faces[together][Box::faces][waves][Box::face];
+    Real coefficients[Elements::by_node ? 1 : together][Box::faces][record];
   };
-  struct Nothing {};
+  /// What changes at a node, asked for before the team meets.
+  struct Kept {
+    Real of[early ? changed : 1];
+  };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index first = item * elements, left = on.count - first;
@@ -46,27 +55,36 @@ struct Leap {
     for (int e = 0; e < many; e += together) {
       const int now = together == 1 ? 1 : many;
       load(team, first + e, now, scratch);
-      team.barrier();
-      for_faces([&]<int axis, int side>() SEICHE_INLINED {
-        team.each(now * Box::face, [&](int q) SEICHE_INLINED {
-          face<axis, side>(scratch, q / Box::face, first + e + q / Box::face, q % Box::face);
-        });
-      });
-      for_nodes<Box, together, layers, false>(
+      for_nodes<Box, together, layers, unrolled>(
           team, now,
           [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
-          [&](int, int, int, int) SEICHE_INLINED { return Nothing{}; }, [&]() SEICHE_INLINED { team.barrier(); },
-          [&](const Line& line, Nothing, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, scratch.own[element], scratch.faces[element], first + e + element, i, j, k);
+          [&](int element, int i, int j, int k)
+              SEICHE_INLINED { return kept(inside(first + e + element), i + n * j + Box::face * k); },
+          [&]() SEICHE_INLINED {
+            team.barrier();
+            for_faces([&]<int axis, int side>() SEICHE_INLINED {
+              team.each(now * Box::face, [&](int q) SEICHE_INLINED {
+                face<axis, side>(scratch, q / Box::face, first + e + q / Box::face, q % Box::face);
+              });
+            });
+            team.barrier();
+          },
+          [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
+            node(line, kept, scratch.own[element], scratch.faces[element], first + e + element, i, j, k);
           });
-      team.barrier();
-      for_faces([&]<int axis, int side>() SEICHE_INLINED {
-        team.each(now * Box::face,
-                  [&](int q) SEICHE_INLINED { new_trace<axis, side>(first + e + q / Box::face, q % Box::face); });
-      });
+      if constexpr (vector_lanes) all_traces(team, first + e);
     }
   }
   SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
+
+  SEICHE_FN Kept kept(Index element, int node) const {
+    Kept result{};
+    if constexpr (early) {
+      each<0, changed>([&]<int f>()
+                           SEICHE_INLINED { result.of[f] = u[element * size + (first_new + f) * Box::nodes + node]; });
+    }
+    return result;
+  }
 
   /// Calls f.operator()<axis, side>() for every face.
   template <class F>
@@ -77,25 +95,50 @@ struct Leap {
     });
   }
 
-  SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
-    constexpr int own = read * Box::nodes, given = Box::faces * words;
-    team.each(many * own, [&](int q) SEICHE_INLINED {
-      scratch.own[q / own][q % own] = u[(first + q / own) * size + first_read * Box::nodes + q % own];
+  /// Has the memory of elements that come later fetched into the second cache.
+  SEICHE_FN void ask_ahead(const Team& team, Index first) const {
+    if (first + together > on.count) return;
+    prefetch_ahead(team, u + first * size, together * size * static_cast<int>(sizeof(Real)));
+    constexpr int parts = (words * static_cast<int>(sizeof(Real)) + 127) / 128;
+    team.each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
+      const i32 from = on.in_slots[first * Box::faces + q / parts];
+      if (from >= 0) {
+        prefetch_line_ahead(trace + Index{from} * Elements::slot + words_read +
+                            q % parts * (128 / static_cast<int>(sizeof(Real))));
+      }
     });
+  }
+
+  SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
+    constexpr int own = read * Box::nodes, given = Box::faces * words, numbers = Box::faces * record;
+    if constexpr (ahead) ask_ahead(team, first + reach * together);
+    if constexpr (together == 1) {
+      copy_aligned<own>(team, u + first * size + first_read * Box::nodes, scratch.own[0]);
+    } else {
+      team.each(many * own, [&](int q) SEICHE_INLINED {
+        scratch.own[q / own][q % own] = u[(first + q / own) * size + first_read * Box::nodes + q % own];
+      });
+    }
     team.each(many * given, [&](int q) SEICHE_INLINED {
       const i32 from = on.in_slots[first * Box::faces + q / words];
-      const Real* there =
-          from < 0 ? on.corrections + Index{-1 - from} * 2 * words : trace + Index{from} * Elements::slot;
+      const Real* there = Elements::hangs && from < 0 ? on.corrections + Index{-1 - from} * 2 * words
+                                                      : trace + Index{from} * Elements::slot;
       (&scratch.faces[q / given][0][0][0])[q % given] = there[words_read + q % words];
     });
+    if constexpr (!Elements::by_node) {
+      team.each(many * numbers, [&](int q) SEICHE_INLINED {
+        (&scratch.coefficients[q / numbers][0][0])[q % numbers] = on.faces[first * numbers + q];
+      });
+    }
   }
 
   /// What a face adds to the derivatives at one of its nodes (eq. 7), in place of what it was given.
   template <int axis, int side>
   SEICHE_FN void face(Scratch& scratch, int place_of_element, Index element, int place) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
-    const bool corrected = on.in_slots[element * Box::faces + number] < 0;
-    const Real* q = on.coefficients(element, number, place);
+    const bool corrected = Elements::hangs && on.in_slots[element * Box::faces + number] < 0;
+    const Real* q = Elements::by_node ? on.coefficients(element, number, place)
+                                      : scratch.coefficients[Elements::by_node ? 0 : place_of_element][number];
     const Real* own = scratch.own[place_of_element] + Elements::on_face(axis, side, place);
     each<0, waves>([&]<int c>() SEICHE_INLINED {
       constexpr int field = (velocities ? Fields::stress(axis, c) : Fields::velocity(axis, c)) - first_read;
@@ -107,10 +150,10 @@ struct Leap {
     });
   }
 
-  SEICHE_FN void node(const Line& line, const Real* own, const Real (&faces)[Box::faces][waves][Box::face],
-                      Index element, int i, int j, int k) const {
+  SEICHE_FN void node(const Line& line, const Kept& kept, const Real* own,
+                      const Real (&faces)[Box::faces][waves][Box::face], Index element, int i, int j, int k) const {
     const int node = i + n * j + Box::face * k;
-    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count];
+    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[changed];
     each<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
@@ -125,21 +168,37 @@ struct Leap {
     });
     on.moduli_of(line, element, node, m);
     Fields::rates(dv, ds, m, r);
-    each<first_new, first_new + changed>([&]<int f>() SEICHE_INLINED {
-      const Index at = element * size + f * Box::nodes + node;
-      u[at] = multiply_add(dt, r[f], u[at]);
+    each<0, changed>([&]<int f>() SEICHE_INLINED {
+      Real& at = u[element * size + (first_new + f) * Box::nodes + node];
+      after[f] = multiply_add(dt, r[first_new + f], early ? kept.of[early ? f : 0] : at);
+      store<passing>(&at, after[f]);
     });
+    if constexpr (!vector_lanes) {
+      each<0, dim>([&]<int axis>() SEICHE_INLINED {
+        const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
+        if (index == 0) new_trace<axis, 0>(after, 1, element, place);
+        if (index == n - 1) new_trace<axis, 1>(after, 1, element, place);
+      });
+    }
   }
 
+  /// Writes one half of a trace from the new values of a node, `step` apart.
   template <int axis, int side>
-  SEICHE_FN void new_trace(Index element, int place) const {
+  SEICHE_FN void new_trace(const Real* from, int step, Index element, int place) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
-    const Real* from = u + element * size + Elements::on_face(axis, side, place);
     Real* to = trace + Index{on.out_slots[element * Box::faces + number]} * Elements::slot + words_new + place;
     each<0, waves>([&]<int c>() SEICHE_INLINED {
-      constexpr int field = velocities ? Fields::velocity(axis, c) : Fields::stress(axis, c);
+      constexpr int field = (velocities ? Fields::velocity(axis, c) : Fields::stress(axis, c)) - first_new;
       constexpr int sign = velocities ? 1 : -Fields::sign * outward;
-      to[c * Box::face] = Real(sign) * from[field * Box::nodes];
+      to[c * Box::face] = Real(sign) * from[field * step];
+    });
+  }
+  SEICHE_FN void all_traces(const Team& team, Index element) const {
+    for_faces([&]<int axis, int side>() SEICHE_INLINED {
+      team.each(Box::face, [&](int place) SEICHE_INLINED {
+        const Real* from = u + element * size + first_new * Box::nodes + Elements::on_face(axis, side, place);
+        new_trace<axis, side>(from, Box::nodes, element, place);
+      });
     });
   }
 };

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from .spec import CPP_TYPE, KernelSpec, Members
 from .spec import Real as Real
@@ -139,12 +139,17 @@ _SHAPES = {
 _NODES_AHEAD = 32 * 512
 
 
+def _reach(of: Discretisation, elements: int) -> int:
+    """Return how many items of so many elements lie between what is computed and what is asked for."""
+    return max(1, _NODES_AHEAD // (elements * int(of.nodes**of.dim)))
+
+
 def team_of(of: Discretisation, position: Position) -> Team:
     """Return the fastest known team of a stage; all positions of a discretisation have the same elements an item."""
     if of.dim == 2 or of.nodes not in _SHAPES[of.medium]:
         return Team(max(1, 128 // of.face_nodes))
     elements, layers = _SHAPES[of.medium][of.nodes]
-    reach = max(1, _NODES_AHEAD // (elements * of.nodes**3))
+    reach = _reach(of, elements)
     if of.nodes != 8 or of.nodal or of.hanging or of.flux != "upwind":
         return Team(elements, layers, reach=reach)
     if of.medium == "acoustic":
@@ -253,21 +258,22 @@ def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
     return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", members)
 
 
-def leap_team(of: Discretisation) -> Team:
-    """Return the team of a half of a leapfrog step: as in a Runge-Kutta stage, with nothing tuned."""
+def leap_team(of: Discretisation, half: Half = "velocities") -> Team:
+    """Return the team of a half of a leapfrog step; both halves have the same elements an item."""
     team = team_of(of, "inner")
-    return Team(team.elements, team.layers)
+    return Team(team.elements, team.layers, reach=_reach(of, team.elements) if of.dim == 3 else 0)
 
 
-def leap(of: Discretisation, half: Half) -> KernelSpec:
-    """One half of a leapfrog step with the central flux."""
-    team = leap_team(of)
-    members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"), ("dt", of.real))
+def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:
+    """One half of a leapfrog step with the central flux, by the fastest known team or the one that is given."""
+    team = team or leap_team(of, half)
+    members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"), ("reach", "int64"), ("dt", of.real))
     return KernelSpec(
-        f"Leap<{of.type},Half::{half},{team.elements},{team.layers}>",
+        f"Leap<{of.type},Half::{half},{team.elements},{team.layers},{team.tuning & ~1}>",
         "dg/leap.hpp",
         members,
         threads=of.face_nodes * team.elements * team.layers,
+        blocks=team.blocks,
         max_registers=255,
         may_spill=True,
         team=True,
@@ -368,18 +374,14 @@ def other_kernels() -> Iterator[KernelSpec]:
     yield advance_clock()
     for back in (False, True):
         yield halve_traces(Discretisation("elastic", 3, 8, real="float32"), back)
-    positions: tuple[Position, ...] = ("first", "inner", "last")
-    reals: tuple[Real, ...] = ("float64", "float32")
-    media: tuple[Medium, ...] = ("acoustic", "elastic")
-    for medium in media:
-        for real in reals:
+    for medium in get_args(Medium):
+        for real in get_args(Real):
             of = Discretisation(medium, 3, 8, real=real)
-            for position in positions:
+            for position in get_args(Position):
                 yield fused_stage(of, position)
                 yield integrate(of, position, weighed=position == "inner")
             yield from (rates(of), volume(of), face_flux(of), integrate_attenuated(of, "inner", 3))
-            yield leap(Discretisation(medium, 3, 8, "central", real), "velocities")
-            yield leap(Discretisation(medium, 3, 8, "central", real), "stresses")
+            yield from (leap(Discretisation(medium, 3, 8, "central", real), half) for half in get_args(Half))
         for nodes in (2, 5, 10):
             yield fused_stage(Discretisation(medium, 3, nodes), "inner")
         hanging = Discretisation(medium, 3, 5, nodal=True, hanging=True)
