@@ -9,7 +9,7 @@ import numpy as np
 
 from seiche.case.ultrasound_setup import UltrasoundSetup, refuse_impossible
 from seiche.errors import CaseError
-from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
+from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
 from seiche.ultrasound.plan import basis_of, parts_for
 from seiche.ultrasound.slabs import slabs_of
@@ -48,12 +48,9 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
             raise CaseError(f"{setup.source_file}: {error}") from None
         rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
-        more = 0
-        if case.run.scheme != "exact":  # messages, columns
-            more = 1 + column_fields(problem, case.run.scheme)
-        elif case.run.basis == "global":  # messages, and densities between points
-            more = 1 + (problem.dimensions if np.ndim(problem.density) else 0)
-        bytes_needed += int(more * problem.points / ranks * np.dtype(case.run.precision).itemsize)
+        if basis_of(case.run.basis, case.run.scheme, problem.shape) == "global":
+            more = shared_fields(problem, case.run.scheme) * np.dtype(case.run.precision).itemsize
+            bytes_needed += int(more * problem.points / ranks)
     rows.append(
         (
             "memory",

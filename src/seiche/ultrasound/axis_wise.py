@@ -40,7 +40,9 @@ class AxisWiseScheme:
         self._total, rate = sums_of(state)
         self._passes = LinePasses(state, range(problem.dimensions), fixed=fixed, total=self._total, rate=rate)
         separable = name == "separable"
-        correction = self._passes.filters(state.p, self._corrected) if separable else self._passes.terms(self._corrected)
+        correction = (
+            self._passes.filters(state.p, self._corrected) if separable else self._passes.terms(self._corrected)
+        )
         self._correction = stage("correction", *correction)
         self._pressure = pressure_of(state, self._passes.medium, self._passes.total, rate)
 
@@ -60,9 +62,7 @@ class AxisWiseScheme:
         """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""
         state, passes = self._state, self._passes
         half_step = -state.problem.time_step / 2
-        velocity = [
-            passes.step(k, self._corrected, mass=False, layers=False, time_step=half_step) for k in passes.axes
-        ]
+        velocity = [passes.step(k, self._corrected, mass=False, layers=False, time_step=half_step) for k in passes.axes]
         return [
             start_of(state, passes.medium),
             self._correction,

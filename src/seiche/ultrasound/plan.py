@@ -57,7 +57,7 @@ def check_basis(basis: str) -> None:
 
 
 def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
-    """Return the basis that a scheme takes where this one is asked for: the others than the exact one have no local one.
+    """Return the basis that a scheme takes where this one is asked for; only the exact scheme has a local one.
 
     Raises:
         CaseError: an unknown basis, or one that goes with the exact scheme only.

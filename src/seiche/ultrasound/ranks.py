@@ -40,9 +40,7 @@ OVERLAP = 12
 
 
 class LocalBasis:
-    """The part of a rank: what it exchanges, and its bell.
-
-    Every transform is that of one part alone.
+    """The part of a rank, whose transforms are its own: what it exchanges, and its bell.
 
     Args:
         world: the ranks.
@@ -164,8 +162,7 @@ class RanksSolver:
         slope: of the bell.
         transport: how messages travel.
         basis: "local" as above, "global": slabs whose transforms cover the whole grid (slabs.py, two_layouts.py), or
-            "auto": the one that the machine file in use makes the faster; the local one without a file. By default the
-            local one, but the global one where the scheme is not the exact one, whose lines must be whole.
+            "auto": what the machine file in use makes the faster. By default local, global for schemes along one axis.
         record: what sensors record; no velocities at the grid's points, no sensors between points.
         options: of `Solver`.
 
@@ -190,8 +187,7 @@ class RanksSolver:
         request = record or Request()
         refuse_on_ranks(request)
         exact = options.get("scheme", "exact") == "exact"
-        basis = basis or ("local" if exact else "global")
-        self.plan = plan_of(problem, world, basis, split, overlap, options)
+        self.plan = plan_of(problem, world, basis or ("local" if exact else "global"), split, overlap, options)
         basis = self.plan.basis
         self.parts = parts_for(problem.shape, world.size, basis, split, overlap)
         self.problem, self.world, self.recorder = problem, world, self
@@ -207,9 +203,8 @@ class RanksSolver:
         if basis == "local":
             self.basis, part = LocalBasis(world, self.parts, slope, transport), part_problem(problem, self.part)
         else:
-            strategy = transport if transport in WAYS else "auto"
             columns = None if exact else column_problem(problem, world.size, world.rank)
-            self.basis = Slabs(world, self.parts, strategy, columns)
+            self.basis = Slabs(world, self.parts, transport if transport in WAYS else "auto", columns)
             part = slab_problem(problem, self.parts, world.rank, axis_wise=not exact)
         self.solver = Solver(
             part,
@@ -356,8 +351,7 @@ def simulate_on_ranks(
         split: pieces along each axis; by default those with the least work.
         slope: of the bell.
         transport: how messages travel.
-        basis: "local", "global": slabs whose transforms cover the whole grid, without an error, or "auto"; by default
-            the local one for the exact scheme, the global one for the others.
+        basis: as of `RanksSolver`.
         scheme: "exact", "separable" or "local4".
         pml_size: points of the absorbing layer.
         pml_alpha: its strength.

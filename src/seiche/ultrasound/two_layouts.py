@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Schemes along one axis at a time on several ranks (theory/ultrasound, section 13): every rank has a slab of planes,
-and columns, whole lines along the first axis.
+"""Schemes along one axis at a time on several ranks (theory/ultrasound, section 13).
 
-What belongs to the first axis, its velocity and density, stays in the columns. A step sends the pressure there and
-brings back the corrected pressure and that density.
+Every rank has a slab of planes, and columns: whole lines along the first axis. What belongs to that axis, its velocity
+and density, stays in the columns. A step sends the pressure there and brings back the corrected pressure and that
+density.
 """
 
 from __future__ import annotations
