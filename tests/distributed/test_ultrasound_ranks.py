@@ -20,6 +20,7 @@ from seiche.ultrasound.problem import Window
 from seiche.ultrasound.ranks import RanksSolver, simulate_on_ranks
 from seiche.ultrasound.simulate import Layers, problem_of
 from seiche.ultrasound.slabs import slabs_of
+from seiche.ultrasound.solver import Solver
 
 C = 1500.0
 
@@ -133,8 +134,11 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
             simulate_on_ranks(grid, medium, source, given.pop("sensor"), world=world, **OPTIONS, **given)
         assert str(caught.value).startswith(words)
     problem = problem_of(grid, medium, source, Layers.of(grid, 10, 2.0, True))
-    with pytest.raises(CaseError, match="scheme: the local4 scheme runs on one rank; use the exact one"):
-        RanksSolver(problem, world, scheme="local4")
+    with pytest.raises(CaseError, match='basis: the local4 scheme has no local basis; take "global"'):
+        RanksSolver(problem, world, scheme="local4", basis="local")
+    row = problem_of(*packet((96,), 5)[:3], Layers.of(packet((96,), 5)[0], 10, 2.0, True))
+    with pytest.raises(CaseError, match="scheme: the separable scheme runs on one rank where the grid has one axis"):
+        RanksSolver(row, world, scheme="separable")
 
 
 CASE = """solver = "ultrasound"
@@ -195,6 +199,92 @@ def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
         single = {**OPTIONS, "precision": "float32"}
         near = simulate_on_ranks(*objects, world=world, basis="global", **single)
         assert max(differences(near, simulate(*objects, **single)).values()) < 1e-6
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.parametrize("scheme", ["separable", "local4"])
+def test_schemes_along_one_axis_give_in_two_layouts_what_one_rank_gives(scheme: str) -> None:
+    """Odd and even sizes, columns of different widths, all that a step sends besides: sums and rates."""
+    world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 2.0, "BonA": 6.0}
+    for objects in (packet((45, 38), 10), packet((24, 21, 23), 5), packet((26, 24, 22), 5, **losses)):
+        given, sensor = objects[:3], Sensor(objects[3].mask, record=("p", "p_rms", "p_final"), frequencies=(1e6,))
+        for options, bound in ((OPTIONS, 1e-12), ({**OPTIONS, "precision": "float32"}, 1e-6)):
+            wanted = simulate(*given, sensor, scheme=scheme, **options)
+            found = simulate_on_ranks(*given, sensor, world=world, scheme=scheme, **options)
+            assert max(differences(found, wanted).values()) < bound
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("scheme", ["separable", "local4"])
+@pytest.mark.parametrize("loss", ["power law", "relaxation"])
+def test_losses_of_a_whole_slab_go_with_two_layouts(scheme: str, loss: str) -> None:
+    medium: dict[str, Any] = {"alpha_coeff": 0.5, "alpha_power": 1.5, "BonA": 6.0}
+    if loss == "relaxation":
+        medium["alpha_mode"] = "relaxation"
+    *objects, sensor = packet((24, 21, 23), 6, **medium)
+    sensor = Sensor(sensor.mask, record=("p", "p_final"))
+    wanted = simulate(*objects, sensor, scheme=scheme, **OPTIONS)
+    found = simulate_on_ranks(*objects, sensor, world=World.from_mpi(), scheme=scheme, **OPTIONS)
+    assert max(differences(found, wanted).values()) < 1e-12
+
+
+@pytest.mark.ranks(3)
+@pytest.mark.parametrize("scheme", ["separable", "local4"])
+def test_sources_of_every_kind_act_in_two_layouts(scheme: str) -> None:
+    """Points in one slab only; sources of velocity along the first axis, which lies in the columns, and of others."""
+    world = World.from_mpi()
+    grid, medium, _, sensor = packet((48, 40), 24)
+    sensor = Sensor(sensor.mask, record=("p", "p_final"))
+    mask = np.zeros(grid.shape, bool)
+    mask[8:15, 20] = True
+    tone = np.sin(2 * np.pi * 2.5e6 * np.arange(16) * grid.time_step)
+    each = tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]
+    for mode in ("dirichlet", "additive", "additive-no-correction"):
+        for acts in ({"p_mask": mask, "p": 1e5 * each}, {"u_mask": mask, "ux": each}, {"u_mask": mask, "uy": tone}):
+            source = Source(**acts, p_mode=mode, u_mode=mode)  # type: ignore[arg-type]
+            wanted = simulate(grid, medium, source, sensor, scheme=scheme, **OPTIONS)
+            found = simulate_on_ranks(grid, medium, source, sensor, world=world, scheme=scheme, **OPTIONS)
+            assert max(differences(found, wanted).values()) < 1e-12
+
+
+@pytest.mark.ranks(2)
+def test_fields_of_two_layouts_are_read_and_set_as_those_of_one_rank() -> None:
+    """Velocity and density along the first axis lie in the columns."""
+    world = World.from_mpi()
+    grid, medium, source, _ = packet((36, 30), 20, alpha_coeff=0.5, alpha_power=2.0, BonA=6.0)
+    problem = problem_of(grid, medium, source, Layers.of(grid, 8, 2.0, True))
+    options: dict[str, Any] = {"precision": "float64", "threads": 1, "scheme": "local4"}
+    alone, shared = Solver(problem, **options), RanksSolver(problem, world, **options)
+    alone.run(10)
+    shared.run(10)
+    fields = {name: alone.field(name) for name in ("p", "ux", "uy", "rhox", "rhoy")}
+    for name, wanted in fields.items():
+        assert np.abs(shared.field(name) - wanted).max() < 1e-12 * np.abs(wanted).max()
+    resumed = RanksSolver(problem, world, **options)
+    resumed.restore(10, fields, {})
+    again = Solver(problem, **options)
+    again.restore(10, fields, {})
+    for one in (alone, resumed, again):
+        one.run(8)
+    for one in (resumed, again):
+        assert np.abs(one.field("p") - alone.field("p")).max() < 1e-12 * np.abs(alone.field("p")).max()
+    for solver in (shared, resumed):
+        solver.close()
+
+
+@pytest.mark.ranks(2)
+def test_what_two_layouts_send_is_what_is_told() -> None:
+    """Theory, section 13: three fields a step for the separable scheme, four with the local sound speed."""
+    world = World.from_mpi()
+    grid, medium, source, _ = packet((32, 24, 20), 20)
+    problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
+    for scheme, fields in (("separable", 3), ("local4", 4)):
+        solver = RanksSolver(problem, world, scheme=scheme, threads=1)
+        solver.run(2)
+        told = [one.messages for one in solver.solver.stages() if one.messages is not None]
+        sent = sum(size for one in told for _, size in one.sent)
+        assert sent == fields * 4 * problem.points // world.size * (world.size - 1) // world.size
+        solver.close()
 
 
 @pytest.mark.ranks(3)

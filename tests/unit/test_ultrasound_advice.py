@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from seiche.backend.cpu import CpuBackend
+from seiche.domain.world import World
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
-from seiche.ultrasound.advice import highest_frequency, memory, phase_error, points_per_wavelength
+from seiche.ultrasound.advice import highest_frequency, memory, phase_error, points_per_wavelength, shared_fields
+from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.simulate import Layers, problem_of, request_of
 from seiche.ultrasound.solver import Solver
 
@@ -59,6 +61,31 @@ def test_memory_that_is_told_is_what_is_allocated(scheme, medium, monkeypatch):
     def run() -> None:
         solver = Solver(problem, scheme=scheme, record=request)
         solver.step()
+
+    assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
+
+
+@pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
+@pytest.mark.parametrize(
+    "medium",
+    [
+        Medium(1500.0),
+        Medium(ROUGH, ROUGH, BonA=6.0),
+        Medium(ROUGH, ROUGH, BonA=ROUGH, alpha_coeff=ROUGH, alpha_power=1.5),
+        Medium(1500.0, ROUGH, alpha_coeff=0.5, alpha_power=2.0),
+    ],
+    ids=["uniform", "nonlinear", "full physics", "stokes"],
+)
+def test_memory_of_ranks_that_share_transforms_is_what_is_allocated(scheme, medium, monkeypatch):
+    """As of a rank that has all of the grid, with its messages and columns."""
+    grid = Grid(SHAPE, 1e-4, 1e-8, 200)
+    p0 = np.zeros(SHAPE)
+    p0[20, 18, 16] = 1.0
+    problem = problem_of(grid, medium, Source(p0=p0), Layers.of(grid, 6, 2.0, True))
+    told = memory(problem, scheme) + 4 * problem.points * shared_fields(problem, scheme)
+
+    def run() -> None:
+        RanksSolver(problem, World.serial(), scheme=scheme, basis="global").solver.step()
 
     assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
 

@@ -137,8 +137,14 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
 
 
 ONE_RANK = [
-    (["record.points=[]", "run.scheme=local4"], "scheme: the local4 scheme runs on one rank; use the exact one"),
-    (["record.points=[]", "run.scheme=separable"], "scheme: the separable scheme runs on one rank; use the exact one"),
+    (
+        ["record.points=[]", "run.scheme=local4", "run.basis=local"],
+        'basis: the local4 scheme has no local basis; take "global"',
+    ),
+    (
+        ["record.points=[]", "run.scheme=separable", "run.basis=local"],
+        'basis: the separable scheme has no local basis; take "global"',
+    ),
     (["run.scheme=exact"], "sensor.positions: sensors between points do not go with several ranks; use a mask"),
 ]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from seiche.case.ultrasound_setup import UltrasoundSetup, refuse_impossible
 from seiche.errors import CaseError
-from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength
+from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
-from seiche.ultrasound.plan import parts_for
+from seiche.ultrasound.plan import basis_of, parts_for
 from seiche.ultrasound.slabs import slabs_of
 
 
@@ -48,9 +48,9 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
             raise CaseError(f"{setup.source_file}: {error}") from None
         rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
-        if case.run.basis == "global":  # messages, and densities between points
-            given = problem.dimensions if np.ndim(problem.density) else 0
-            bytes_needed += int((1 + given) * problem.points / ranks * np.dtype(case.run.precision).itemsize)
+        if basis_of(case.run.basis, case.run.scheme, problem.shape) == "global":
+            more = shared_fields(problem, case.run.scheme) * np.dtype(case.run.precision).itemsize
+            bytes_needed += int(more * problem.points / ranks)
     rows.append(
         (
             "memory",
@@ -65,7 +65,8 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
 
 def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
     """Return what is said of several ranks, and all their work over that of one."""
-    problem, overlap, basis = setup.problem, setup.case.run.overlap, setup.case.run.basis
+    problem, overlap = setup.problem, setup.case.run.overlap
+    basis = basis_of(setup.case.run.basis, setup.case.run.scheme, problem.shape)
     if basis == "auto":  # as a run chooses without a machine file
         try:
             parts_for(problem.shape, ranks, "local", None, overlap)

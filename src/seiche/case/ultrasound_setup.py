@@ -27,6 +27,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
 from seiche.ultrasound.medium import longest_time_step
+from seiche.ultrasound.plan import basis_of
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.ranks import refuse_on_ranks
 from seiche.ultrasound.records import Request
@@ -217,6 +218,7 @@ def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
     if setup.case.image is not None:
         raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {ranks}")
     try:
-        refuse_on_ranks(setup.request, setup.case.run.scheme)
+        refuse_on_ranks(setup.request)
+        basis_of(setup.case.run.basis, setup.case.run.scheme, setup.problem.shape)
     except CaseError as error:
         raise CaseError(f"{setup.source_file}: {error}") from None

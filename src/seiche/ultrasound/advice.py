@@ -114,6 +114,22 @@ def memory(
     return total + (_records(problem, request, size) if request is not None else 0)
 
 
+def shared_fields(problem: Problem, scheme: str) -> int:
+    """Return how many fields more a rank of several has where transforms cover the whole grid.
+
+    These are messages, densities between slabs, and columns with what belongs to the first axis (two_layouts.py).
+    """
+    density_varies = varies(problem.density)
+    if scheme == "exact":
+        return 1 + (problem.dimensions if density_varies and problem.staggered_density is None else 0)
+    absorption, local = problem.absorption, scheme == "local4"
+    fractional = absorption is not None and not absorption.stokes
+    columns = 3 + local + (problem.BonA is not None) + (absorption is not None)
+    given = any(varies(one) for one in problem.staggered_density or ())
+    medium = 2 if local and (density_varies or varies(problem.sound_speed)) else int(density_varies)
+    return 1 + fractional + columns + medium + given
+
+
 def _arrays(problem: Problem, scheme: str) -> int:
     """Return how many coefficients are kept over the grid: where one of a pass varies, the pass reads all as arrays."""
     absorption = problem.absorption

@@ -96,8 +96,12 @@ class MediumArrays:
         problem, state = self._state.problem, self._state
         given = problem.staggered_density
         if given is not None and any(varies(one) for one in given):
-            whole = np.stack([np.broadcast_to(np.asarray(one, state.real), problem.shape) for one in given])
-            return "staggered", {"rho0": state.backend.upload(whole)}
+
+            def make() -> Array:
+                whole = [np.broadcast_to(np.asarray(one, state.real), problem.shape) for one in given]
+                return state.backend.upload(np.stack(whole))
+
+            return "staggered", {"rho0": state.once("staggered", make)}
         if varies(problem.density) and given is None:
             return "mean", {"rho0": state.field("rho0", problem.density)}
         uniform = problem.density if given is None else given[0]

@@ -56,6 +56,22 @@ def check_basis(basis: str) -> None:
         raise CaseError(f"basis: {basis!r} is not {', '.join(get_args(Basis)[:-1])} or {get_args(Basis)[-1]}")
 
 
+def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
+    """Return the basis that a scheme takes where this one is asked for; only the exact scheme has a local one.
+
+    Raises:
+        CaseError: an unknown basis, or one that goes with the exact scheme only.
+    """
+    check_basis(basis)
+    if scheme == "exact":
+        return basis
+    if basis == "local":
+        raise CaseError(f'basis: the {scheme} scheme has no local basis; take "global"')
+    if len(shape) == 1:
+        raise CaseError(f"scheme: the {scheme} scheme runs on one rank where the grid has one axis")
+    return "global"
+
+
 def choose(
     problem: Problem, parts: Sequence[Part] | None, machine: Machine | None, places: Sequence[Place], size: int
 ) -> Plan:
@@ -145,7 +161,7 @@ def plan_of(
     problem: Problem, world: World, basis: str, split: tuple[int, ...] | None, overlap: int, options: dict[str, Any]
 ) -> Plan:
     """Return the plan that is asked for, or the one of the machine model (collective)."""
-    check_basis(basis)
+    basis = basis_of(basis, options.get("scheme", "exact"), problem.shape)
     if basis == "global" and split is not None:
         raise CaseError(f"split: {split} goes with the local basis; the global one has slabs")
     if basis != "auto":

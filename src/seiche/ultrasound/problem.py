@@ -221,9 +221,9 @@ class Problem:
             raise CaseError(f"source {name}: the grid has axes {', '.join(self.axes)}")
         if source.mode not in ("dirichlet", "additive-no-correction", "additive"):
             raise CaseError(f"source {name}: mode {source.mode!r} is not dirichlet, additive-no-correction or additive")
-        if not count:
+        if not count and self.window is None:
             raise CaseError(f"source {name}: acts on no point")
-        if source.points.min() < 0 or source.points.max() >= self.points:
+        if count and (source.points.min() < 0 or source.points.max() >= self.points):
             raise CaseError(f"source {name}: a point lies outside the grid of {self.points} points")
         if source.samples.ndim != 2 or source.samples.shape[1] not in (1, count):
             raise CaseError(f"source {name}: {source.samples.shape[-1]} signals for {count} points; need 1 or {count}")

@@ -30,7 +30,7 @@ from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request, finished
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.simulate import PML_ALPHA, Layers, problem_of, request_of, results_of
-from seiche.ultrasound.slabs import Slabs, slab_problem
+from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.source import Source
 from seiche.ultrasound.state import Bound, Carried, State
@@ -40,9 +40,7 @@ OVERLAP = 12
 
 
 class LocalBasis:
-    """The part of a rank: what it exchanges, and its bell.
-
-    Every transform is that of one part alone.
+    """The part of a rank, whose transforms are its own: what it exchanges, and its bell.
 
     Args:
         world: the ranks.
@@ -163,8 +161,8 @@ class RanksSolver:
         overlap: points that parts share with each neighbour.
         slope: of the bell.
         transport: how messages travel.
-        basis: "local" as above, "global": slabs whose transforms cover the whole grid (slabs.py), or "auto": the one
-            that the machine file in use makes the faster; the local one without a file.
+        basis: "local" as above, "global": slabs whose transforms cover the whole grid (slabs.py, two_layouts.py), or
+            "auto": what the machine file in use makes the faster. By default local, global for schemes along one axis.
         record: what sensors record; no velocities at the grid's points, no sensors between points.
         options: of `Solver`.
 
@@ -181,14 +179,15 @@ class RanksSolver:
         overlap: int = OVERLAP,
         slope: float | None = None,
         transport: str = "auto",
-        basis: str = "local",
+        basis: str | None = None,
         record: Request | None = None,
         **options: Any,
     ) -> None:
         """Cut the problem and make the solver of this rank's part."""
         request = record or Request()
-        refuse_on_ranks(request, options.get("scheme", "exact"))
-        self.plan = plan_of(problem, world, basis, split, overlap, options)
+        refuse_on_ranks(request)
+        exact = options.get("scheme", "exact") == "exact"
+        self.plan = plan_of(problem, world, basis or ("local" if exact else "global"), split, overlap, options)
         basis = self.plan.basis
         self.parts = parts_for(problem.shape, world.size, basis, split, overlap)
         self.problem, self.world, self.recorder = problem, world, self
@@ -204,8 +203,9 @@ class RanksSolver:
         if basis == "local":
             self.basis, part = LocalBasis(world, self.parts, slope, transport), part_problem(problem, self.part)
         else:
-            strategy = transport if transport in WAYS else "auto"
-            self.basis, part = Slabs(world, self.parts, strategy), slab_problem(problem, self.parts, world.rank)
+            columns = None if exact else column_problem(problem, world.size, world.rank)
+            self.basis = Slabs(world, self.parts, transport if transport in WAYS else "auto", columns)
+            part = slab_problem(problem, self.parts, world.rank, axis_wise=not exact)
         self.solver = Solver(
             part,
             local=self.basis,
@@ -306,18 +306,16 @@ class RanksSolver:
         return whole
 
 
-def refuse_on_ranks(request: Request, scheme: str) -> None:
+def refuse_on_ranks(request: Request) -> None:
     """Refuse what only one rank computes.
 
     Raises:
-        CaseError: sensors between points, velocities at the grid's points, or another scheme than the exact one.
+        CaseError: sensors between points, or velocities at the grid's points.
     """
     if request.nodes is not None:
         raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
     if any(name == "u_non_staggered" for name in request.quantities):
         raise CaseError("record: velocities at the grid's points and intensities do not go with several ranks")
-    if scheme != "exact":
-        raise CaseError(f"scheme: the {scheme} scheme runs on one rank; use the exact one")
 
 
 def simulate_on_ranks(
@@ -331,7 +329,8 @@ def simulate_on_ranks(
     split: tuple[int, ...] | None = None,
     slope: float | None = None,
     transport: str = "auto",
-    basis: str = "local",
+    basis: str | None = None,
+    scheme: str = "exact",
     pml_size: int | tuple[int, ...] | None = None,
     pml_alpha: float | tuple[float, ...] = PML_ALPHA,
     pml_inside: bool = True,
@@ -352,7 +351,8 @@ def simulate_on_ranks(
         split: pieces along each axis; by default those with the least work.
         slope: of the bell.
         transport: how messages travel.
-        basis: "local", "global": slabs whose transforms cover the whole grid, without an error, or "auto".
+        basis: as of `RanksSolver`.
+        scheme: "exact", "separable" or "local4".
         pml_size: points of the absorbing layer.
         pml_alpha: its strength.
         pml_inside: whether it is a part of the grid.
@@ -372,7 +372,7 @@ def simulate_on_ranks(
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
-    limit = longest_time_step(problem)
+    limit = longest_time_step(problem, scheme)
     if problem.time_step > limit:
         raise CaseError(
             f"grid.time_step: {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
@@ -387,6 +387,7 @@ def simulate_on_ranks(
         transport=transport,
         basis=basis,
         record=request_of(grid, sensor, layers),
+        scheme=scheme,
         device=device,
         precision=precision,
         threads=threads,

@@ -25,6 +25,7 @@ from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.problem import Field, MaskSource, Problem, Share, Window
 from seiche.ultrasound.state import Carried, Several, State
+from seiche.ultrasound.two_layouts import Turns
 
 
 def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
@@ -52,25 +53,45 @@ def _bounds(count: int, ranks: int) -> list[int]:
     return [0, *(int(n) for n in np.cumsum(sizes))]
 
 
-def slab_problem(problem: Problem, parts: Sequence[Part], rank: int) -> Problem:
+def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wise: bool = False) -> Problem:
     """Return the problem on the slab of a rank.
 
     Densities between two slabs are means over the cut, so that they are given at staggered points; sources that are
-    corrected over the whole grid stay on every rank.
+    corrected over the whole grid stay on every rank. In `axis_wise` schemes no slab needs what lies between two of
+    them, but all sources stay, since all ranks must know which act.
     """
     bounds = _bounds(_divided(problem.shape), len(parts))
     density = problem.density
     given = problem.staggered_density
-    if given is None and varies(density):
+    if given is None and varies(density) and not axis_wise:
         given = tuple(_between(density, axis) for axis in range(problem.dimensions))
     slab = part_problem(replace(problem, staggered_density=given, sources=()), parts[rank])
     here = (part_problem(replace(problem, sources=(one,)), parts[rank]).sources for one in problem.sources)
     sources = [_everywhere(whole, found) for whole, found in zip(problem.sources, here, strict=True)]
+    if axis_wise:
+        sources = [_silent(whole) if one is None else one for whole, one in zip(problem.sources, sources, strict=True)]
     return replace(
         slab,
         share=Share(1, bounds[rank], bounds[rank + 1]),
         sources=tuple(one for one in sources if one is not None),
     )
+
+
+def column_problem(problem: Problem, ranks: int, rank: int) -> Problem:
+    """Return the problem on the columns of a rank, whole lines along the first axis, as its passes need it there."""
+    bounds = _bounds(problem.shape[1], ranks)
+    windows = [Window(n, 0, n, 0) for n in problem.shape]
+    windows[1] = Window(problem.shape[1], bounds[rank], bounds[rank + 1] - bounds[rank], 0)
+    given, absorption = problem.staggered_density, problem.absorption
+    needed = replace(
+        problem,
+        staggered_density=None if given is None else given[:1],
+        absorption=None if absorption is None else replace(absorption, alpha_coeff=0.0),
+        relaxation=None,
+        initial_pressure=None,
+        sources=(),
+    )
+    return part_problem(needed, Part(rank, tuple(windows)))
 
 
 def _between(density: Field, axis: int) -> Field:
@@ -107,6 +128,12 @@ def _everywhere(source: MaskSource, here: tuple[MaskSource, ...]) -> MaskSource 
     )
 
 
+def _silent(source: MaskSource) -> MaskSource:
+    """Return a source without a point."""
+    nowhere = np.zeros(0, np.int64)
+    return replace(source, points=nowhere, samples=source.samples[:, :1], weights=None, delays=None)
+
+
 class Slabs:
     """The slabs of all ranks; transforms cover the whole grid.
 
@@ -114,14 +141,18 @@ class Slabs:
         world: the ranks.
         parts: all slabs, one a rank.
         strategy: how messages travel (seiche.machine.collectives).
+        columns: the problem on this rank's columns, for schemes along one axis at a time (two_layouts.py).
     """
 
     overlaps = None
 
-    def __init__(self, world: World, parts: Sequence[Part], strategy: Any = "auto") -> None:
+    def __init__(
+        self, world: World, parts: Sequence[Part], strategy: Any = "auto", columns: Problem | None = None
+    ) -> None:
         """Keep the slabs."""
-        self.world, self._parts, self._strategy = world, parts, strategy
+        self.world, self._parts, self._strategy, self._columns = world, parts, strategy, columns
         self._made: SlabTransforms | None = None
+        self._turns: Turns | None = None
 
     def attach(self, state: State) -> None:
         """Do nothing: slabs have no overlaps."""
@@ -134,12 +165,21 @@ class Slabs:
     @property
     def transport_name(self) -> str:
         """Return how messages travel, "none" before there are any."""
-        return "none" if self._made is None else self._made.transport_name
+        found = self._turns or self._made
+        return "none" if found is None else found.transport_name
+
+    def open_columns(self, state: State) -> tuple[State, Turns]:
+        """Return the fields of this rank's columns, and what turns those of the slab into them; collective."""
+        assert self._columns is not None
+        columns = State(state.backend, self._columns, state.real.name, components=1)
+        self._turns = Turns(self.world, state, columns, self._strategy)
+        return columns, self._turns
 
     def close(self) -> None:
         """Give back what exchanges hold; collective."""
-        if self._made is not None:
-            self._made.close()
+        for one in (self._made, self._turns):
+            if one is not None:
+                one.close()
 
 
 class SlabTransforms(Transforms):

@@ -30,8 +30,10 @@ from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Recorder, Request
+from seiche.ultrasound.slabs import Slabs
 from seiche.ultrasound.source_stages import SourceStages
 from seiche.ultrasound.state import Local, State, stage, stages
+from seiche.ultrasound.two_layouts import TwoLayoutScheme
 
 SCHEMES = ("exact", "separable", "local4")
 Transforms: TypeAlias = Literal["auto", "library", "lines"]
@@ -49,7 +51,7 @@ class Solver:
         scheme: "exact", "separable" or "local4".
         record: what sensors record.
         threads: CPU threads.
-        local: the overlaps, where the problem is the part of one rank (ranks.py); the exact scheme only.
+        local: what ranks share, where the problem is the part of one (ranks.py).
         transforms: of the exact scheme, by a "library" over the whole grid, or of "lines" in the kernels themselves,
             for two or three axes with factors of at most 7; of the others, by kernels for lines of any length, or for
             "lines" of those very lengths; "auto" takes lines on a GPU where they are possible.
@@ -79,8 +81,8 @@ class Solver:
         recorded = () if record is None else record.quantities
         if scheme != "exact" and any(name.startswith("u") for name in recorded):
             raise CaseError(f"record: the velocity is not recorded by the {scheme} scheme; use the exact one")
-        if local is not None and scheme != "exact":
-            raise CaseError(f"scheme: the {scheme} scheme runs on one rank; use the exact one")
+        if local is not None and scheme != "exact" and not isinstance(local, Slabs):
+            raise CaseError(f"basis: the {scheme} scheme has no local basis; its ranks share transforms: global")
         self.problem = problem
         self.backend = open_backend(device, threads, 0 if local is None else local.world.local_rank)
         self.state = State(self.backend, problem, precision, local)
@@ -99,7 +101,10 @@ class Solver:
         if transforms not in get_args(Transforms):
             raise CaseError(f"transforms: {transforms!r} is not auto, library or lines")
         if scheme != "exact":
-            return AxisWiseScheme(state, scheme, None if transforms == "auto" else transforms == "lines")
+            fixed = self.backend.asynchronous if transforms == "auto" else transforms == "lines"
+            if isinstance(state.local, Slabs):
+                return TwoLayoutScheme(state, *state.local.open_columns(state), scheme, fixed=fixed)
+            return AxisWiseScheme(state, scheme, fixed=fixed)
         real: Real = "float32" if state.real == np.float32 else "float64"
         lines = transforms == "lines"
         if transforms == "auto":
@@ -214,6 +219,9 @@ class Solver:
         for name, values in fields.items():
             self.backend.assign(self._array(name), np.ascontiguousarray(values, self.state.real).reshape(-1))
         self.backend.assign(self.state.clock, np.array([time_step], np.int64))
+        if isinstance(self._scheme, AxisWiseScheme):
+            for one in self._scheme.restored():
+                one.action()
         self.recorder.restore(time_step, aggregates)
         self.time_step = time_step
 
@@ -224,9 +232,11 @@ class Solver:
         return array[self.problem.axes.index(name[-1])]
 
     def field(self, name: str) -> npt.NDArray[Any]:
-        """Return a field over the grid: "p", "ux", "rhox" and so on for the grid's axes.
+        """Return a field over the grid: "p", "ux", "rhox" and so on for the grid's axes; collective on several ranks.
 
         Raises:
             KeyError: another name.
         """
+        if isinstance(self._scheme, TwoLayoutScheme) and name == f"u{self.problem.axes[0]}":
+            self._scheme.settle()
         return self.state.host(self._array(name))

@@ -42,6 +42,8 @@ class SourceStages:
 
     def _bind(self, source: MaskSource) -> Bound:
         state = self._state
+        if not source.points.size:  # it acts on other ranks
+            return _nothing
         target, fields = state.rho, state.problem.dimensions
         if not is_mass(source):
             target, fields = state.u[state.problem.axes.index(source.quantity)], 1
@@ -149,6 +151,10 @@ class SourceStages:
             state.bind_spectral(registry.spectral_filter(self._real), spectrum=spectrum, factor=self._kappa),
             state.transforms.inverse(spectrum),
         ]
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def is_mass(source: MaskSource) -> bool:

@@ -139,8 +139,12 @@ class State:
         spectral_rows: the same for rows of spectra, which on several ranks may be others; `spectral_count` of them.
     """
 
-    def __init__(self, backend: Backend, problem: Problem, real: str, local: Local | None = None) -> None:
+    def __init__(
+        self, backend: Backend, problem: Problem, real: str, local: Local | None = None, components: int | None = None
+    ) -> None:
         """Allocate fields at rest; `local` where the problem is a part of a larger grid.
+
+        Velocity and density have so many `components`, the first ones, by default one for each axis.
 
         Raises:
             BackendUnavailable: the device has too little memory.
@@ -161,16 +165,16 @@ class State:
             "spectrum": room,
         }
         self.spectral_rows = {**self.rows, "planes": planes, "middle": middle, "half": numbers}
-        dimensions = problem.dimensions
-        needed, free = problem.points * self.real.itemsize * (2 + 3 * dimensions), backend.free_memory()
+        count = problem.dimensions if components is None else components
+        needed, free = problem.points * self.real.itemsize * (2 + 3 * count), backend.free_memory()
         if 0 < free < needed:
             raise BackendUnavailable(
                 f"{backend.name}: {problem.points} points need at least {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB"
                 " are free"
             )
         self.p = backend.zeros(problem.points, self.real)
-        self.u = backend.zeros((dimensions, problem.points), self.real)
-        self.rho = backend.zeros((dimensions, problem.points), self.real)
+        self.u = backend.zeros((count, problem.points), self.real)
+        self.rho = backend.zeros((count, problem.points), self.real)
         self.clock = backend.zeros(1, np.int64)
         self._transforms: DeclaredTransforms | None = None
         self._work: Array | None = None

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Passes along one axis of a grid at a time (theory/ultrasound, section 4), bound to the lines of some axes of a state.
+
+On several ranks a state has some axes only: those along which its lines are whole (two_layouts.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.errors import CaseError
+from seiche.kernels.registry import Real
+from seiche.kernels.registry import kspace_lines as line_registry
+from seiche.ultrasound import operators
+from seiche.ultrasound.medium_arrays import MediumArrays
+from seiche.ultrasound.state import Bound, State
+
+
+class LinePasses:
+    """Kernels along some axes of a state.
+
+    Args:
+        state: fields; of `u` and `rho` component k belongs to axis k.
+        axes: numbers of these axes.
+        fixed: take kernels for the very lengths of the axes, where these have such.
+        total: the sum of the densities before a step, which nonlinear acoustics needs.
+        rate: takes the sum over axes of the density times the derivatives; None where nothing needs it.
+
+    Raises:
+        CaseError: an axis longer than lines can be.
+    """
+
+    def __init__(
+        self, state: State, axes: Sequence[int], *, fixed: bool = False, total: Array | None, rate: Array | None
+    ) -> None:
+        """Upload tables."""
+        self._state, problem = state, state.problem
+        real: Real = "float32" if state.real == np.float32 else "float64"
+        self.medium = MediumArrays(state)
+        self._lines = {axis: _Lines(state, axis, real, fixed) for axis in axes}
+        self.total, self.rate = total, rate
+        self._layers = [state.upload(operators.pml_table(problem, staggered=staggered)) for staggered in (False, True)]
+        self._no_layer = state.upload(operators.ones_table(problem))
+        self.axes = tuple(axes)
+
+    def filters(self, source: Array, target: Array) -> list[Bound]:
+        """Return the separable correction along these axes: from one field into another, then in place (eq. 21)."""
+        state, problem = self._state, self._state.problem
+        scale = (problem.reference_speed * problem.time_step) ** 2 / 12
+        bound = []
+        for lines in self._lines.values():
+            k = 2 * np.pi * np.fft.fftfreq(lines.length, lines.spacing)
+            factor = state.upload((np.exp(-scale * k * k) / lines.length).astype(np.complex128))
+            spec = line_registry.line_filter(lines.shape)
+            members: dict[str, Any] = {"in": source, "out": target, "factor": factor, "lines": lines.members}
+            bound.append(state.bind(spec, items=lines.items, **members))
+            source = target
+        return bound
+
+    def terms(self, target: Array, *, begins: bool = True, ends: bool = True) -> list[Bound]:
+        """Return the terms of these axes in the correction with the local sound speed, summed in `target` (eq. 22).
+
+        `begins` if theirs are the first ones, `ends` if the corrected pressure is to be made of the sum.
+        """
+        state, problem = self._state, self._state.problem
+        kind, density = self.medium.staggered()
+        varying, medium = self.medium.members("c0", "rho0")
+        bound = []
+        for axis, lines in self._lines.items():
+            first, final = begins and axis == self.axes[0], ends and axis == self.axes[-1]
+            bound.append(
+                state.bind(
+                    line_registry.line_correction(kind, varying, lines.shape),
+                    items=lines.items,
+                    p=state.p,
+                    sum=target,
+                    forward=lines.forward,
+                    back=lines.back,
+                    density=density,
+                    medium=medium,
+                    lines=lines.members,
+                    component=axis * problem.points,
+                    scale=problem.time_step**2 / 12 if final else 0.0,
+                    first=int(first),
+                )
+            )
+        return bound
+
+    def step(
+        self,
+        axis: int,
+        corrected: Array,
+        *,
+        momentum: bool = True,
+        mass: bool = True,
+        layers: bool = True,
+        time_step: float | None = None,
+    ) -> Bound:
+        """Return the step of an axis (eqs. 7 and 9) or a half of it, from the corrected pressure."""
+        state, problem, lines = self._state, self._state.problem, self._lines[axis]
+        kind, density = self.medium.staggered()
+        varying, medium = self.medium.members("rho0")
+        nonlinear = problem.BonA is not None
+        spec = line_registry.line_step(kind, varying, nonlinear, lines.shape, momentum=momentum, mass=mass)
+        first, end = lines.table, lines.table + lines.length
+        plain, staggered = self._layers
+        return state.bind(
+            spec,
+            items=lines.items,
+            p=corrected,
+            u=state.u[axis],
+            rho=state.rho[axis],
+            total=self.total,
+            rate=self.rate,
+            forward=lines.forward,
+            back=lines.back,
+            pml=plain[first:end],
+            pml_staggered=(staggered if layers else self._no_layer)[first:end],
+            density=density,
+            medium=medium,
+            lines=lines.members,
+            component=axis * problem.points,
+            dt=problem.time_step if time_step is None else time_step,
+            first=int(axis == 0),
+        )
+
+
+class _Lines:
+    """Lines along an axis of the grid: how they lie, and their derivatives."""
+
+    def __init__(self, state: State, axis: int, real: Real, fixed: bool) -> None:
+        problem = state.problem
+        place = axis + 3 - problem.dimensions
+        self.axis, self.length, self.spacing = axis, int(problem.shape[axis]), problem.spacing[axis]
+        self.last = place == 2
+        shape = line_registry.fixed_lines(self.length, self.last, real) if fixed else None
+        shape = shape or line_registry.any_lines(self.length, self.last, real)
+        if shape is None:
+            raise CaseError(
+                f"scheme: lines of {self.length} points along {problem.axes[axis]} are longer than"
+                f" {max(line_registry.CAPACITIES)}, the most that axis-wise schemes handle; use the exact one"
+            )
+        self.shape = shape
+        size = 2 * shape.lanes
+        inner = int(np.prod(state.extents[place + 1 :], dtype=np.int64))
+        outer = problem.points // (inner * self.length)
+        lines = outer if self.last else inner
+        batches = -(-lines // size)
+        self.items = batches if self.last else outer * batches
+        self.table = sum(state.extents[:place])
+        factors = prime_factors(self.length)
+        radix = np.ones(16, np.int32)
+        radix[: len(factors)] = factors
+        roots = state.upload(np.exp(-2j * np.pi * np.arange(self.length) / self.length))
+        plan = {"roots": roots, "length": self.length, "stages": len(factors), "radix": radix}
+        self.members: dict[str, Any] = {"outer": outer, "inner": inner, "batches": batches, "plan": plan}
+        self.forward, self.back = (state.upload(_derivative(self.length, self.spacing, sign)) for sign in (1, -1))
+
+
+def prime_factors(number: int) -> list[int]:
+    """Return the factors of a length, fours first, then primes ascending."""
+    factors = []
+    for factor in (4, 2, 3, 5):
+        while number % factor == 0:
+            factors.append(factor)
+            number //= factor
+    candidate = 7
+    while number > 1:
+        if candidate * candidate > number:
+            candidate = number
+        while number % candidate == 0:
+            factors.append(candidate)
+            number //= candidate
+        candidate += 2
+    return factors
+
+
+def _derivative(points: int, spacing: float, sign: int) -> npt.NDArray[np.complex128]:
+    """Return i k exp(sign i k d/2) / n over a whole axis in FFT order."""
+    k = 2 * np.pi * np.fft.fftfreq(points, spacing)
+    table = 1j * k * np.exp(sign * 0.5j * k * spacing)
+    if points % 2 == 0:
+        table[points // 2] = table[points // 2].real
+    return np.asarray(table / points)
