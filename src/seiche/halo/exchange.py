@@ -98,6 +98,8 @@ class HaloExchange:
         self.silent = False
         #: Whether steps are replayed as graphs where they can be: what is timed, and predicted, then is a graph.
         self.replayed = True
+        #: Forget graphs that hold messages of this exchange: called before their transport may go.
+        self.before_change: list[Callable[[], None]] = []
         #: Around what goes on in the exchange's own stream: whoever times the steps puts a stopwatch here.
         self.beside: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
 
@@ -286,7 +288,7 @@ class HaloExchange:
     def reconsider(self, seconds: float = _TRIAL) -> bool:
         """Time what was chosen again, and choose anew where that drifted; return whether it is another one now.
 
-        Collective, with nothing under way, and no graph kept that holds the former messages.
+        Collective, with nothing under way.
 
         Raises:
             TransportError: an exchange is under way.
@@ -298,8 +300,9 @@ class HaloExchange:
             direction = self._directions[outward]
             then, now = decision.measured[decision.transport], self._trial(direction, seconds)
             if drifted(then, now):
-                why = f"{decision.transport} took {then * 1e6:.3g} us when it was chosen, {now * 1e6:.3g} us now"
-                if self._choose(outward, dict(decision.predicted), why):
+                for forget in self.before_change:
+                    forget()
+                if self._choose(outward, dict(decision.predicted), decision.now_takes(now)):
                     changed = True
                     for key in [key for key, bound in self._bound.items() if bound[0] is direction]:
                         self._launch_by(self._directions[outward], *key)
@@ -332,15 +335,8 @@ class HaloExchange:
     def _timing(self, direction: _Direction, seconds: float) -> Timing:
         from seiche.halo.trial import timed_exchange
 
-        return timed_exchange(
-            self.backend,
-            self.world,
-            self.store,
-            direction.transport,
-            self._launches,
-            seconds,
-            graph=self.replayed,
-        )
+        given = (self.backend, self.world, self.store, direction.transport, self._launches, seconds)
+        return timed_exchange(*given, graph=self.replayed)
 
     def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
         if mode not in ("gather", "scatter", "scatter_add"):

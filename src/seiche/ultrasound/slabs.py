@@ -136,6 +136,11 @@ class Slabs:
         """Return how messages travel, "none" before there are any."""
         return "none" if self._made is None else self._made.transport_name
 
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return the exchanges that were asked for."""
+        return () if self._made is None else self._made.exchanges
+
     def close(self) -> None:
         """Give back what exchanges hold; collective."""
         if self._made is not None:
@@ -196,6 +201,11 @@ class SlabTransforms(Transforms):
         """Return (rank, bytes) of the other ranks from the numbers of elements by rank."""
         size, mine = self.complex.itemsize, self._world.rank
         return tuple((rank, count * size) for rank, count in enumerate(counts) if rank != mine)
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return those that were asked for."""
+        return tuple(self._exchanges.values())
 
     @property
     def transport_name(self) -> str:
