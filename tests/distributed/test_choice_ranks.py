@@ -80,8 +80,14 @@ def test_choices_are_timed_against_all_transports(ranks: int, tmp_path_factory: 
     path = tmp_path_factory.mktemp("choice") / "m.json"
     write_machine(path, measure(world, seconds=1.0))
     rows = bench_choice.main(machine=path, device="cpu", sizes=(64, 4096), world=world)
-    assert [row.size for row in rows] == [64, 4096]
-    for row in rows:
+    assert [(row.pattern, row.size) for row in rows] == [
+        (pattern, size) for pattern in ("ring", "transpose") for size in (64, 4096)
+    ]
+    for row in rows[2:]:
+        assert set(row.seconds) == {"mpi", "three-step"} >= set(row.predicted)
+        assert row.chosen in row.seconds
+        assert row.cost >= 1.0
+    for row in rows[:2]:
         assert set(row.seconds) == {"host", "device_mpi"}
         assert row.chosen == "host"
         assert row.cost >= 1.0
