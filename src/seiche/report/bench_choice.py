@@ -39,7 +39,7 @@ GOOD = 1.05
 
 @dataclass(frozen=True)
 class Row:
-    """One exchange: seconds by transport or strategy, what was chosen, what was predicted, its cost over the fastest."""
+    """One exchange: seconds by transport or strategy, what was chosen and predicted, the cost over the fastest."""
 
     pattern: str
     size: int
