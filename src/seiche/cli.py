@@ -71,6 +71,7 @@ def run(
         return
     from seiche.case.account import print_shares
     from seiche.case.limits import empty_outputs
+    from seiche.case.run import decisions_of
     from seiche.case.simulation import load
     from seiche.case.ultrasound import is_ultrasound
 
@@ -94,8 +95,8 @@ def run(
     if world.rank != 0:
         return
     print(report)
-    for decision in simulation.solver.halo.decisions:
-        print(f"seiche: {decision.describe()}")
+    for line in decisions_of([simulation.solver.halo]):
+        print(f"seiche: {line}")
     if outcome.stopped is None:
         print(
             f"seiche: done: step {outcome.step:,} ({simulation.time:.4g} s) after {outcome.seconds:.1f} s; "
@@ -125,6 +126,8 @@ def _run_ultrasound(
     if world.rank != 0:
         return
     print(outcome.report)
+    for line in outcome.decisions:
+        print(f"seiche: {line}")
     for name, found in outcome.summary["details"].items():
         if name.startswith("greatest_"):
             place = ", ".join(f"{1e3 * c:.4g}" for c in found["place_m"])

@@ -302,6 +302,7 @@ def bench_predict(
     earlier: Annotated[
         list[Path] | None, typer.Option("--from", metavar="FILE", help="What this stored on fewer ranks.")
     ] = None,
+    size: Annotated[str | None, typer.Option(help='"small" or "large"; large on GPUs by default.')] = None,
     json: JsonFile = None,
 ) -> None:
     """Compare predicted and measured steps and exchanges of a case of each solver on these ranks."""
@@ -313,6 +314,7 @@ def bench_predict(
         names=example or (),
         seconds=seconds,
         earlier=earlier or (),
+        size=size,
         output=json,
         world=world_of_command(),
     )

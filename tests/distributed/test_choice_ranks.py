@@ -13,10 +13,12 @@ import seiche
 from prediction_cases import case_file, machine, piece
 from seiche.backend import open_backend
 from seiche.case import run
+from seiche.case.ultrasound import UltrasoundSimulation
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE
+from seiche.machine import collective_choice
 from seiche.machine.collectives import Exchange
 from seiche.machine.file import Measured, read_machine, write_machine
 from seiche.machine.measure import measure
@@ -78,8 +80,14 @@ def test_choices_are_timed_against_all_transports(ranks: int, tmp_path_factory: 
     path = tmp_path_factory.mktemp("choice") / "m.json"
     write_machine(path, measure(world, seconds=1.0))
     rows = bench_choice.main(machine=path, device="cpu", sizes=(64, 4096), world=world)
-    assert [row.size for row in rows] == [64, 4096]
-    for row in rows:
+    assert [(row.pattern, row.size) for row in rows] == [
+        (pattern, size) for pattern in ("ring", "transpose") for size in (64, 4096)
+    ]
+    for row in rows[2:]:
+        assert set(row.seconds) == {"mpi", "three-step"} >= set(row.predicted)
+        assert row.chosen in row.seconds
+        assert row.cost >= 1.0
+    for row in rows[:2]:
         assert set(row.seconds) == {"host", "device_mpi"}
         assert row.chosen == "host"
         assert row.cost >= 1.0
@@ -129,6 +137,73 @@ def test_the_strategy_of_an_exchange_is_chosen(ranks: int, tmp_path: Path, monke
     with Exchange(world, *halves, strategy="auto", processes=2) as exchange:
         exchange()
         assert exchange.decision.transport in ("extra-message", "duplicate-pointer")
+
+
+@pytest.mark.ranks(2)
+def test_a_strategy_that_drifts_is_chosen_anew_and_the_arrays_stay(
+    ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World.from_mpi()
+    path = world.bcast(str(tmp_path / "m.json"))
+    if world.rank == 0:
+        lassen = read_machine("lassen")
+        write_machine(Path(path), lassen.model_copy(update={"memory": {"host": 1e10}}))
+    world.barrier()
+    monkeypatch.setenv(VARIABLE, path)
+    clock = {"Mpi": 1e-6, "Staged": 1e-5}
+    monkeypatch.setattr(collective_choice, "_seconds", lambda _, way: clock[type(way).__name__])
+    send, receive = np.arange(2.0) + 10 * world.rank, np.zeros(2)
+    with Exchange(world, send, receive, strategy="auto") as exchange:
+        assert exchange.decision.transport == "mpi"
+        exchange()
+        kept = receive.tolist()
+        assert not exchange.reconsider()  # as fast as ever
+        clock["Mpi"] = 1.0
+        assert exchange.reconsider()
+        assert receive.tolist() == kept == [world.rank, 10.0 + world.rank]
+        assert [each.transport for each in exchange.decisions] == ["mpi", "three-step"]
+        assert exchange.decision.reason == "mpi took 1 us when it was chosen, 1e+06 us now"
+        receive[:] = 0
+        exchange()
+        assert receive.tolist() == kept
+    with Exchange(world, send, receive, strategy="mpi") as exchange:
+        assert not exchange.reconsider()  # nobody chose it
+        assert exchange.decisions == []
+
+
+def computed(case: Path, output: Path, overrides: list[str], world: World) -> tuple[np.ndarray, list[str]]:
+    """Return a field that a run of waves or ultrasound made, and what it tells of its choices."""
+    simulation = seiche.load(case, output=output, overrides=overrides, world=world)
+    outcome = simulation.run()
+    if isinstance(simulation, UltrasoundSimulation):
+        return outcome.arrays["p_max_all"], outcome.decisions
+    return simulation.solver.state(), run.decisions_of(simulation.solver.ghosts.exchanges)
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("name", ["waves", "local", "global"])
+def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
+    ranks: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every look finds other times than before; what is computed stays the same, and the end tells of the choices."""
+    world = World.from_mpi()
+    folder, solver = Path(world.bcast(str(tmp_path))), "waves" if name == "waves" else "ultrasound"
+    if world.rank == 0:
+        lassen = read_machine("lassen")
+        write_machine(folder / "m.json", lassen.model_copy(update={"hardware": {}, "memory": {"host": 1e10}}))
+        case_file(folder, solver)
+    world.barrier()
+    case, changes = folder / f"{solver}.toml", [] if name == "waves" else [f"run.basis={name}", "grid.steps=12"]
+    plain, nothing = computed(case, folder / "a", changes, world)
+    assert nothing == []
+    monkeypatch.setenv(VARIABLE, str(folder / "m.json"))
+    monkeypatch.setattr(run, "RECONSIDER_EVERY", 0.0)
+    seconds = cycle([1e-6, 1e-4, 1e-2, 1.0, 1e2])
+    monkeypatch.setattr(HaloExchange, "_trial", lambda *_: next(seconds))
+    monkeypatch.setattr(collective_choice, "_seconds", lambda *_: next(seconds))
+    looked, decisions = computed(case, folder / "b", changes, world)
+    np.testing.assert_array_equal(looked, plain)
+    assert any("us when it was chosen" in line for line in decisions)
 
 
 @pytest.mark.ranks(2)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -17,14 +17,15 @@ from seiche.backend import open_backend
 from seiche.case.agreement import on_rank_zero
 from seiche.case.loading import load
 from seiche.case.plans import planned_case
-from seiche.case.prediction_examples import EXAMPLES
+from seiche.case.prediction_examples import EXAMPLES, LARGE
 from seiche.case.ultrasound import UltrasoundSimulation
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
 from seiche.machine.file import Machine, read_machine
 from seiche.machine.measure import measure
-from seiche.machine.steps import Scale, predict_step, scales_of
+from seiche.machine.steps import Scale, StepTime, predict_step, scales_of
+from seiche.observe.plan import RunPlan
 from seiche.report.bench_flow import heading
 from seiche.report.bench_machine import available
 
@@ -37,14 +38,17 @@ _MACHINE = 10.0
 _WARM, _WARM_GPU, _BY_STAGE, _TIMINGS = 4, 40, 16, 5
 #: The error that a median may have.
 GOOD: Final = 0.15
+#: Sizes of the cases: the first suits a few cores, the second a GPU.
+SIZES: Final = ("small", "large")
 
 
 @dataclass
 class Row:
     """A case on so many ranks: seconds of a step and of its exchanges, measured and predicted.
 
-    `step` is from the rate of the memory alone, `step_scaled` with what stages took on other ranks (None: not told).
-    `scales` is what they took here.
+    `step` is from the rate of the memory alone, with its `interval`; `step_scaled` with what stages took on other ranks
+    (None: not told). `scales` is what they took here, `stages` the measured and predicted seconds of each in a step:
+    mean of the ranks, that of messages what was waited for.
     """
 
     case: str
@@ -55,6 +59,9 @@ class Row:
     step_scaled: float | None
     measured_exchange: float
     exchange: float
+    size: str = SIZES[0]
+    interval: tuple[float, float] = (0.0, 0.0)
+    stages: dict[str, tuple[float, float]] = field(default_factory=dict)
     scales: dict[str, Scale] = field(default_factory=dict)
 
     @property
@@ -79,6 +86,7 @@ def main(
     names: Sequence[str] = (),
     seconds: float = 2.0,
     earlier: Sequence[Path] = (),
+    size: str | None = None,
     output: Path | None = None,
     world: World | None = None,
 ) -> list[Row]:
@@ -90,11 +98,12 @@ def main(
         names: of the examples; all by default.
         seconds: of steps of each.
         earlier: what this command stored on other numbers of ranks, fewest first: how long stages take.
+        size: of the cases; "large" on GPUs and "small" elsewhere by default.
         output: file to store the rows in.
         world: the ranks.
 
     Raises:
-        CaseError: an unknown example.
+        CaseError: an unknown example or size.
         FormatError: a file is broken.
         BackendUnavailable: no such device.
     """
@@ -102,24 +111,31 @@ def main(
     unknown = [name for name in names if name not in EXAMPLES]
     if unknown:
         raise CaseError(f"example {unknown[0]!r} is not one of {', '.join(EXAMPLES)}")
+    if size not in (None, *SIZES):
+        raise CaseError(f"size {size!r} is not one of {', '.join(SIZES)}")
     word = available(world) if device == "auto" else device
     known = on_rank_zero(world, lambda: _known(earlier))
     backend = open_backend(word, world.threads(), world.local_rank)
     target = read_machine(machine) if machine is not None else measure(world, backend, seconds=_MACHINE)
     rows = []
     for name in names or EXAMPLES:
-        row = _row(name, word, target, seconds, known.get(name), world)
+        extent = size or ("large" if backend.asynchronous else "small")
+        row = _row(name, extent, word, target, seconds, known.get(name), world)
         if row is not None:
             rows.append(row)
             _show_row(row)
+            if output is not None:  # what is known is kept if a later case fails
+                _store(rows, output, backend.describe(), target.name)
     if world.rank == 0:
         _show_errors(rows)
-        if output is not None:
-            document = {**heading("predict", backend.describe()), "schema": SCHEMA, "machine": target.name}
-            document["rows"] = [{**asdict(row), "errors": row.errors} for row in rows]
-            with replacing(output) as part:
-                part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return rows
+
+
+def _store(rows: Sequence[Row], output: Path, device: str, machine: str) -> None:
+    document = {**heading("predict", device), "schema": SCHEMA, "machine": machine}
+    document["rows"] = [{**asdict(row), "errors": row.errors} for row in rows]
+    with replacing(output) as part:
+        part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
@@ -143,22 +159,26 @@ def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
 
 
 def _row(
-    name: str, device: str, machine: Machine, seconds: float, known: dict[str, Scale] | None, world: World
+    name: str, size: str, device: str, machine: Machine, seconds: float, known: dict[str, Scale] | None, world: World
 ) -> Row | None:
     """Return the row of an example, None on ranks but the first (collective)."""
     with TemporaryDirectory() as here:
         folder = Path(world.bcast(here))
         path = folder / f"{name}.toml"
         on_rank_zero(world, lambda: path.write_text(EXAMPLES[name], encoding="utf-8"))
-        solver, blood = _solver(path, device, folder, world)
+        changes = LARGE[name] if size == "large" else ()
+        solver, blood = _solver(path, device, changes, folder, world)
         step, stages = _timed(solver, seconds, world)
         exchange = _exchange(name, solver, blood)
+        transport = _transport(name, solver)
         if hasattr(solver, "close"):
             solver.close()
         world.barrier()
         if world.rank:
             return None
-        plan = planned_case(path, device=device.partition(":")[0]).plan(world.size)
+        plan = planned_case(path, changes, device=device.partition(":")[0]).plan(world.size)
+    if transport != "none":
+        plan = replace(plan, transport=transport)
     width = world.local_size
     predicted = predict_step(plan, machine, a_node=width)
     scaled = predict_step(plan, machine, a_node=width, scales=known) if known else None
@@ -171,13 +191,40 @@ def _row(
         scaled.seconds if scaled else None,
         exchange,
         predicted.exchange,
+        size,
+        (predicted.low, predicted.high),
+        _beside(plan, stages, predicted),
         scales_of(plan, machine, stages, a_node=width),
     )
 
 
-def _solver(path: Path, device: str, folder: Path, world: World) -> tuple[Any, Any]:
-    """Return the solver of a case file, and its cells if it has some."""
-    run: Any = load(path, device=device, output=folder / "out", world=world)
+def _beside(
+    plan: RunPlan, stages: dict[str, tuple[float, float]], predicted: StepTime
+) -> dict[str, tuple[float, float]]:
+    """Return measured and predicted seconds of each stage in a mean step."""
+    often: dict[str, float] = {}
+    for weight, kind in plan.ranks[0].steps:
+        for name in {stage.name for stage in kind}:
+            often[name] = often.get(name, 0.0) + weight
+    said = {
+        name: predicted.computing.get(name, 0.0) + predicted.waiting.get(name, 0.0)
+        for name in (*predicted.computing, *predicted.waiting)
+    }
+    return {name: (mean * often.get(name, 0.0), said.get(name, 0.0)) for name, (mean, _) in stages.items()}
+
+
+def _transport(name: str, solver: Any) -> str:
+    """Return how messages of a solver travel, "none" without."""
+    if name == "ultrasound":
+        return str(solver.basis.transport_name) if hasattr(solver, "basis") else "none"
+    if name == "waves":
+        return str(solver.ghosts.transport_name) if solver.ghosts else "none"
+    return str(solver.halo.transport_name)
+
+
+def _solver(path: Path, device: str, changes: Sequence[str], folder: Path, world: World) -> tuple[Any, Any]:
+    """Return the solver of a case file with changes, and its cells if it has some."""
+    run: Any = load(path, device=device, overrides=changes, output=folder / "out", world=world)
     if isinstance(run, UltrasoundSimulation):
         return UltrasoundSimulation(run.setup, folder, world).solver(), None
     blood = getattr(run, "blood", None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small cases of the four solvers, by which predictions are compared with measurements."""
+"""Cases of the four solvers, small or large, by which predictions are compared with measurements."""
 
 from __future__ import annotations
 
@@ -93,4 +93,12 @@ steps = 10000000
 [run]
 precision = "float32"
 """,
+}
+
+#: What makes of each a case that keeps a GPU busy.
+LARGE: Final = {
+    "flow": ("geometry.spacing=25 um",),
+    "blood": ('geometry.shape.size=["32 um", "32 um", "32 um"]',),
+    "ultrasound": ("grid.shape=[256, 256, 256]",),
+    "waves": ("mesh.trees=[32, 32, 32]", 'mesh.upper=["320 m", "320 m", "320 m"]'),
 }

@@ -6,11 +6,11 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,39 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.25
 #: Seconds between two looks whether messages still take what they took when their way was chosen.
 RECONSIDER_EVERY = 600.0
+
+
+class Choice(Protocol):
+    """An exchange whose way may be chosen anew (seiche.halo, seiche.machine.collectives)."""
+
+    decisions: list[Any]
+
+    def reconsider(self) -> bool:
+        """Look at it again (collective)."""
+
+
+def decisions_of(exchanges: Iterable[Choice]) -> list[str]:
+    """Return in words what was chosen by a machine file, and why."""
+    return list(dict.fromkeys(each.describe() for exchange in exchanges for each in exchange.decisions))
+
+
+class Looks:
+    """When the ways of messages were looked at last."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self._last = time.monotonic()
+
+    @property
+    def stale(self) -> bool:
+        """Return whether they are due again on this rank."""
+        return time.monotonic() - self._last >= RECONSIDER_EVERY
+
+    def again(self, exchanges: Iterable[Choice]) -> None:
+        """Look at all of them: collective, while the device is idle."""
+        for exchange in exchanges:
+            exchange.reconsider()
+        self._last = time.monotonic()
 
 
 @dataclass

@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from seiche import __version__
 from seiche.case.account import Account, imbalance, keep_trace, serving
-from seiche.case.run import listening
+from seiche.case.run import Looks, decisions_of, listening
 from seiche.case.ultrasound_setup import UltrasoundSetup, prepare, refuse_impossible
 from seiche.domain.world import World
 from seiche.errors import CaseError, SeicheError
@@ -43,7 +43,8 @@ _UNITS = {
 class UltrasoundOutcome:
     """What a run made: arrays by name, the content of its summary, the folder with its files, seconds of stepping.
 
-    `report` is the table stage | time | share | GB/s | share of the copy bandwidth.
+    `report` is the table stage | time | share | GB/s | share of the copy bandwidth; `decisions` tell what a machine
+    file chose.
     """
 
     arrays: Arrays
@@ -51,6 +52,7 @@ class UltrasoundOutcome:
     folder: Path
     seconds: float
     report: str
+    decisions: list[str] = field(default_factory=list)
 
 
 def load(
@@ -140,20 +142,25 @@ class UltrasoundSimulation:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._write(arrays, summary)
         account.save_trace(trace, self.title)
+        decisions: list[str] = []
         if isinstance(solver, RanksSolver):
+            decisions = decisions_of(solver.basis.exchanges)
             solver.close()
-        return UltrasoundOutcome(arrays, content_of(summary), self.folder, seconds, report)
+        return UltrasoundOutcome(arrays, content_of(summary), self.folder, seconds, report, decisions)
 
     def _advance(self, solver: Solver | RanksSolver, visible: bool, serve: int | None) -> None:
         steps, chunk, timers = self.setup.problem.steps, 1, _inner(solver).timers
-        bar = Progress(steps, self.setup.problem.points, visible=visible)
+        bar, looks = Progress(steps, self.setup.problem.points, visible=visible), Looks()
         with listening() as request, serving(bar.state, self.title, serve, self.world), bar as progress:
             while solver.time_step < steps:
                 begin = time.perf_counter()
                 solver.run(min(chunk, steps - solver.time_step))
                 pace = (time.perf_counter() - begin) / chunk
                 # The same decision on every rank.
-                slowest, number = self.world.allreduce_max(np.array([pace, request.number], np.float64))
+                told = np.array([pace, request.number, looks.stale], np.float64)
+                slowest, number, stale = self.world.allreduce_max(told)
+                if stale and isinstance(solver, RanksSolver):
+                    looks.again(solver.basis.exchanges)
                 chunk = max(1, int(_LOOK_EVERY / max(float(slowest), 1e-9)))
                 progress.update(solver.time_step, imbalance=imbalance(timers, self.world))
                 if number:

@@ -39,6 +39,11 @@ class Decision:
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""
 
+    def now_takes(self, seconds: float) -> str:
+        """Return that what was chosen takes another time now, in words."""
+        then = self.measured[self.transport]
+        return f"{self.transport} took {then * 1e6:.3g} us when it was chosen, {seconds * 1e6:.3g} us now"
+
     def describe(self) -> str:
         """Return the decision as one line."""
         known = sorted((seconds, name) for name, seconds in self.predicted.items() if np.isfinite(seconds))

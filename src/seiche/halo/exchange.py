@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_tra
 from seiche.kernels.registry import Store
 from seiche.kernels.registry.halo import halo_move
 from seiche.observe.stage import Messages
+
+if TYPE_CHECKING:
+    from seiche.machine.repeat import Timing
 
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
@@ -93,6 +96,10 @@ class HaloExchange:
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
         #: Nothing is packed, sent or waited for: for those who ask what a step costs without messages.
         self.silent = False
+        #: Whether steps are replayed as graphs where they can be: what is timed, and predicted, then is a graph.
+        self.replayed = True
+        #: Forget graphs that hold messages of this exchange: called before their transport may go.
+        self.before_change: list[Callable[[], None]] = []
         #: Around what goes on in the exchange's own stream: whoever times the steps puts a stopwatch here.
         self.beside: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
 
@@ -252,7 +259,8 @@ class HaloExchange:
 
         owned, copies = ([self._size * len(part) for part in parts] for parts in (self.plan.owned, self.plan.copies))
         at, ways = places(self.backend, self.world), (owned, copies) if outward else (copies, owned)
-        return predicted(self.world, transport_times(machine, at, self.world.rank, self.plan.peers, *ways))
+        times = transport_times(machine, at, self.world.rank, self.plan.peers, *ways, graphs=self.replayed)
+        return predicted(self.world, times)
 
     def _choose(self, outward: bool, times: dict[str, float], doubt: str = "") -> bool:
         """Take the best transport; return whether it is another one than before (if one could be opened)."""
@@ -280,7 +288,7 @@ class HaloExchange:
     def reconsider(self, seconds: float = _TRIAL) -> bool:
         """Time what was chosen again, and choose anew where that drifted; return whether it is another one now.
 
-        Collective, with nothing under way, and no graph kept that holds the former messages.
+        Collective, with nothing under way.
 
         Raises:
             TransportError: an exchange is under way.
@@ -292,8 +300,9 @@ class HaloExchange:
             direction = self._directions[outward]
             then, now = decision.measured[decision.transport], self._trial(direction, seconds)
             if drifted(then, now):
-                why = f"{decision.transport} took {then * 1e6:.3g} us when it was chosen, {now * 1e6:.3g} us now"
-                if self._choose(outward, dict(decision.predicted), why):
+                for forget in self.before_change:
+                    forget()
+                if self._choose(outward, dict(decision.predicted), decision.now_takes(now)):
                     changed = True
                     for key in [key for key, bound in self._bound.items() if bound[0] is direction]:
                         self._launch_by(self._directions[outward], *key)
@@ -302,34 +311,32 @@ class HaloExchange:
     def trial(self, mode: Mode = "gather", seconds: float = _TRIAL) -> float:
         """Return the seconds of one exchange that leaves every array as it is, timed for `seconds` (collective).
 
+        In a graph where steps are `replayed` and the exchange is device work only.
+
         Raises:
             TransportError: the transport cannot be opened, or an exchange is under way.
+        """
+        return self.timing(mode, seconds).minimum
+
+    def timing(self, mode: Mode = "gather", seconds: float = _TRIAL) -> Timing:
+        """Return the timing of `trial` (collective).
+
+        Raises:
+            TransportError: as `trial`.
         """
         direction = self._direction(mode == "gather")
         if direction.under_way:
             raise TransportError(f"rank {self.world.rank}: no trial while an exchange is under way")
-        return self._trial(direction, seconds)
+        return self._timing(direction, seconds)
 
     def _trial(self, direction: _Direction, seconds: float = _TRIAL) -> float:
-        from seiche.machine.repeat import queued, timed_together
+        return self._timing(direction, seconds).minimum
 
-        # Every slot is the first one of an array of one element: messages are as long as ever, and nobody's.
-        longest = max(sum(direction.sent), sum(direction.received)) // self._size
-        slots, array = self.backend.zeros(max(1, longest), np.uint32), self.backend.zeros(1, self.store)
-        pack = self.backend.load(halo_move("Pack", self.store))
-        unpack = self.backend.load(halo_move("Unpack", self.store))
-        transport, address = direction.transport, self.backend.pointer(array)
-        packs = [self._launches(pack, address, slots, direction.sent, each, True) for each in transport.outgoing]
-        unpacks = [
-            self._launches(unpack, address, slots, direction.received, each, True) for each in transport.incoming
-        ]
+    def _timing(self, direction: _Direction, seconds: float) -> Timing:
+        from seiche.halo.trial import timed_exchange
 
-        def once() -> None:
-            for slot in range(transport.slots):
-                self._send(direction, packs[slot], slot)
-                self._receive(direction, unpacks[slot], slot)
-
-        return timed_together(self.world, queued(self.backend, once), seconds).minimum / transport.slots
+        given = (self.backend, self.world, self.store, direction.transport, self._launches, seconds)
+        return timed_exchange(*given, graph=self.replayed)
 
     def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
         if mode not in ("gather", "scatter", "scatter_add"):

@@ -24,6 +24,8 @@ class Replay:
         """Nothing is captured before the first launch; `exchanges` are those of a step."""
         self._backend, self._exchanges = backend, exchanges
         self._graphs: dict[tuple[int, ...], Graph] = {}
+        for exchange in exchanges:
+            exchange.before_change.append(self.clear)
 
     def launch(self, phases: Sequence[Sequence[Stage]], turn: int = 0) -> None:
         """Run the steps, whose stages are captured on first use."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.choice import Decision, decide, machine_in_use
+from seiche.halo.choice import Decision, decide, drifted, machine_in_use
 from seiche.halo.transports.devices import host_names
 from seiche.halo.transports.memory import Memory
 from seiche.machine.collective_ways import Parts, Way
@@ -57,6 +57,28 @@ def choose_way(
         except TransportError:  # raised on all ranks together: the next one
             continue
     return make(names[-1]), Decision(names[-1])
+
+
+def choose_again(world: World, way: Way, decision: Decision, make: Callable[[str], Way]) -> tuple[Way, Decision]:
+    """Return another way, or the same, after a look at how long it takes now; all ranks must call it together.
+
+    Where that is far from what it took when it was chosen, all are tried. What is received is overwritten.
+    """
+    if not decision.measured:
+        return way, decision
+    name, now = decision.transport, _seconds(world, way)
+    if not drifted(decision.measured[name], now):
+        return way, decision
+    found = decide(
+        world,
+        decision.predicted,
+        lambda each: way if each == name else make(each),
+        lambda each: _seconds(world, each),
+        lambda each: each.close(),
+        doubt=decision.now_takes(now),
+    )
+    assert found is not None  # the present one can be had
+    return found
 
 
 def _seconds(world: World, way: Way) -> float:

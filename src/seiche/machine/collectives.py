@@ -22,7 +22,7 @@ with Exchange(world, send, receive, strategy="three-step") as exchange:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -33,7 +33,7 @@ from seiche.errors import TransportError
 from seiche.halo.choice import Decision
 from seiche.halo.plan import raise_together
 from seiche.halo.transports.memory import Memory, memory_of
-from seiche.machine.collective_choice import choose_way
+from seiche.machine.collective_choice import choose_again, choose_way
 from seiche.machine.collective_staged import DuplicatePointer, ExtraMessage, Staged
 from seiche.machine.collective_ways import Mpi, Nccl, Parts, Peer, Way
 
@@ -106,17 +106,14 @@ class Exchange:
         self._arrays = (send, receive)  # keep them alive
         split = (send_counts is not None) if whole is None else whole
         split = bool(world.bcast(split))
-        self._way, self.decision = self._made(strategy, memory, parts, processes, split)
-
-    def _made(
-        self, strategy: str, memory: Memory | None, parts: Parts, processes: int, whole: bool
-    ) -> tuple[Way, Decision]:
-        def make(name: str) -> Way:
-            return WAYS[name](self.world, memory, parts, processes, whole)
-
+        self._make: Callable[[str], Way] = lambda name: WAYS[name](world, memory, parts, processes, split)
+        self._way: Way
         if strategy == "auto":
-            return choose_way(self.world, memory, parts, processes, whole, make)
-        return make(strategy), Decision(strategy)
+            self._way, self.decision = choose_way(world, memory, parts, processes, split, self._make)
+        else:
+            self._way, self.decision = self._make(strategy), Decision(strategy)
+        #: What was chosen by a machine file, and why, one after the other.
+        self.decisions = [self.decision] if self.decision.measured else []
 
     def __call__(self) -> None:
         """Exchange.
@@ -125,6 +122,23 @@ class Exchange:
             TransportError: a message failed.
         """
         self._way()
+
+    def reconsider(self) -> bool:
+        """Time what a machine file chose again, and choose anew where that drifted; return whether it is another now.
+
+        Collective, while nobody else works with the arrays; `receive` is as before afterwards.
+        """
+        if not self.decision.measured:
+            return False
+        receive = self._arrays[1]
+        kept = None if receive is None else receive.copy()
+        before = self._way
+        self._way, self.decision = choose_again(self.world, self._way, self.decision, self._make)
+        if receive is not None:
+            receive[...] = kept
+        if self.decision is not self.decisions[-1]:
+            self.decisions.append(self.decision)
+        return self._way is not before
 
     def close(self) -> None:
         """Give back what the exchange holds; all ranks must call it together."""

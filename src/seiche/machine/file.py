@@ -25,7 +25,9 @@ UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 _LONGEST, _LONGEST_BYTE, _SLOWEST = 0.5, 1e-2, 1e5
 
 #: The ways from memory to memory that a file may know.
-PathName: TypeAlias = Literal["host", "device_mpi", "nccl", "peer_copy", "peer_store", "h2d", "d2h", "d2d"]
+PathName: TypeAlias = Literal[
+    "host", "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_graph", "h2d", "d2h", "d2d"
+]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST, allow_inf_nan=False)]
 SecondsPerByte: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST_BYTE, allow_inf_nan=False)]
 Rate: TypeAlias = Annotated[float, Field(gt=_SLOWEST, allow_inf_nan=False)]

@@ -18,10 +18,13 @@ def transport_times(
     peers: Sequence[int],
     sent: Sequence[int],
     received: Sequence[int],
+    *,
+    graphs: bool = False,
 ) -> dict[str, float]:
     """Return predicted seconds by transport: those that all ranks could use, infinite where the file does not say.
 
-    Messages of no bytes are not sent. Packing and unpacking are counted as launches; their bytes are the caller's.
+    Messages of no bytes are not sent. Packing and unpacking are counted as launches; their bytes are the caller's,
+    but where `packed_too` says that what was measured has them.
 
     Args:
         machine: what was measured.
@@ -30,10 +33,14 @@ def transport_times(
         peers: ranks that it exchanges with.
         sent: bytes to each.
         received: bytes from each.
+        graphs: exchanges that are device work only are replayed as parts of graphs.
     """
     gpus = all(place.gpu for place in places)
     told = machine.launch.get("device" if gpus else "host")
     launch, event = (told.kernel, told.event) if told else (0.0, 0.0)
+    replayed, waited = launch, event
+    if graphs and told is not None and told.graph_kernel is not None:
+        replayed, waited = told.graph_kernel, min(event, told.graph_kernel)
     both = [
         (locality(places[rank], places[peer], gpus=gpus), max(out, into))
         for peer, out, into in zip(peers, sent, received, strict=True)
@@ -57,10 +64,22 @@ def transport_times(
     alone = len({(place.host, place.gpu) for place in places}) == len(places)
     if alone and len({place.host for place in places}) == 1:
         # The pack kernel delivers; a kernel counts up the neighbours' words, another waits for its own.
-        found["peer"] = _one_call(machine, "peer_store", both) + 3 * launch
+        found["peer"] = _one_call(machine, "peer_store", both) + 3 * replayed
+        if packed_too(machine, "peer", graphs=graphs):
+            found["peer"] = _one_call(machine, "peer_graph", both)
     if alone:
-        found["nccl"] = _one_call(machine, "nccl", both) + 2 * launch + 2 * event
+        call: PathName = "nccl_graph" if graphs and _has(machine, "nccl_graph") else "nccl"
+        found["nccl"] = _one_call(machine, call, both) + 2 * replayed + 2 * waited
     return found
+
+
+def packed_too(machine: Machine, transport: str, *, graphs: bool) -> bool:
+    """Return whether what the file has of a transport is a whole exchange, which packs and unpacks."""
+    return graphs and transport == "peer" and _has(machine, "peer_graph")
+
+
+def _has(machine: Machine, path: PathName) -> bool:
+    return any(each.path == path for each in machine.paths)
 
 
 def _messages(machine: Machine, path: PathName, both: Sequence[tuple[Locality, int]], senders: int) -> float:

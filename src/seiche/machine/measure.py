@@ -204,11 +204,11 @@ class _Survey:
         """Time copies, stores and NCCL between GPUs."""
         for where in LOCALITIES:
             found = pairs(self.places, where, gpus=True)
-            for path in ("peer_copy", "peer_store", "nccl"):
+            for path in ("peer_copy", "peer_store", "peer_graph", "nccl", "nccl_graph"):
                 key = f"{path} {where}"
                 if not found:
                     self.absent[key] = _missing(where).replace("ranks", "ranks with a GPU each")
-                elif path != "nccl" and where == "off-node":
+                elif path.startswith("peer") and where == "off-node":
                     self.absent[key] = "peer memory is of one host"
                 else:
                     self.say(f"{path}, {where}")
@@ -216,12 +216,15 @@ class _Survey:
 
     def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
         result: Sequence[Series] | Series | str
-        if path != "nccl":
+        if path == "peer_graph":
+            result = measure_peers.exchange_curve(self.world, self.backend, found[0], self.share)
+        elif path.startswith("peer"):
             result = measure_peers.peer_curve(self.world, self.backend, found[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
             result = "ranks share a GPU"
         else:
-            result = measure_peers.nccl_curves(self.world, self.backend, found[:1], self.share)
+            graph = path == "nccl_graph"
+            result = measure_peers.nccl_curves(self.world, self.backend, found[:1], self.share, graph=graph)
         if isinstance(result, str):
             self.absent[f"{path} {where}"] = result
         else:
@@ -280,7 +283,7 @@ def measure(
             at.peers()
             if at.probes["device_mpi"].works:
                 at.messages("device_mpi", measure_messages.device_buffers(backend), gpus=True)
-    for path in ("device_mpi", "nccl", "peer_copy", "peer_store", "h2d", "d2h", "d2d"):
+    for path in ("device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_graph", "h2d", "d2h", "d2d"):
         if not any(each.path == path for each in at.paths) and not any(key.startswith(path) for key in at.absent):
             reason = at.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
             at.absent[path] = reason if at.gpus else _NO_GPU

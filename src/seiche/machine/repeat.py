@@ -50,6 +50,10 @@ class Timing:
     spread: float
     repetitions: int
 
+    def part(self, count: int) -> Timing:
+        """Return the timing of one of the `count` equal things that were timed as one."""
+        return Timing(self.minimum / count, self.spread, self.repetitions * count)
+
 
 @dataclass
 class Series:

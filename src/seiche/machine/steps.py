@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from seiche.errors import CaseError
 from seiche.machine.file import FittedPiece, Machine
-from seiche.machine.halo_times import transport_times
+from seiche.machine.halo_times import packed_too, transport_times
 from seiche.machine.locality import Place
 from seiche.machine.models import roofline
 from seiche.observe.plan import Exchange, PlannedRank, PlannedStage, RunPlan, base_name
@@ -168,11 +168,7 @@ class _Machines:
     def times(self, bound: Bound, rank: int, exchange: Exchange) -> dict[str, float]:
         peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
         given = (self.places, rank, peers, sent, received)
-        times = transport_times(self.at(bound), *given)
-        if self.graphs and any(name in times for name in _IN_GRAPHS):
-            replayed = transport_times(in_graphs(self.at(bound)), *given)
-            times |= {name: replayed[name] for name in _IN_GRAPHS if name in replayed}
-        return times
+        return transport_times(self.at(bound), *given, graphs=self.graphs)
 
 
 def predict_step(
@@ -199,7 +195,8 @@ def predict_step(
     if plan.graphs and transport in ("none", *_IN_GRAPHS):
         told = in_graphs(machine).launch.get("device" if gpu else "host")
     start = told.kernel if told is not None else 0.0
-    model = _Model(plan, machines, transport, rates, start, scales or {})
+    packed = packed_too(machine, transport, graphs=plan.graphs)
+    model = _Model(plan, machines, transport, rates, start, scales or {}, packed)
     walks = [model.walk(number, rank, "best") for number, rank in enumerate(plan.ranks)]
     slowest = max(range(count), key=lambda number: walks[number].seconds)
     ends = {
@@ -329,6 +326,8 @@ class _Model:
     rates: Mapping[Bound, float]
     start: float
     scales: Mapping[str, Scale]
+    #: Whether times of exchanges have what packing takes.
+    packed: bool = False
 
     def walk(self, number: int, rank: PlannedRank, bound: Bound) -> _Walk:
         """Return the seconds of the mean step of a rank."""
@@ -337,7 +336,8 @@ class _Model:
             useful, under_way = 0.0, list[tuple[float, float]]()
             for stage in stages:
                 seconds, launches = self._computing(stage, bound)
-                packing, exposed = (0.0 if bound == "latency" else stage.packed / self.rates[bound]), 0.0
+                packing, exposed = (0.0 if self.packed else stage.packed / self.rates[bound]), 0.0
+                packing = 0.0 if bound == "latency" else packing
                 for exchange in stage.exchanges:
                     under_way.append((useful, self._exchange(number, exchange, bound) + packing / len(stage.exchanges)))
                 for _ in range(stage.arrivals):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench choice`: time a halo exchange by every transport, and see what the choice by a machine file costs."""
+"""`seiche bench choice`: time halo exchanges and transposes in every way, and what a choice by a machine file costs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from seiche.errors import CaseError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE
 from seiche.io.files import replacing
+from seiche.machine.collective_choice import candidates
+from seiche.machine.collectives import Exchange
+from seiche.machine.repeat import queued, timed_together
 from seiche.report.bench_flow import heading
 from seiche.report.bench_machine import available
 
-#: Bytes of each message; every rank exchanges with its two neighbours in a ring, and with all other ranks.
+#: Bytes of each message; every rank exchanges with its two neighbours in a ring, with all other ranks, and in a
+#: transpose (an Alltoall of arrays).
 SIZES = tuple(4**k for k in range(2, 13))
 _TRANSPORTS = ("host", "device_mpi", "nccl", "peer")
+_TRANSPOSE = "transpose"
 #: Seconds of timing each transport.
 _SECONDS = 0.1
 #: The choice is good enough up to this ratio to the best.
@@ -34,7 +39,7 @@ GOOD = 1.05
 
 @dataclass(frozen=True)
 class Row:
-    """One exchange: seconds by transport, what was chosen, predicted seconds, and its cost over the fastest one's."""
+    """One exchange: seconds by transport or strategy, what was chosen and predicted, the cost over the fastest."""
 
     pattern: str
     size: int
@@ -52,7 +57,7 @@ def main(
     sizes: Sequence[int] = SIZES,
     world: World | None = None,
 ) -> list[Row]:
-    """Time and choose for rings and all-to-all patterns; print and store on rank 0; return the rows.
+    """Time and choose for rings, all-to-all patterns and transposes; print and store on rank 0; return the rows.
 
     Args:
         machine: file to choose by.
@@ -74,6 +79,7 @@ def main(
     os.environ[VARIABLE] = str(machine)
     try:
         rows = [_row(world, backend, name, peers, size) for name, peers in _patterns(world) for size in sizes]
+        rows += [_transpose(world, backend, size) for size in sizes]
     finally:
         if before is None:
             del os.environ[VARIABLE]
@@ -117,11 +123,26 @@ def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size
     return Row(name, size, seconds, predicted, taken, seconds[taken] / min(seconds.values()))
 
 
+def _transpose(world: World, backend: Backend, size: int) -> Row:
+    """Return the row of a transpose with `size` bytes from each to each."""
+    send, receive = (backend.zeros(size * world.size, np.uint8) for _ in range(2))
+    seconds: dict[str, float] = {}
+    for strategy in candidates(backend.asynchronous, 1):
+        try:
+            exchange = Exchange(world, send, receive, strategy=strategy)  # type: ignore[arg-type]
+        except TransportError:  # on all ranks: these cannot travel like this
+            continue
+        with exchange:
+            seconds[strategy] = timed_together(world, queued(backend, exchange), _SECONDS).minimum
+    with Exchange(world, send, receive, strategy="auto") as chosen:
+        decision = chosen.decision
+    taken = decision.transport
+    return Row(_TRANSPOSE, size, seconds, dict(decision.predicted), taken, seconds[taken] / min(seconds.values()))
+
+
 def _show(rows: Sequence[Row], backend: Backend) -> None:
-    table = Table(
-        title=f"halo exchanges on {backend.describe()}, us (predicted)", title_justify="left", box=box.SIMPLE_HEAD
-    )
-    names = [name for name in _TRANSPORTS if any(name in row.seconds for row in rows)]
+    table = Table(title=f"exchanges on {backend.describe()}, us (predicted)", title_justify="left", box=box.SIMPLE_HEAD)
+    names = list(dict.fromkeys(name for row in rows for name in row.seconds))
     for heading_ in ("pattern", "bytes", *names, "chosen", "cost"):
         table.add_column(heading_, justify="left" if heading_ in ("pattern", "chosen") else "right")
     for row in rows:

@@ -87,6 +87,7 @@ class LocalBasis:
             self._state.real.name,  # type: ignore[arg-type]
             self._transport,  # type: ignore[arg-type]
         )
+        exchange.replayed = False  # steps on several ranks are no graphs
         self._exchanges.append(exchange)
         return (
             Carried("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),

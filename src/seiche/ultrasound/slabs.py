@@ -175,6 +175,11 @@ class Slabs:
         self._turns = Turns(self.world, state, columns, self._strategy)
         return columns, self._turns
 
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return the exchanges that were asked for."""
+        return () if self._made is None else self._made.exchanges
+
     def close(self) -> None:
         """Give back what exchanges hold; collective."""
         for one in (self._made, self._turns):
@@ -236,6 +241,11 @@ class SlabTransforms(Transforms):
         """Return (rank, bytes) of the other ranks from the numbers of elements by rank."""
         size, mine = self.complex.itemsize, self._world.rank
         return tuple((rank, count * size) for rank, count in enumerate(counts) if rank != mine)
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return those that were asked for."""
+        return tuple(self._exchanges.values())
 
     @property
     def transport_name(self) -> str:

@@ -30,6 +30,7 @@ def run(
     Raises:
         CaseError: the case is wrong, or the port is taken.
     """
+    from seiche.case.run import decisions_of
     from seiche.case.waves.simulation import load_waves
 
     simulation = load_waves(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
@@ -43,6 +44,9 @@ def run(
     if world.rank != 0:
         return
     print(report)
+    ghosts = simulation.solver.ghosts
+    for line in decisions_of(ghosts.exchanges if ghosts is not None else ()):
+        print(f"seiche: {line}")
     if outcome.stopped is None:
         print(
             f"seiche: done: step {outcome.step:,} ({simulation.time:.4g} s) after {outcome.seconds:.1f} s; "

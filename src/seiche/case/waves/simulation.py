@@ -13,7 +13,7 @@ import numpy as np
 
 from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.agreement import on_rank_zero
-from seiche.case.run import LOOK_EVERY, listening
+from seiche.case.run import LOOK_EVERY, Looks, listening
 from seiche.case.schedule import Schedule
 from seiche.case.simulation import Outcome
 from seiche.case.waves.outputs import Snapshots, new_name, write_peak, write_receivers
@@ -120,7 +120,7 @@ class WaveSimulation:
         bar = Progress(target, nodes, first=solver.steps, visible=self.world.rank == 0)
         stopped = None
         with listening() as request, serving(bar.state, self.title, serve, self.world), bar as progress:
-            pace = 1
+            pace, looks = 1, Looks()
             while solver.steps < target:
                 last = min(target, self._next_event(solver.steps), solver.steps + pace)
                 mark = time.monotonic()
@@ -135,7 +135,10 @@ class WaveSimulation:
                 progress.update(solver.steps, imbalance=busiest, checkpoint=self._saved)
                 limit = self.setup.case.run.wall_clock
                 late = limit is not None and time.monotonic() - self.started >= limit
-                seen, over, slowest = self.world.allreduce_max(np.array([request.number, late, spent], np.float64))
+                told = np.array([request.number, late, spent, looks.stale], np.float64)
+                seen, over, slowest, stale = self.world.allreduce_max(told)
+                if stale and solver.ghosts is not None:
+                    looks.again(solver.ghosts.exchanges)
                 pace = max(1, min(4 * pace, int(LOOK_EVERY / max(slowest, 1e-9))))
                 if (seen or over) and solver.steps < target:
                     stopped = f"signal {int(seen)}" if seen else f"wall-clock limit of {limit:g} s"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the halo of a step adds to its kernels where steps are replayed as graphs: about 64 KiB for each neighbour.
+
+    mpiexec -n 4 python benchmarks/flow_halo.py --json benchmarks/results/flow-halo-4.json
+
+Slabs of a periodic box, FP32, one rank a GPU; the step is timed with its messages and without them, by turns, the least
+of some times each. Two ranks exchange both faces with each other, so their faces are half as large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+from seiche.domain import shapes
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.flow import FlowModel, Newtonian, Precision, Solver
+from seiche.report.bench_flow import heading
+
+#: Sites of a slab along its axis, and of the faces of two ranks and of more.
+ALONG, FACES = 64, {True: (32, 56), False: (56, 64)}
+ROUNDS = 7
+
+
+def seconds_of_steps(solver: Solver, world: World, steps: int) -> float:
+    """Return the seconds of a step of the slowest rank, the least of some times."""
+    solver.run(steps // 4)
+    best = np.inf
+    for _ in range(ROUNDS):
+        world.barrier()
+        begin = time.perf_counter()
+        solver.run(steps)
+        spent = float(world.allreduce_max(np.array([time.perf_counter() - begin]))[0])
+        best = min(best, spent / steps)
+    return best
+
+
+def row(world: World, device: str, transport: str, layout: str, steps: int) -> dict[str, object]:
+    """Return what one transport adds to the steps in one layout (collective).
+
+    Raises:
+        TransportError: messages cannot travel like this.
+    """
+    sites = shapes.box((ALONG * world.size, *FACES[world.size == 2]))
+    solver = Solver(
+        sites,
+        FlowModel(Newtonian(0.1), initial_velocity=(0.01, 0.0, 0.0)),
+        device=device,
+        world=world,
+        precision=Precision("float32", "float32"),
+        layout=layout,
+        partition="slabs",
+        transport=transport,
+    )
+    times = {}
+    for silent in (False, True):
+        solver.forget_graphs()
+        solver.halo.silent = silent
+        times[silent] = seconds_of_steps(solver, world, steps)
+    found = {
+        "transport": solver.halo.transport_name,
+        "layout": solver.layout_name,
+        "ranks": world.size,
+        "sites": len(sites),
+        "neighbours": len(solver.halo.plan.peers),
+        "message_bytes": max((4 * len(part) for part in solver.halo.plan.owned), default=0),
+        "step_microseconds": 1e6 * times[False],
+        "compute_microseconds": 1e6 * times[True],
+        "device": solver.backend.describe(),
+    }
+    solver.close()
+    return found
+
+
+def main() -> None:
+    """Measure what was asked for, print and store it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--transport", action="append", help="several may be compared; peer and nccl by default")
+    parser.add_argument("--layout", action="append", help="list-ab and tiles-8 by default")
+    parser.add_argument("--steps", type=int, default=1600, help="in each of seven times")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    world, rows = World.from_mpi(), []
+    for transport in options.transport or ["peer", "nccl"]:
+        for layout in options.layout or ["list-ab", "tiles-8"]:
+            try:
+                found = row(world, options.device, transport, layout, options.steps)
+            except TransportError as error:  # on all ranks
+                if world.rank == 0:
+                    print(f"{transport}: {error}", flush=True)
+                continue
+            device = str(found.pop("device"))
+            rows.append(found)
+            if world.rank == 0:
+                step, bare = found["step_microseconds"], found["compute_microseconds"]
+                print(
+                    f"{transport} {layout}: {found['message_bytes']} B to each of {found['neighbours']}:"
+                    f" step {step:.2f} us, without messages {bare:.2f} us",
+                    flush=True,
+                )
+                if options.json:
+                    document = {**heading("flow halo", device), "rows": rows}
+                    options.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
