@@ -45,7 +45,7 @@ def any_lines(length: int, last: bool, real: Real) -> LineShape | None:
 
 @cache
 def radices_of(length: int, largest: int = LARGEST_RADIX) -> tuple[int, ...] | None:
-    """Return factors of a length, as few and then as small as can be, large ones at both ends; None with a prime above 7.
+    """Return factors of a length, as few and then as small as can be, large ones outside; None with a prime above 7.
 
     A length of 1 has one factor.
     """
