@@ -31,6 +31,7 @@ from seiche.kernels.registry import flow as registry
 from seiche.report import performance_page
 from seiche.report.bench_flow import Row, document
 from seiche.report.performance_blood import read_blood
+from seiche.report.performance_movement import movement_page
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "src" / "seiche" / "kernels"
@@ -334,6 +335,8 @@ def test_performance_page_and_readme_are_made_from_the_stored_results() -> None:
     results, blood = performance_page.read_results(folder), read_blood(folder)
     hint = "run python -m seiche.report.performance_page"
     assert (ROOT / "docs" / "performance" / "index.md").read_text() == performance_page.page(results, blood), hint
+    moved = movement_page(ROOT / "benchmarks" / "machines", folder)
+    assert (ROOT / "docs" / "performance" / "movement.md").read_text() == moved, hint
     readme = (ROOT / "README.md").read_text()
     assert performance_page.with_table(readme, performance_page.readme_table(results)) == readme, hint
 

@@ -18,7 +18,7 @@ from seiche.errors import FormatError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE, Decision, decide, machine_in_use, predicted
 from seiche.machine.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
-from seiche.machine.halo_times import transport_times
+from seiche.machine.halo_times import packed_too, transport_times
 from seiche.machine.locality import Place
 
 WORLD = World.serial()
@@ -202,6 +202,38 @@ def test_exchanges_of_gpus_are_the_sums_of_their_parts() -> None:
     assert times["peer"] == pytest.approx(4e-6 + 3e-12 * 3000 + 3 * 2e-6)
     assert times["nccl"] == pytest.approx(1.3e-5 + 4e-12 * 3000 + 2 * 2e-6 + 2 * 3e-6)
     assert times["device_mpi"] == math.inf
+
+
+def test_exchanges_that_were_measured_whole_are_their_law() -> None:
+    """Replayed in graphs `peer` is the exchange that was measured there; `nccl` has calls in graphs and launches."""
+    told = NODE.launch | {"device": Launch(kernel=2e-6, event=3e-6, graph_kernel=1e-6)}
+    more = [path("peer_exchange", 6e-6, 4e-12), path("nccl_graph", 9e-6, 5e-12), path("host_exchange", 2e-6, 3e-10)]
+    node = NODE.model_copy(update={"paths": [*NODE.paths, *more], "launch": told})
+    times = transport_times(node, GPUS, 0, (1, 2), (1000, 2000), (1000, 500), graphs=True)
+    assert times["peer"] == pytest.approx(6e-6 + 4e-12 * 3000)
+    assert times["nccl"] == pytest.approx(9e-6 + 5e-12 * 3000 + 2 * 1e-6 + 2 * 1e-6)
+    by_host = transport_times(node, GPUS, 0, (1, 2), (1000, 2000), (1000, 500))
+    assert by_host["peer"] == pytest.approx(4e-6 + 3e-12 * 3000 + 3 * 2e-6)
+    assert times["host"] == by_host["host"] == transport_times(NODE, GPUS, 0, (1, 2), (1000, 2000), (1000, 500))["host"]
+    # On processors: latency, the gap that messages have, and no launches, which were measured with it.
+    cpus = transport_times(node, CPUS, 0, (1, 2), (1000, 2000), (1000, 500))
+    assert cpus == {"host": pytest.approx(2e-6 + 2e-7 + 3e-10 * 3000)}
+    # What was measured in one class says nothing of another.
+    far = [*CPUS[:2], Place("b", {0: (0,)})]
+    assert transport_times(node, far, 0, (2,), (8,), (8,)) == {"host": math.inf}
+    wide = [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]
+    both = node.model_copy(update={"paths": [*node.paths, *wide]})
+    assert transport_times(both, far, 0, (1, 2), (8, 8), (8, 8))["host"] < 1e-5
+    whole = [
+        (gpu, graphs, packed_too(node, name, gpu=gpu, graphs=graphs))
+        for gpu, graphs, name in (
+            (True, True, "peer"),
+            (True, False, "peer"),
+            (True, True, "nccl"),
+            (False, True, "host"),
+        )
+    ]
+    assert [each[2] for each in whole] == [True, False, False, True]
 
 
 def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:

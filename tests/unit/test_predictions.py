@@ -90,6 +90,12 @@ def test_a_device_hides_messages_behind_what_it_computes_meanwhile() -> None:
     assert alone.messages[1] == pytest.approx(exchange + 2e-6 - (2e-6 + 6e-6))
 
 
+def test_exchanges_that_were_measured_whole_have_their_packing() -> None:
+    whole = Measured(path="host_exchange", locality="on-socket", pieces=[piece(2e-5, 2e-9)])
+    step = predict_step(ring(4), machine(paths=[*machine().paths, whole]))
+    assert step.exchange == pytest.approx(20e-6 + 2e-6 + 2 * 4000 * 2e-9, rel=1e-12)
+
+
 def test_a_transport_that_the_case_names_is_taken_or_refused() -> None:
     assert predict_step(replace(ring(2), transport="host"), machine()).transport == "host"
     with pytest.raises(CaseError, match="machine 'toy' does not tell what transport 'nccl' takes on 2 ranks"):

@@ -26,7 +26,17 @@ _LONGEST, _LONGEST_BYTE, _SLOWEST = 0.5, 1e-2, 1e5
 
 #: The ways from memory to memory that a file may know.
 PathName: TypeAlias = Literal[
-    "host", "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_graph", "h2d", "d2h", "d2d"
+    "host",
+    "host_exchange",
+    "device_mpi",
+    "nccl",
+    "nccl_graph",
+    "peer_copy",
+    "peer_store",
+    "peer_exchange",
+    "h2d",
+    "d2h",
+    "d2d",
 ]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST, allow_inf_nan=False)]
 SecondsPerByte: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST_BYTE, allow_inf_nan=False)]
@@ -181,17 +191,19 @@ class Machine(_Part):
     def messages(self, path: PathName, *, both_ways: bool = False) -> Messages | None:
         """Return the messages of a path in all classes that it has, None if none.
 
-        `both_ways` slows them down as was measured when both ends sent at once.
+        `both_ways` slows them down as was measured when both ends sent at once. For whole exchanges, gaps and
+        what a node injects are those of their messages.
         """
-        found = [each for each in self.paths if each.path == path]
+        found, base = [each for each in self.paths if each.path == path], path.removesuffix("_exchange")
         if not found:
             return None
         have = {each.locality for each in found}
         known: list[Locality] = [
             name for name in LOCALITIES if name in have or (name != "off-node" and have - {"off-node"})
         ]
-        rate = next((e.rate for e in self.injection if e.path == path and e.locality == "off-node"), float("inf"))
-        gaps: dict[str, float] = {each.locality: each.gap for each in found if each.gap is not None}
+        rate = next((e.rate for e in self.injection if e.path == base and e.locality == "off-node"), float("inf"))
+        alike = [each for each in self.paths if each.path == base]
+        gaps: dict[str, float] = {each.locality: each.gap for each in alike if each.gap is not None}
         curves: dict[str, Curve] = {}
         for name in known:
             measured = self.measured(path, name)

@@ -50,6 +50,9 @@ def transport_times(
     here = sum(place.host == places[rank].host for place in places)
     found = {"host": _messages(machine, "host", both, here) + 2 * launch}
     if not gpus:
+        whole = machine.messages("host_exchange") if both else None
+        if whole is not None and all(where in whole.curves for where, _ in both):
+            found["host"] = _messages(machine, "host_exchange", both, here)
         return found
     down, up = (machine.measured(path, "on-socket") for path in ("d2h", "h2d"))
     if down is None or up is None:
@@ -65,17 +68,19 @@ def transport_times(
     if alone and len({place.host for place in places}) == 1:
         # The pack kernel delivers; a kernel counts up the neighbours' words, another waits for its own.
         found["peer"] = _one_call(machine, "peer_store", both) + 3 * replayed
-        if packed_too(machine, "peer", graphs=graphs):
-            found["peer"] = _one_call(machine, "peer_graph", both)
+        if graphs and _has(machine, "peer_exchange"):
+            found["peer"] = _one_call(machine, "peer_exchange", both)
     if alone:
         call: PathName = "nccl_graph" if graphs and _has(machine, "nccl_graph") else "nccl"
         found["nccl"] = _one_call(machine, call, both) + 2 * replayed + 2 * waited
     return found
 
 
-def packed_too(machine: Machine, transport: str, *, graphs: bool) -> bool:
-    """Return whether what the file has of a transport is a whole exchange, which packs and unpacks."""
-    return graphs and transport == "peer" and _has(machine, "peer_graph")
+def packed_too(machine: Machine, transport: str, *, gpu: bool, graphs: bool) -> bool:
+    """Return whether what the file has of a transport are whole exchanges, which pack and unpack."""
+    if gpu:
+        return graphs and transport == "peer" and _has(machine, "peer_exchange")
+    return transport == "host" and _has(machine, "host_exchange")
 
 
 def _has(machine: Machine, path: PathName) -> bool:

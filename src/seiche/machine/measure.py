@@ -15,7 +15,7 @@ import seiche
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
-from seiche.machine import measure_copies, measure_messages, measure_peers, probes, terms
+from seiche.machine import measure_copies, measure_exchanges, measure_messages, measure_peers, probes, terms
 from seiche.machine.file import (
     SCHEMA,
     UNITS,
@@ -54,6 +54,7 @@ class _Survey:
         self.share = seconds / _CURVES
         self.places: list[Place] = places(backend, world)
         self.gpus = all(place.gpu for place in self.places)
+        self.cpu: Backend | None = None
         self.paths: list[Measured] = []
         self.injection: list[Injected] = []
         self.memory: dict[str, float] = {}
@@ -78,7 +79,7 @@ class _Survey:
         seconds = np.array([timing.minimum for timing in best])
         spread = [timing.spread for timing in best]
         fitted = fit(sizes, seconds)
-        rate = self.memory.get("host" if path == "host" else "device")
+        rate = self.memory.get("host" if path.startswith("host") else "device")
         found = Measured(
             path=path,
             locality=where,
@@ -163,8 +164,24 @@ class _Survey:
             self.absent["memory of the host"] = str(error)
         if not all(self.world.allgather("memory of the host" not in self.absent)):
             return
+        self.cpu = cpu
         self.memory["host"], self.memory_intervals["host"] = copy_rates(cpu, self.world)
         self.launch["host"] = self.on(0, lambda: measure_copies.launches(cpu))
+
+    def host_exchanges(self) -> None:
+        """Time whole exchanges between processes of every class that there is, where CPU kernels can be had."""
+        for where in LOCALITIES:
+            found, key = pairs(self.places, where), f"host_exchange {where}"
+            if not found or self.cpu is None:
+                self.absent[key] = _missing(where) if not found else "no CPU kernels on some rank"
+                continue
+            self.say(f"exchanges between hosts' memories, {where}")
+            given = (self.world, self.cpu, self.places, found[0], where)
+            result = measure_exchanges.exchange_curve(*given, "host", self.share)
+            if isinstance(result, str):
+                self.absent[key] = result
+            else:
+                self.add("host_exchange", where, [result])
 
     def copies(self) -> None:
         """Time copies between host and device memory, from each NUMA node, and within the device."""
@@ -204,7 +221,7 @@ class _Survey:
         """Time copies, stores and NCCL between GPUs."""
         for where in LOCALITIES:
             found = pairs(self.places, where, gpus=True)
-            for path in ("peer_copy", "peer_store", "peer_graph", "nccl", "nccl_graph"):
+            for path in ("peer_copy", "peer_store", "peer_exchange", "nccl", "nccl_graph"):
                 key = f"{path} {where}"
                 if not found:
                     self.absent[key] = _missing(where).replace("ranks", "ranks with a GPU each")
@@ -216,8 +233,9 @@ class _Survey:
 
     def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
         result: Sequence[Series] | Series | str
-        if path == "peer_graph":
-            result = measure_peers.exchange_curve(self.world, self.backend, found[0], self.share)
+        if path == "peer_exchange":
+            given = (self.world, self.backend, self.places, found[0], where)
+            result = measure_exchanges.exchange_curve(*given, "peer", self.share)
         elif path.startswith("peer"):
             result = measure_peers.peer_curve(self.world, self.backend, found[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
@@ -274,6 +292,7 @@ def measure(
     at.probes["peer_access"] = measure_peers.peer_access(world, at.places)
     if world.size > 1:
         at.messages("host", measure_messages.host_buffers, gpus=False)
+        at.host_exchanges()
     else:
         at.absent["host"] = _ALONE
     if at.gpus:
@@ -283,7 +302,7 @@ def measure(
             at.peers()
             if at.probes["device_mpi"].works:
                 at.messages("device_mpi", measure_messages.device_buffers(backend), gpus=True)
-    for path in ("device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_graph", "h2d", "d2h", "d2d"):
+    for path in ("device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"):
         if not any(each.path == path for each in at.paths) and not any(key.startswith(path) for key in at.absent):
             reason = at.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
             at.absent[path] = reason if at.gpus else _NO_GPU

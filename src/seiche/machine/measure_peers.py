@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time what GPUs do without the host: copies and stores into another's memory, NCCL, whole exchanges in graphs."""
+"""Time what GPUs do without the host: copies and stores into another's memory, and NCCL."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ import numpy as np
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.errors import TransportError
-from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports.devices import cuda_runtime
 from seiche.halo.transports.nccl import join, nccl_library
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.file import PathName, Probe
 from seiche.machine.locality import Place
-from seiche.machine.repeat import Series, Work, queued, shares, sleep_until_all_are_here, timed_pair, timed_sizes
+from seiche.machine.repeat import Series, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
-#: Sizes of whole exchanges: each opens a transport of its own.
-EXCHANGED = tuple(2**k for k in range(3, 26, 2))
 #: Calls in the graph by which they are timed.
 _CALLS = 32
 #: Map memory when it is first used; let the driver see which address is whose.
@@ -170,23 +166,3 @@ def _replayed(backend: Backend, once: Callable[[], None]) -> Work:
         return run(replays) * count / (replays * _CALLS)
 
     return work
-
-
-def exchange_curve(world: World, backend: Backend, pair: tuple[int, int], seconds: float) -> Series | str:
-    """Return timings of whole exchanges by the transport `peer` in graphs, or why it cannot be used (collective).
-
-    The two GPUs of the pair send each other messages of a size at once: stored, counted, waited for and taken apart.
-    """
-    curve = Series()
-    for size, share in shares(EXCHANGED, seconds):
-        count = size // 4
-        peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
-        here = np.arange(count, dtype=np.uint32)
-        plan = HaloPlan(peers, (here,) * len(peers), (here + count,) * len(peers))
-        exchange = HaloExchange(backend, world, plan, "float32", "peer")
-        try:
-            curve.add(size, exchange.timing(seconds=share))
-        except TransportError as error:  # raised on all ranks together
-            return str(error)
-        exchange.close()
-    return curve

@@ -195,7 +195,7 @@ def predict_step(
     if plan.graphs and transport in ("none", *_IN_GRAPHS):
         told = in_graphs(machine).launch.get("device" if gpu else "host")
     start = told.kernel if told is not None else 0.0
-    packed = packed_too(machine, transport, graphs=plan.graphs)
+    packed = packed_too(machine, transport, gpu=gpu, graphs=plan.graphs)
     model = _Model(plan, machines, transport, rates, start, scales or {}, packed)
     walks = [model.walk(number, rank, "best") for number, rank in enumerate(plan.ranks)]
     slowest = max(range(count), key=lambda number: walks[number].seconds)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the performance page and the README's table from the stored benchmark results.
 
-`python -m seiche.report.performance_page [ROOT]` reads ROOT/benchmarks/results/*.json (as `seiche bench flow --json`
-and `seiche bench blood --json` write them), writes ROOT/docs/performance/index.md, draws docs/figures/blood-shares.png
-if there are cells on a GPU and a CPU, and replaces what stands between the two marks in ROOT/README.md. ROOT is the
-repository, the current folder by default.
+`python -m seiche.report.performance_page [ROOT]` reads ROOT/benchmarks/results/*.json (as `seiche bench ... --json`
+writes them) and ROOT/benchmarks/machines/*.json, writes ROOT/docs/performance/index.md and movement.md, draws
+docs/figures/blood-shares.png if there are cells on a GPU and a CPU, and replaces what stands between the two marks in
+ROOT/README.md. ROOT is the repository, the current folder by default.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from seiche.errors import FormatError
 from seiche.report.bench_flow import Row
 from seiche.report.performance_blood import BloodResult, blood_part, draw_compared, read_blood
+from seiche.report.performance_movement import movement_page
 from seiche.report.table import markdown
 
 #: What the generated part of the README stands between.
@@ -165,6 +166,8 @@ def main(root: Path) -> None:
     target = root / "docs" / "performance" / "index.md"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page(results, blood))
+    moved = movement_page(root / "benchmarks" / "machines", folder)
+    (target.parent / "movement.md").write_text(moved)
     readme = root / "README.md"
     readme.write_text(with_table(readme.read_text(), readme_table(results)))
 
