@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seiche import cli_movement as cli_movement  # its commands join `bench`
 from seiche.cli_measure import bench, validate, world_of_command
 from seiche.errors import CaseError, SeicheError
 

@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from prediction_cases import machine
+from prediction_cases import case_file, machine
 from seiche.case import bench_predict
+from seiche.case.plans import planned_case
+from seiche.case.predictions import predict_case
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
-from seiche.machine.file import write_machine
+from seiche.machine.file import read_machine, write_machine
+from seiche.machine.steps import kept_scales
+from seiche.observe.plan import base_name
 
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 
@@ -44,9 +48,31 @@ def test_what_one_rank_took_is_what_is_predicted_for_it(tmp_path: Path, capsys: 
     assert second.step_scaled == pytest.approx(first.measured_step, rel=0.1)
 
 
+def test_what_stages_took_is_kept_in_the_machine_file_and_predicts_other_cases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row,) = compare(tmp_path, ["waves"], keep=True)
+    kept = read_machine(tmp_path / "toy.json")
+    assert list(kept.stages) == ["host"]
+    assert kept_scales(kept, "waves", gpu=False) == row.scales
+    assert kept_scales(kept, "waves", gpu=True) is kept_scales(kept, "flow", gpu=False) is None
+    case = planned_case(case_file(tmp_path, "waves"), device="cpu")
+    plain = predict_case(case, kept.model_copy(update={"stages": {}}), [1, 2])
+    known = predict_case(case, kept, [1, 2])
+    for without, with_scales in zip(plain.strong, known.strong, strict=True):
+        for name, seconds in without.computing.items():
+            factor = row.scales[base_name(name)].best if base_name(name) in row.scales else 1.0
+            assert with_scales.computing[name] == pytest.approx(factor * seconds)
+    assert known.notes == ["stages are taken to run as those of the case of `seiche bench predict` did on this machine"]
+    assert main(["bench", "predict", "--keep"]) == 2
+    assert "--keep: needs --machine with the file to keep it in" in capsys.readouterr().err
+
+
 def test_what_is_no_example_and_no_earlier_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="example 'smoke' is not one of flow, blood, ultrasound, waves"):
         bench_predict.main(names=["smoke"])
+    with pytest.raises(CaseError, match="size 'huge' is not one of small, large"):
+        bench_predict.main(size="huge")
     path = tmp_path / "x.json"
     path.write_text("{}")
     with pytest.raises(FormatError, match="expected 'seiche-bench-predict-1'"):

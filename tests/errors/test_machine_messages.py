@@ -53,7 +53,7 @@ PIECE = ("paths", 0, "pieces", 0)
         ),
         ((*PIECE, "beta"), -1e-9, "paths.0.pieces.0.beta: -1e-09: Input should be greater than or equal to 0"),
         ((*PIECE, "alpha"), "fast", "paths.0.pieces.0.alpha: 'fast': Input should be a valid number"),
-        (("paths", 0, "path"), "pigeon", "paths.0.path: 'pigeon': Input should be 'host', 'device_mpi'"),
+        (("paths", 0, "path"), "pigeon", "paths.0.path: 'pigeon': Input should be 'host', 'host_exchange'"),
         (("paths", 0, "locality"), "near", "paths.0.locality: 'near': Input should be 'on-socket'"),
         (("paths", 0, "pieces"), [], "paths.0.pieces: List should have at least 1 item"),
         (("paths", 0, "sizes"), [1, 2], "paths.0: 2 sizes but 0 seconds"),

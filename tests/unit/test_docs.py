@@ -299,9 +299,12 @@ def test_the_kernel_of_the_how_to_compiles_and_fits_its_registration(tmp_path: P
     assert run.returncode == 0, run.stderr
 
 
+CLI = ("cli.py", "cli_measure.py", "cli_movement.py")
+
+
 def test_commands_of_make_and_options_of_seiche_exist() -> None:
     targets = set(re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    options = "".join((ROOT / "src" / "seiche" / name).read_text() for name in ("cli.py", "cli_measure.py"))
+    options = "".join((ROOT / "src" / "seiche" / name).read_text() for name in CLI)
     for page in PAGES:
         text = page.read_text()
         assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)) <= targets, page

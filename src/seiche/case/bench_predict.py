@@ -22,9 +22,9 @@ from seiche.case.ultrasound import UltrasoundSimulation
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
-from seiche.machine.file import Machine, read_machine
+from seiche.machine.file import Machine, StageTime, read_machine, write_machine
 from seiche.machine.measure import measure
-from seiche.machine.steps import Scale, StepTime, predict_step, scales_of
+from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.observe.plan import RunPlan
 from seiche.report.bench_flow import heading
 from seiche.report.bench_machine import available
@@ -46,9 +46,9 @@ SIZES: Final = ("small", "large")
 class Row:
     """A case on so many ranks: seconds of a step and of its exchanges, measured and predicted.
 
-    `step` is from the rate of the memory alone, with its `interval`; `step_scaled` with what stages took on other ranks
-    (None: not told). `scales` is what they took here, `stages` the measured and predicted seconds of each in a step:
-    mean of the ranks, that of messages what was waited for.
+    `step` is from the rate of the memory alone, with its `interval`; `step_scaled` with what stages took on other
+    ranks, or as the machine file has them (None: not told). `scales` is what they took here, `stages` the measured and
+    predicted seconds of each in a step: mean of the ranks, that of messages what was waited for.
     """
 
     case: str
@@ -87,6 +87,7 @@ def main(
     seconds: float = 2.0,
     earlier: Sequence[Path] = (),
     size: str | None = None,
+    keep: bool = False,
     output: Path | None = None,
     world: World | None = None,
 ) -> list[Row]:
@@ -99,11 +100,12 @@ def main(
         seconds: of steps of each.
         earlier: what this command stored on other numbers of ranks, fewest first: how long stages take.
         size: of the cases; "large" on GPUs and "small" elsewhere by default.
+        keep: what the stages took goes into the machine file, for predictions of other cases.
         output: file to store the rows in.
         world: the ranks.
 
     Raises:
-        CaseError: an unknown example or size.
+        CaseError: an unknown example or size, or no machine file to keep anything in.
         FormatError: a file is broken.
         BackendUnavailable: no such device.
     """
@@ -113,6 +115,8 @@ def main(
         raise CaseError(f"example {unknown[0]!r} is not one of {', '.join(EXAMPLES)}")
     if size not in (None, *SIZES):
         raise CaseError(f"size {size!r} is not one of {', '.join(SIZES)}")
+    if keep and (machine is None or not machine.exists()):
+        raise CaseError("--keep: needs --machine with the file to keep it in")
     word = available(world) if device == "auto" else device
     known = on_rank_zero(world, lambda: _known(earlier))
     backend = open_backend(word, world.threads(), world.local_rank)
@@ -128,7 +132,19 @@ def main(
                 _store(rows, output, backend.describe(), target.name)
     if world.rank == 0:
         _show_errors(rows)
+        if keep and machine is not None:
+            write_machine(machine, _with_stages(target, rows, gpu=backend.asynchronous))
     return rows
+
+
+def _with_stages(machine: Machine, rows: Sequence[Row], *, gpu: bool) -> Machine:
+    """Return the machine with what stages took, in the place of what it knew of the same solvers."""
+    kind = "device" if gpu else "host"
+    learned = {
+        row.case: {name: StageTime(best=each.best, low=each.low, high=each.high) for name, each in row.scales.items()}
+        for row in rows
+    }
+    return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **learned}}})
 
 
 def _store(rows: Sequence[Row], output: Path, device: str, machine: str) -> None:
@@ -181,7 +197,8 @@ def _row(
         plan = replace(plan, transport=transport)
     width = world.local_size
     predicted = predict_step(plan, machine, a_node=width)
-    scaled = predict_step(plan, machine, a_node=width, scales=known) if known else None
+    scales = known or kept_scales(machine, name, gpu=plan.gpu)
+    scaled = predict_step(plan, machine, a_node=width, scales=scales) if scales else None
     return Row(
         name,
         world.size,

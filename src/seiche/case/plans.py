@@ -28,12 +28,14 @@ class PlannedCase(ABC):
         gpu: whether it runs on GPUs.
         dimensions: of its domain.
         steps: of the run.
+        solver: that of the case.
         item: what its ranks share out, `items` of them.
         transport: how messages travel, as the case asks for it.
         graphs: whether steps on several GPUs are replayed as graphs.
     """
 
     item = "sites"
+    solver = "flow"
     graphs = True
     dimensions = 3
 
@@ -84,6 +86,7 @@ class FlowPlans(PlannedCase):
         self._setup = setup = prepare(path, overrides)
         run = setup.case.run
         super().__init__(str(path), run.device, run.transport, setup.steps, len(setup.vessel.sites))
+        self.solver = "flow" if setup.cells is None else "blood"
 
     def plan(self, ranks: int) -> RunPlan:
         """Return what each of `ranks` ranks does in a step and holds.
@@ -135,7 +138,7 @@ class FlowPlans(PlannedCase):
 class WavePlans(PlannedCase):
     """A case of waves."""
 
-    item = "elements"
+    item, solver = "elements", "waves"
 
     def __init__(self, path: Path | str, overrides: Sequence[str] = ()) -> None:
         """Read the case.
@@ -170,7 +173,7 @@ class WavePlans(PlannedCase):
 class UltrasoundPlans(PlannedCase):
     """A case of ultrasound."""
 
-    item = "points"
+    item, solver = "points", "ultrasound"
     graphs = False
 
     def __init__(self, path: Path | str, overrides: Sequence[str] = ()) -> None:

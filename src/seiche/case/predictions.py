@@ -15,7 +15,7 @@ from seiche.errors import CaseError
 from seiche.halo.choice import VARIABLE
 from seiche.io.files import replacing
 from seiche.machine.file import Machine, known_machines, read_machine
-from seiche.machine.steps import Scale, StepTime, predict_step, scales_of
+from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import Prediction, as_json, as_text, prediction_figure
 from seiche.report.summary import find_summary, read_summary
@@ -100,9 +100,13 @@ def predict_case(
 ) -> Prediction:
     """Return the predicted steps of a case; numbers of ranks for which there is none are left out with the reason.
 
+    Without `scales` stages take what the machine file says of those of the solver, or as long as the memory does.
+
     Raises:
         CaseError: there is none for any number.
     """
+    learned = kept_scales(machine, case.solver, gpu=case.gpu) if scales is None else None
+    scales = scales or learned
     strong: list[StepTime] = []
     weak: list[StepTime] = []
     left_out: dict[int, str] = {}
@@ -123,7 +127,9 @@ def predict_case(
     device, notes = "device" if case.gpu else "host", []
     if device not in machine.launch:
         notes.append(f"machine {machine.name!r} does not tell what a launch takes: none is counted")
-    if scales is None and not case.gpu:
+    if learned:
+        notes.append("stages are taken to run as those of the case of `seiche bench predict` did on this machine")
+    elif scales is None and not case.gpu:
         notes.append("stages are taken to run at the rate of the memory; --run takes what a run has shown")
     return Prediction(
         case.name,

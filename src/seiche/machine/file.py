@@ -108,6 +108,14 @@ class Launch(_Part):
     graph_kernel: Seconds | None = None
 
 
+class StageTime(_Part):
+    """How long a stage takes against what the rate of the memory says: best, least and most that was seen."""
+
+    best: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    low: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    high: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class Files(_Part):
     """Writing to the folder that was tried: bytes a second of all ranks, seconds of one small synced write."""
 
@@ -140,6 +148,7 @@ class Machine(_Part):
     memory_intervals: dict[str, tuple[Rate, Rate]] = {}
     sharing: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     launch: dict[str, Launch] = {}
+    stages: dict[str, dict[str, dict[str, StageTime]]] = {}
     files: Files | None = None
     probes: dict[str, Probe] = {}
     absent: dict[str, str] = {}

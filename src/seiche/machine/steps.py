@@ -86,6 +86,12 @@ class Scale:
     elsewhere: bool = False
 
 
+def kept_scales(machine: Machine, solver: str, *, gpu: bool) -> dict[str, Scale] | None:
+    """Return what `seiche bench predict --keep` left in the file about the stages of a solver, None if nothing."""
+    kept = machine.stages.get("device" if gpu else "host", {}).get(solver)
+    return None if kept is None else {name: Scale(each.best, each.low, each.high) for name, each in kept.items()}
+
+
 def ranks_a_node(machine: Machine, *, gpu: bool) -> int:
     """Return how many ranks a node takes: one a GPU, or one a core."""
     known = machine.hardware
