@@ -99,6 +99,6 @@ precision = "float32"
 LARGE: Final = {
     "flow": ("geometry.spacing=25 um",),
     "blood": ('geometry.shape.size=["32 um", "32 um", "32 um"]',),
-    "ultrasound": ("grid.shape=[256, 256, 256]",),
+    "ultrasound": ("grid.shape=[192, 192, 192]",),
     "waves": ("mesh.trees=[32, 32, 32]", 'mesh.upper=["320 m", "320 m", "320 m"]'),
 }
