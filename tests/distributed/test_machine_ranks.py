@@ -27,7 +27,7 @@ def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
     assert host is not None
     assert [path.path for path in found.paths] == ["host", "host_exchange"]
     for path in found.paths:
-        assert path.sizes[:2] == ([1, 2] if path.path == "host" else [8, 32])
+        assert path.sizes[:2] == ([1, 2] if path.path == "host" else [8, 16])
         assert all(0 < seconds < 10 for seconds in path.seconds)
         assert (path.gap is not None) == (path.duplex is not None) == (path.path == "host")
         assert len(path.spread) == len(path.sizes)
