@@ -116,6 +116,11 @@ def test_machines_that_come_with_the_package_hold_the_printed_tables() -> None:
     lassen = read_machine("lassen")
     assert lassen.curve("host", "off-node").piece(8192).beta == 4.63e-11
     assert lassen.curve("device_mpi", "off-node").piece(4096).alpha == 6.87e-6
+    # Data sheets: 170 GB/s a socket of POWER9 (eight channels of 2.666 GT/s and 8 B), 900 GB/s a V100 SXM2.
+    for name in known_machines():
+        memory = read_machine(name).memory
+        assert memory == {"host": 2 * 170e9, "device": 900e9}
+        assert memory["host"] == pytest.approx(2 * 8 * 2.666e9 * 8, rel=0.005)
     with pytest.raises(CaseError, match=r"machine 'lassen' has no path 'nccl' on-socket \(not in the paper\)"):
         lassen.curve("nccl", "on-socket")
 
