@@ -21,7 +21,9 @@ def _pass(name: str, header: str, members: Members, shape: LineShape, *, crowded
     blocks = _RESIDENT // shape.threads if crowded and shape.real == "float32" else 0
     # Some versions of the assembler spill a few words of addresses outside the butterflies.
     cpp, path = f"{CPP}{name}", f"kspace/{header}.hpp"
-    return KernelSpec(cpp, path, members, threads=shape.threads, blocks=blocks, team=True, max_registers=255, may_spill=True)
+    return KernelSpec(
+        cpp, path, members, threads=shape.threads, blocks=blocks, team=True, max_registers=255, may_spill=True
+    )
 
 
 def side_transform(shape: LineShape, *, inverse: bool) -> KernelSpec:
