@@ -12,7 +12,7 @@ from seiche.errors import CaseError
 from seiche.machine.file import read_machine
 from seiche.machine.locality import Place
 from seiche.report.bench_ultrasound import problem_of
-from seiche.ultrasound.local_basis import parts_of
+from seiche.ultrasound.local_basis import parts_of, possible_splits
 from seiche.ultrasound.plan import check_basis, choose, shared_points
 
 H200 = Path(__file__).resolve().parents[2] / "benchmarks" / "machines" / "h200x2.json"
@@ -31,24 +31,38 @@ def test_points_of_overlaps_are_shared_out_completely() -> None:
 
 def test_without_a_machine_file_the_local_basis_is_taken_where_it_fits() -> None:
     problem = problem_of(48, "lossless")
-    assert choose(problem, parts_of(problem.shape, (2, 1, 1), 8), None, places(2), 4).basis == "local"
-    assert choose(problem, None, None, places(2), 4).basis == "global"
+    assert choose(problem, possible_splits(problem.shape, 2, 8), None, places(2), 4).basis == "local"
+    assert choose(problem, {}, None, places(2), 4).basis == "global"
 
 
 def test_the_basis_follows_the_speed_of_links_and_the_work_of_overlaps() -> None:
     machine, problem = read_machine(H200), problem_of(64, "lossless")
-    wide = choose(problem, parts_of(problem.shape, (2, 1, 1), 16), machine, places(2), 4)
-    narrow = choose(problem, parts_of(problem.shape, (2, 1, 1), 4), machine, places(2), 4)
+    wide = choose(problem, possible_splits(problem.shape, 2, 16), machine, places(2), 4)
+    narrow = choose(problem, possible_splits(problem.shape, 2, 4), machine, places(2), 4)
     assert set(wide.predicted) == set(narrow.predicted) == {"local", "global"}
     assert wide.predicted["global"] == narrow.predicted["global"]
     assert narrow.predicted["local"] < wide.predicted["local"]
     for plan in (wide, narrow):
         assert plan.predicted[plan.basis] == min(plan.predicted.values())
-        assert f"basis {plan.basis}: local " in plan.describe()
+        assert plan.describe().startswith(f"basis {plan.basis}")
+        assert ": local " in plan.describe()
         assert "ms a step predicted" in plan.describe()
     # Twice the bytes of a number: both take longer.
-    double = choose(problem, parts_of(problem.shape, (2, 1, 1), 4), machine, places(2), 8)
+    double = choose(problem, possible_splits(problem.shape, 2, 4), machine, places(2), 8)
     assert all(double.predicted[name] > narrow.predicted[name] for name in double.predicted)
+
+
+def test_the_split_is_the_one_whose_step_is_predicted_to_be_the_shortest() -> None:
+    """A long grid: cut across, four parts have the smallest overlaps; an even cut along two axes has more of them."""
+    machine, problem = read_machine(H200), problem_of(48, "lossless", 4)
+    splits = possible_splits(problem.shape, 4, 8)
+    assert set(splits) == {(4, 1, 1), (2, 2, 1), (2, 1, 2), (1, 2, 2)}
+    alone = {one: choose(problem, {one: splits[one]}, machine, places(4), 4) for one in splits}
+    best = choose(problem, splits, machine, places(4), 4)
+    assert best.predicted["local"] == min(plan.predicted["local"] for plan in alone.values())
+    assert best.predicted["local"] == alone[4, 1, 1].predicted["local"]
+    if best.basis == "local":
+        assert best.split == (4, 1, 1)
 
 
 def test_an_unknown_basis_is_said() -> None:

@@ -252,6 +252,9 @@ class ImageTable(Table):
     iterations: int = Field(default=1, ge=1, le=1000, description="pictures; more mend limited views")
 
 
+Pieces = Annotated[int, Field(ge=1, le=4096)]
+
+
 class UltrasoundRun(Table):
     """How and where to compute."""
 
@@ -265,12 +268,30 @@ class UltrasoundRun(Table):
         default="auto",
         description="several ranks: overlapping parts, transforms of the whole grid, or the faster by the machine file",
     )
-    overlap: int = Field(
-        default=12, ge=4, le=32, description="several ranks: points that their parts share; 8 errs by 1e-3, 16 by 1e-5"
+    overlap: int | None = Field(
+        default=None,
+        ge=4,
+        le=32,
+        description="several ranks: points that their parts share, 12 by default; 8 errs by 1e-3, 16 by 1e-5",
+    )
+    error: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="instead: relative error that overlaps may make; they are as narrow as is predicted to keep it",
+    )
+    split: Annotated[tuple[Pieces, ...], FromList] | None = Field(
+        default=None, description="several ranks: pieces along each axis, by default as the machine file or work has it"
     )
     transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
         default="auto", description="how messages travel between ranks"
     )
+
+    @model_validator(mode="after")
+    def _one_of_overlap_and_error(self) -> UltrasoundRun:
+        if self.overlap is not None and self.error is not None:
+            raise ValueError("give at most one of overlap and error; both are given")
+        return self
 
 
 class UltrasoundOutput(Table):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche import __version__
 from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.run import Looks, decisions_of, listening
-from seiche.case.ultrasound_setup import UltrasoundSetup, prepare, refuse_impossible
+from seiche.case.ultrasound_setup import UltrasoundSetup, prepare, refuse_impossible, sharing_of
 from seiche.domain.world import World
 from seiche.errors import CaseError, SeicheError
 from seiche.io.files import replacing
@@ -102,9 +102,9 @@ class UltrasoundSimulation:
         if self.world.size == 1:
             return Solver(problem, **common)
         try:
-            return RanksSolver(
-                problem, self.world, overlap=run.overlap, basis=run.basis, transport=run.transport, **common
-            )
+            sharing = sharing_of(self.setup, self.world.size)
+            common |= {"overlap": sharing.overlap, "basis": sharing.basis, "split": sharing.split}
+            return RanksSolver(problem, self.world, transport=run.transport, **common)
         except CaseError as error:
             raise CaseError(f"{self.setup.source_file}: {error}") from None
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from seiche.case.ultrasound_setup import UltrasoundSetup, refuse_impossible
+from seiche.case.ultrasound_setup import UltrasoundSetup, error_of_ranks, refuse_impossible, sharing_of
 from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
-from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
-from seiche.ultrasound.plan import basis_of, parts_for
+from seiche.ultrasound.crossing import cuts_on_the_way
+from seiche.ultrasound.plan import parts_for
 from seiche.ultrasound.slabs import slabs_of
 
 
@@ -48,7 +48,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
             raise CaseError(f"{setup.source_file}: {error}") from None
         rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
-        if basis_of(case.run.basis, case.run.scheme, problem.shape) == "global":
+        if sharing_of(setup, ranks).basis == "global":
             more = shared_fields(problem, case.run.scheme) * np.dtype(case.run.precision).itemsize
             bytes_needed += int(more * problem.points / ranks)
     rows.append(
@@ -65,11 +65,11 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
 
 def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
     """Return what is said of several ranks, and all their work over that of one."""
-    problem, overlap = setup.problem, setup.case.run.overlap
-    basis = basis_of(setup.case.run.basis, setup.case.run.scheme, problem.shape)
+    problem, sharing = setup.problem, sharing_of(setup, ranks)
+    basis, overlap = sharing.basis, sharing.overlap
     if basis == "auto":  # as a run chooses without a machine file
         try:
-            parts_for(problem.shape, ranks, "local", None, overlap)
+            parts_for(problem.shape, ranks, "local", sharing.split, overlap)
         except CaseError:
             basis = "global"
     if basis == "global":
@@ -77,14 +77,13 @@ def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) ->
         extents = " x ".join(str(n) for n in largest.shape)
         work = ranks * int(np.prod(largest.shape)) / problem.points
         return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
-    parts = parts_for(problem.shape, ranks, "local", None, overlap)
+    parts = parts_for(problem.shape, ranks, "local", sharing.split, overlap)
     largest = max(parts, key=lambda part: int(np.prod(part.shape)))
     work = ranks * int(np.prod(largest.shape)) / problem.points
     extents = " x ".join(str(n) for n in largest.shape)
     rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")]
-    cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
     cuts = cuts_on_the_way(parts)
     for frequency in frequencies:
-        error = cuts * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
+        error = error_of_ranks(problem, parts, frequency, overlap)
         rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
     return rows, work

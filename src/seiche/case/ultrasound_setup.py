@@ -26,10 +26,12 @@ from seiche.case.ultrasound_medium import check_axes, distance, medium_of, press
 from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
+from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.local_basis import Part
 from seiche.ultrasound.medium import longest_time_step
-from seiche.ultrasound.plan import basis_of
+from seiche.ultrasound.plan import basis_of, parts_for
 from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.ranks import refuse_on_ranks
+from seiche.ultrasound.ranks import OVERLAP, refuse_on_ranks
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, problem_of, request_of
@@ -51,6 +53,10 @@ class UltrasoundSetup:
     request: Request
     limit: float
     notes: tuple[str, ...]
+
+
+#: Overlaps that a case may have, narrow ones first.
+WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
 def prepare(path: Path | str, overrides: Sequence[str] = ()) -> UltrasoundSetup:
@@ -207,6 +213,55 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
     )
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """How several ranks share a grid: `basis` may be "auto"; `overlap` is that of the local one."""
+
+    basis: str
+    overlap: int
+    split: tuple[int, ...] | None
+
+
+def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
+    """Return how the case wants its grid to be shared; with `run.error` overlaps are as narrow as keep it.
+
+    Where none does, "auto" becomes "global".
+
+    Raises:
+        CaseError: there are no such overlaps, or nothing tells which waves there will be.
+    """
+    run, problem = setup.case.run, setup.problem
+    basis = basis_of(run.basis, run.scheme, problem.shape)
+    if run.split is not None and basis == "global":
+        raise CaseError(f"run.split: {run.split} goes with the local basis; the global one has slabs")
+    if run.error is None or basis == "global":
+        return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split)
+    frequencies = [one.frequency for one in setup.case.source if hasattr(one, "frequency")]
+    if not frequencies:
+        raise CaseError("run.error: no source has a frequency from which the error could be predicted; use run.overlap")
+    least = np.inf
+    for width in WIDTHS:
+        try:
+            parts = parts_for(problem.shape, ranks, "local", run.split, width)
+        except CaseError:
+            break
+        least = error_of_ranks(problem, parts, max(frequencies), width)
+        if least <= run.error:
+            return Sharing(basis, width, run.split)
+    if basis == "auto" and run.split is None:
+        return Sharing("global", OVERLAP, None)
+    raise CaseError(
+        f"run.error: {run.error:g} is not kept by any overlap of {ranks} ranks, the widest errs by {least:.1e};"
+        ' use run.basis = "global"'
+    )
+
+
+def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float, overlap: int) -> float:
+    """Return the relative error that is predicted of a wave that crosses the cuts of the local basis."""
+    cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
+    return cuts_on_the_way(parts) * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
+
+
 def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
     """Refuse a case that a number of ranks cannot compute, before anything is allocated.
 
@@ -219,6 +274,6 @@ def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
         raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {ranks}")
     try:
         refuse_on_ranks(setup.request)
-        basis_of(setup.case.run.basis, setup.case.run.scheme, setup.problem.shape)
+        sharing_of(setup, ranks)
     except CaseError as error:
         raise CaseError(f"{setup.source_file}: {error}") from None

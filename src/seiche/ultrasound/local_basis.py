@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,19 +75,22 @@ def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, .
     Raises:
         CaseError: no split is possible.
     """
-    _check_overlap(overlap)
-    best: tuple[int, tuple[int, ...]] | None = None
-    for split in _factorizations(ranks, len(shape)):
-        try:
-            size = max(int(np.prod(part.shape)) for part in parts_of(shape, split, overlap))
-        except CaseError:
-            continue
-        best = min(best or (size, split), (size, split))
-    if best is None:
+    splits = possible_splits(shape, ranks, overlap)
+    if not splits:
         raise CaseError(
             f"split: {'x'.join(map(str, shape))} points cannot be cut for {ranks} ranks with overlap {overlap}"
         )
-    return best[1]
+    return min((max(int(np.prod(part.shape)) for part in parts), split) for split, parts in splits.items())[1]
+
+
+def possible_splits(shape: tuple[int, ...], ranks: int, overlap: int) -> dict[tuple[int, ...], list[Part]]:
+    """Return all splits into `ranks` pieces that are thick enough for the overlap, with their parts."""
+    _check_overlap(overlap)
+    found = {}
+    for split in _factorizations(ranks, len(shape)):
+        with suppress(CaseError):
+            found[split] = parts_of(shape, split, overlap)
+    return found
 
 
 def _check_overlap(overlap: int) -> None:

@@ -6,7 +6,7 @@ What counts is the bytes of theory/ultrasound, sections 3, 12 and 13, at the rat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -21,11 +21,12 @@ from seiche.machine.file import Machine
 from seiche.machine.halo_times import transport_times
 from seiche.machine.locality import Place, places
 from seiche.machine.predict import exchange_times, layout_of
-from seiche.ultrasound.local_basis import Part, best_split, parts_of
+from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
 
 Basis: TypeAlias = Literal["auto", "local", "global"]
+Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
 #: Bytes a point and step in single precision: passes and transforms, without and with power-law absorption.
 _PASSES, _TRANSFORM = {False: 120, True: 180}, 24
 _TRANSFORMS = {False: 10, True: 14}
@@ -35,15 +36,20 @@ _PACKED = 8
 
 @dataclass(frozen=True)
 class Plan:
-    """What was chosen, and the seconds of a step that were predicted of each; none without a machine file."""
+    """What was chosen, and the seconds of a step that were predicted of each; none without a machine file.
+
+    `split` are the pieces along each axis of the local basis, None for those with the least work.
+    """
 
     basis: str
     predicted: dict[str, float] = field(default_factory=dict)
+    split: tuple[int, ...] | None = None
 
     def describe(self) -> str:
         """Return the plan as one line."""
         times = "; ".join(f"{name} {1e3 * seconds:.3g} ms a step predicted" for name, seconds in self.predicted.items())
-        return f"basis {self.basis}" + (f": {times}" if times else "")
+        split = "" if self.split is None else f" {' x '.join(map(str, self.split))}"
+        return f"basis {self.basis}{split}" + (f": {times}" if times else "")
 
 
 def check_basis(basis: str) -> None:
@@ -72,14 +78,12 @@ def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
     return "global"
 
 
-def choose(
-    problem: Problem, parts: Sequence[Part] | None, machine: Machine | None, places: Sequence[Place], size: int
-) -> Plan:
+def choose(problem: Problem, splits: Splits, machine: Machine | None, places: Sequence[Place], size: int) -> Plan:
     """Return the plan of a problem whose basis is left open: the faster one, the local one without a machine file.
 
     Args:
         problem: the whole problem.
-        parts: of the local basis; None where the grid cannot be cut for it.
+        splits: of the local basis, with their parts; empty where the grid cannot be cut for it.
         machine: what was measured, if anything.
         places: of all ranks.
         size: bytes of a number.
@@ -87,22 +91,27 @@ def choose(
     Raises:
         CaseError: the grid cannot be shared in either way.
     """
+    slabs: Sequence[Part] | None
     try:
         slabs = slabs_of(problem.shape, len(places))
     except CaseError:
-        if parts is None:
+        if not splits:
             raise
-        return Plan("local")
-    if parts is None:
+        slabs = None
+    if not splits:
         return Plan("global")
     if machine is None:
         return Plan("local")
-    times = {
-        "local": _local_seconds(problem, parts, machine, places, size),
-        "global": _global_seconds(problem, slabs, machine, places, size),
-    }
+    local = {split: _local_seconds(problem, parts, machine, places, size) for split, parts in splits.items()}
+    split = min(local, key=lambda split: local[split])
+    times = {"local": local[split]}
+    if slabs is not None:
+        times["global"] = _global_seconds(problem, slabs, machine, places, size)
     known = {name: seconds for name, seconds in times.items() if np.isfinite(seconds)}
-    return Plan(min(known, key=lambda name: known[name]) if known else "local", known)
+    if not known:
+        return Plan("local")
+    basis = min(known, key=lambda name: known[name])
+    return Plan(basis, known, split if basis == "local" else None)
 
 
 def _is_power_law(problem: Problem) -> bool:
@@ -164,18 +173,13 @@ def plan_of(
     basis = basis_of(basis, options.get("scheme", "exact"), problem.shape)
     if basis == "global" and split is not None:
         raise CaseError(f"split: {split} goes with the local basis; the global one has slabs")
-    if basis != "auto":
-        return Plan(basis)
+    if basis != "auto" or split is not None:
+        return Plan("local" if basis == "auto" else basis, split=split)
     machine = machine_in_use(world, None)
-    if split is not None:
-        return Plan("local")
-    try:
-        parts = parts_for(problem.shape, world.size, "local", split, overlap)
-    except CaseError:
-        parts = None
+    splits = possible_splits(problem.shape, world.size, overlap)
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, parts, machine, places(backend, world), size)
+    return choose(problem, splits, machine, places(backend, world), size)
 
 
 def parts_for(

@@ -190,7 +190,7 @@ class RanksSolver:
         exact = options.get("scheme", "exact") == "exact"
         self.plan = plan_of(problem, world, basis or ("local" if exact else "global"), split, overlap, options)
         basis = self.plan.basis
-        self.parts = parts_for(problem.shape, world.size, basis, split, overlap)
+        self.parts = parts_for(problem.shape, world.size, basis, self.plan.split, overlap)
         self.problem, self.world, self.recorder = problem, world, self
         self.part = self.parts[world.rank]
         self.sensors = 0 if request.points is None else len(request.points)
