@@ -59,8 +59,8 @@ def read_waves(folder: Path) -> list[WavesResult]:
                 Row(**{name: row[name] for name, must in needed.items() if must or name in row})
                 for row in document["rows"]
             )
-            words = (document["device"], document["date"], document["commit"])
-            found.append(WavesResult(path, *map(str, words), float(document["copy_bytes_per_second"]), rows))
+            device, date, commit = (str(document[name]) for name in ("device", "date", "commit"))
+            found.append(WavesResult(path, device, date, commit, float(document["copy_bytes_per_second"]), rows))
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(path, "rows", f"not a wave benchmark: {error}") from None
     return found

@@ -124,8 +124,8 @@ class MediaGradient:
         large = neighbours[:, 1] >= 0
         alike = np.nonzero(~self._outer[face] & ~large & (child < 0))[0]
         yield _Sides(alike, neighbours[alike, 0], None, None, weights[alike])
-        for place in range(neighbours.shape[1]):
-            pair = operator.mortar_pair(place) if operator.sides else (None, None)
+        for place in range(neighbours.shape[1] if operator.sides else 0):
+            pair = operator.mortar_pair(place)
             small = np.nonzero(child == place)[0]
             yield _Sides(small, neighbours[small, 0], None, pair, weights[small])
             over = np.nonzero(large)[0]

@@ -8,7 +8,7 @@ zero, which boundary faces read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,7 @@ from seiche.waves.mesh import GHOST, NONE, Mesh
 from seiche.waves.ranks import Pieces, with_ghosts
 
 Floats = npt.NDArray[np.float64]
-
+_Halves = tuple[Floats, Floats]
 
 #: Names of the unknowns, in order.
 FIELDS = {
@@ -54,7 +54,7 @@ def interpolated(values: Floats, matrix: Floats) -> Floats:
     return np.asarray(result)
 
 
-def _of_child(halves: Sequence[Floats] | Floats, child: int, dim: int) -> Floats:
+def _of_child(halves: _Halves, child: int, dim: int) -> Floats:
     """Return the interpolation to a child of a face from those to the halves of a line."""
     first = halves[child & 1]
     return np.asarray(first if dim == 2 else np.kron(halves[child >> 1 & 1], first), np.float64)
@@ -229,7 +229,7 @@ class Operator:
         }
 
     @cached_property
-    def _halves(self) -> tuple[Floats, Floats]:
+    def _halves(self) -> tuple[_Halves, _Halves]:
         """Return the interpolations of velocities and of tractions to halves of a line (theory/waves, section 4)."""
         plain, filtered = self.basis.halves(), self.basis.filtered_halves()
         return (filtered, plain) if self.of.medium == "acoustic" else (plain, filtered)
