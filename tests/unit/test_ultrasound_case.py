@@ -178,7 +178,9 @@ def test_sharing_that_cannot_be_is_one_line(changes, words, tmp_path, capsys):
 def test_error_of_ranks_needs_a_frequency(tmp_path):
     text = BASIC.partition("[[source]]")[0] + '[[source]]\nkind = "initial-ball"\ncenter = ["0 mm", "0 mm"]\n'
     text += 'radius = "2 mm"\npressure = "1 kPa"\n[record]\nmaps = ["p_max_all"]\n'
-    with pytest.raises(CaseError, match=r"run\.error: no source has a frequency from which the error could be predicted"):
+    with pytest.raises(
+        CaseError, match=r"run\.error: no source has a frequency from which the error could be predicted"
+    ):
         sharing_of(prepare(case(tmp_path, text), ["run.error=1e-3"]), 2)
 
 

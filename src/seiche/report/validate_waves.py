@@ -17,6 +17,7 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
     waves.orders,
     waves.hanging_orders,
     waves.interfaces,
+    waves.two_layers,
     waves.interface_waves,
     wave_sources.monopole,
     wave_sources.force,

@@ -35,7 +35,7 @@ class Gradient:
 
     Attributes:
         misfit: its value.
-        density, cp, cs: with respect to the media of the elements, (elements,).
+        density, cp, cs: with respect to the media of the elements, (elements,); of fluids cs is zero, and stays so.
         sources: with respect to the strengths of the sources field by field, (sources, fields), in the order of
             `PointSource.strengths`.
     """
@@ -52,7 +52,7 @@ class Experiment:
     """What is done to a medium and what is measured: one shot.
 
     Attributes:
-        mesh: the elements, all on this rank, without hanging faces.
+        mesh: the elements, all on this rank.
         time_step, steps: how long a run takes; the same for every medium.
         sources: point sources.
         receivers: positions, (r, dim).
@@ -72,12 +72,10 @@ class Experiment:
         """Refuse what has no gradient here.
 
         Raises:
-            CaseError: a share of a mesh, hanging faces, or no receivers.
+            CaseError: a share of a mesh, or no receivers.
         """
         if self.mesh.count != self.mesh.total:
             raise CaseError("gradient: the mesh has to be whole, on one rank")
-        if (self.mesh.child >= 0).any():
-            raise CaseError("gradient: the mesh has hanging faces; take elements of one size")
         if not len(self.receivers):
             raise CaseError("gradient: there are no receivers")
 
@@ -85,8 +83,7 @@ class Experiment:
         """Return the solver of a medium, at rest.
 
         Raises:
-            CaseError: a medium by node, a fluid in an elastic medium, a field that it does not have, or what
-                `Solver` refuses.
+            CaseError: a medium by node, a field that it does not have, or what `Solver` refuses.
         """
         if material.by_node:
             raise CaseError("gradient: the media have to be given by element")
@@ -98,8 +95,6 @@ class Experiment:
             sources=self.sources,
             receivers=self.receivers,
         )
-        if solver.medium == "elastic" and (material.cs == 0).any():
-            raise CaseError("gradient: the elastic medium has fluid elements")
         for name in self.fields:
             if name not in solver.fields or not (name == "p" or name.startswith("v")):
                 raise CaseError(f"gradient: {name!r} is not measured here; p of fluids, vx, vy, vz are")

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,36 @@ import numpy.typing as npt
 from seiche.waves.operator import Operator
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Sides of own elements and what lies beyond them, with the weights of the nodes at which the flux is taken.
+
+    At hanging faces these are the nodes of the small side: `pair` interpolates velocities and tractions of the large
+    side there, `beyond_pair` those of the side beyond (theory/waves, section 4).
+    """
+
+    own: npt.NDArray[np.int64]
+    beyond: npt.NDArray[np.int64]
+    pair: tuple[Floats, Floats] | None
+    beyond_pair: tuple[Floats, Floats] | None
+    weights: Floats
+
+    def values(
+        self,
+        state: Floats,
+        velocity: int,
+        stress: int,
+        nodes: npt.NDArray[np.int64],
+        normal: float,
+        *,
+        beyond: bool = False,
+    ) -> tuple[Floats, Floats]:
+        """Return velocity and traction of a component, (sides, face nodes)."""
+        elements, pair = (self.beyond, self.beyond_pair) if beyond else (self.own, self.pair)
+        v, t = state[elements, velocity][:, nodes], normal * state[elements, stress][:, nodes]
+        return (v, t) if pair is None else (v @ pair[0].T, t @ pair[1].T)
 
 
 class MediaGradient:
@@ -42,8 +73,10 @@ class MediaGradient:
         mu = self._mu[elements][:, None, None]
         lam = self._stiff[elements][:, None, None] - 2 * mu
         trace = stress[:, :dim].sum(1, keepdims=True)
-        strain = stress / (2 * mu)
-        strain[:, :dim] -= lam / (2 * mu * (dim * lam + 2 * mu)) * trace
+        mean = trace / (dim * (dim * lam + 2 * mu))  # all that there is in a fluid
+        compliance = np.divide(1.0, 2 * mu, out=np.zeros_like(mu), where=mu > 0)
+        strain = stress * compliance
+        strain[:, :dim] += mean - compliance * trace / dim
         return np.asarray(strain)
 
     def dual(self, state: Floats, elements: npt.NDArray[np.int64]) -> Floats:
@@ -83,38 +116,58 @@ class MediaGradient:
         stress = [dim + c if c == axis else 4 if dim == 2 else 9 - axis - c for c in range(dim)]
         return [(c, stress[c], 1.0, 0 if c == axis else 1) for c in range(dim)]
 
+    def _sides(self, face: int) -> Iterator[_Sides]:
+        """Yield the pairs of sides that meet across a face of own elements."""
+        operator, mesh = self._operator, self._operator.mesh
+        weights, neighbours = self._face_weights[face // 2], mesh.neighbours[:, face].astype(np.int64)
+        child = mesh.child[:, face]
+        large = neighbours[:, 1] >= 0
+        alike = np.nonzero(~self._outer[face] & ~large & (child < 0))[0]
+        yield _Sides(alike, neighbours[alike, 0], None, None, weights[alike])
+        for place in range(neighbours.shape[1] if operator.sides else 0):
+            pair = operator.mortar_pair(place)
+            small = np.nonzero(child == place)[0]
+            yield _Sides(small, neighbours[small, 0], None, pair, weights[small])
+            over = np.nonzero(large)[0]
+            beyond = neighbours[over, place]
+            yield _Sides(over, beyond, pair, None, weights[beyond])
+
     def _add_face(self, dt: float, face: int, adjoint: Floats, state: Floats) -> None:
         """Add what the flux of a face depends on impedances: d/dZ of (Z b_v + b_t) d (eq. 23)."""
         operator = self._operator
         axis, outward = face // 2, face % 2 * 2 - 1
         nodes, opposite = operator.face_nodes[face], operator.face_nodes[face ^ 1]
-        outer, weights = self._outer[face], dt * self._face_weights[axis]
-        upwind, kind_of_side = operator.of.flux == "upwind", operator.boundaries[face]
-        inner = np.nonzero(~outer)[0]
-        beyond = operator.mesh.neighbours[inner, face, 0].astype(np.int64)
+        outer, kind_of_side = self._outer[face], operator.boundaries[face]
+        upwind = operator.of.flux == "upwind"
+        groups = [sides for sides in self._sides(face) if len(sides.own)] if upwind else []
         for velocity, stress, sign, kind in self._components(axis):
-            z = self._z[kind]
-            v, t = state[:, velocity][:, nodes], outward * sign * state[:, stress][:, nodes]
-            bv, bt = adjoint[:, velocity][:, nodes], outward * sign * adjoint[:, stress][:, nodes]
-            if upwind and len(inner):
-                own, other = z[inner][:, None], z[beyond][:, None]
-                jump_v = state[beyond, velocity][:, opposite] - v[inner]
-                jump_t = outward * sign * state[beyond, stress][:, opposite] - t[inner]
-                d = (other * jump_v + jump_t) / (own + other)
-                both = own * bv[inner] + bt[inner]
-                here = weights[inner] * (bv[inner] * d - both * d / (own + other))
-                np.add.at(self.impedances[kind], inner, here.sum(1))
-                there = weights[inner] * both * (jump_v - d) / (own + other)
-                np.add.at(self.impedances[kind], beyond, there.sum(1))
-            if outer.any() and (kind_of_side == "absorbing" or (upwind and kind_of_side == "free")):
-                own, v, t, bv, bt = z[outer][:, None], v[outer], t[outer], bv[outer], bt[outer]
-                if kind_of_side == "free":
-                    slope = bt * t / own**2
-                else:
-                    slope = 0.5 * bt * t / own**2 - 0.5 * bv * v
-                self.impedances[kind][outer] += (weights[outer] * slope).sum(1)
-            elif outer.any() and upwind:  # rigid: d = -v
-                self.impedances[kind][outer] -= (weights[outer] * bv[outer] * v[outer]).sum(1)
+            z, normal = self._z[kind], outward * sign
+            for sides in groups:
+                own, other = z[sides.own][:, None], z[sides.beyond][:, None]
+                v, t = sides.values(state, velocity, stress, nodes, normal)
+                bv, bt = sides.values(adjoint, velocity, stress, nodes, normal)
+                beyond_v, beyond_t = sides.values(state, velocity, stress, opposite, normal, beyond=True)
+                # No impedance, as along the face in a fluid: no flux (theory/waves, section 3).
+                inverse = np.divide(1.0, own + other, out=np.zeros_like(own), where=own > 0)
+                d = (other * (beyond_v - v) + beyond_t - t) * inverse
+                both = own * bv + bt
+                here = dt * sides.weights * (bv * d - both * d * inverse)
+                np.add.at(self.impedances[kind], sides.own, here.sum(1))
+                there = dt * sides.weights * both * (beyond_v - v - d) * inverse
+                np.add.at(self.impedances[kind], sides.beyond, there.sum(1))
+            if outer.any():
+                own, weights = z[outer][:, None], dt * self._face_weights[axis][outer]
+                v, t = state[outer, velocity][:, nodes], normal * state[outer, stress][:, nodes]
+                bv, bt = adjoint[outer, velocity][:, nodes], normal * adjoint[outer, stress][:, nodes]
+                inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
+                slope = np.zeros_like(v)
+                if kind_of_side == "absorbing":
+                    slope = 0.5 * bt * t * inverse**2 - 0.5 * bv * v
+                elif kind_of_side == "free" and upwind:
+                    slope = bt * t * inverse**2
+                elif upwind:  # rigid: d = -v
+                    slope = -bv * v
+                self.impedances[kind][outer] += (weights * slope).sum(1)
 
     def of_speeds(self) -> tuple[Floats, Floats, Floats]:
         """Return the derivatives with respect to density, c_p and c_s of the elements."""
@@ -123,7 +176,8 @@ class MediaGradient:
         if self._acoustic:
             stiff = self.moduli[0]
             return self.density + stiff * cp**2 + zp * cp, 2 * rho * cp * stiff + rho * zp, np.zeros_like(cp)
-        cs, zs = self._operator.material.cs, self.impedances[1]
+        cs = self._operator.material.cs
+        zs = np.where(cs > 0, self.impedances[1], 0.0)  # a fluid stays one
         lam, mu = self.moduli
         density = self.density + lam * (cp**2 - 2 * cs**2) + mu * cs**2 + zp * cp + zs * cs
         return density, 2 * rho * cp * lam + rho * zp, rho * cs * (2 * mu - 4 * lam) + rho * zs

@@ -29,7 +29,7 @@ from seiche.waves.mesh import GHOST, NONE, Mesh
 from seiche.waves.ranks import Pieces, with_ghosts
 
 Floats = npt.NDArray[np.float64]
-
+_Halves = tuple[Floats, Floats]
 
 #: Names of the unknowns, in order.
 FIELDS = {
@@ -52,6 +52,12 @@ def interpolated(values: Floats, matrix: Floats) -> Floats:
     for m in range(1, matrix.shape[1]):
         result += values[..., m, None] * matrix[:, m]
     return np.asarray(result)
+
+
+def _of_child(halves: _Halves, child: int, dim: int) -> Floats:
+    """Return the interpolation to a child of a face from those to the halves of a line."""
+    first = halves[child & 1]
+    return np.asarray(first if dim == 2 else np.kron(halves[child >> 1 & 1], first), np.float64)
 
 
 class Operator:
@@ -172,9 +178,7 @@ class Operator:
 
     def half(self, child: int) -> Floats:
         """Return the interpolation of a large face's values to the nodes of a child, (face nodes, face nodes)."""
-        halves = self.basis.halves()
-        first = halves[child & 1]
-        return first if self.mesh.dim == 2 else np.asarray(np.kron(halves[child >> 1 & 1], first), np.float64)
+        return _of_child(self.basis.halves(), child, self.mesh.dim)
 
     def beyond(self, elements: npt.NDArray[np.int64], face: int) -> Floats:
         """Return impedances on a face of elements, (kinds, n) or (kinds, n, face nodes)."""
@@ -225,10 +229,20 @@ class Operator:
         }
 
     @cached_property
+    def _halves(self) -> tuple[_Halves, _Halves]:
+        """Return the interpolations of velocities and of tractions to halves of a line (theory/waves, section 4)."""
+        plain, filtered = self.basis.halves(), self.basis.filtered_halves()
+        return (filtered, plain) if self.of.medium == "acoustic" else (plain, filtered)
+
+    def mortar_pair(self, child: int) -> tuple[Floats, Floats]:
+        """Return what takes velocities and tractions of a large face to a child's nodes, (face nodes, face nodes)."""
+        velocity, traction = (_of_child(halves, child, self.mesh.dim) for halves in self._halves)
+        return velocity, traction
+
+    @cached_property
     def mortar_matrices(self) -> dict[str, Array]:
         """Return the matrices of the hanging faces' kernels."""
-        plain, filtered = self.basis.halves(), self.basis.filtered_halves()
-        velocity, traction = (filtered, plain) if self.of.medium == "acoustic" else (plain, filtered)
+        velocity, traction = self._halves
         adjoints = [*self.basis.adjoints(traction), *self.basis.adjoints(velocity)]
         return {
             "halves": self.real_array(np.stack([*velocity, *traction])),

@@ -160,6 +160,49 @@ def interfaces(setting: Setting) -> list[Check]:
     return [Check(name, error, 6e-3, reference="R = (Z2 - Z1)/(Z2 + Z1)")]
 
 
+def two_layers(setting: Setting) -> list[Check]:
+    """A wave that meets another fluid at 30 degrees: incident, reflected and refracted one, by Snell's law."""
+    fluids, angle = ((1.0, 1.0), (1.2, 2500.0 / 1500.0)), np.radians(30.0)
+    sines = [np.sin(angle) * speed for _, speed in fluids]
+    cosines = [np.sqrt(1 - sine**2) for sine in sines]
+    first, second = (density * speed / cosine for (density, speed), cosine in zip(fluids, cosines, strict=True))
+    reflection = (second - first) / (second + first)
+    ways = ((sines[0], cosines[0], 0), (sines[0], -cosines[0], 0), (sines[1], cosines[1], 1))
+    amplitudes = (1.0, reflection, (1 + reflection) * first * cosines[0] / (second * cosines[1]))
+    frequency, errors, levels = 2 * np.pi / sines[0], [], (2, 3)
+    for level in levels:
+        # Periodic along the interface y = 0; what comes from the sides does not reach the middle.
+        mesh = Mesh.of_forest(Forest.uniform(Brick((1, 4), (True, False)), level), origin=(0.0, -2.0))
+        above = mesh.lower[:, 1] >= 0
+        density, cp = (np.where(above, *(fluids[layer][what] for layer in (1, 0))) for what in (0, 1))
+        solver = Solver(mesh, Material(density, cp, 0 * cp), nodes=6, device=setting.device, threads=1)
+        positions = solver.positions
+
+        def exact(time: float, positions: Floats = positions, above: Any = above) -> Floats:
+            result = np.zeros((len(positions), 3, positions.shape[1]))
+            for (sine, cosine, layer), amplitude in zip(ways, amplitudes, strict=True):
+                wave = PlaneWave("p", (sine, cosine), *fluids[layer])
+                here = above == bool(layer)
+                state = wave.state("acoustic", positions[here], time, lambda t: np.asarray(np.sin(frequency * t)))
+                result[here] += amplitude * state
+            return result
+
+        solver.set_state(exact(0.0))
+        solver.run(round(0.25 / solver.dt))
+        middle = (abs(mesh.lower[:, 1] + mesh.sizes[:, 1] / 2) < 1)[:, None, None]
+        right = exact(solver.time)
+        wrong = energy(middle * (solver.state() - right), solver.operator)
+        errors.append(float(np.sqrt(wrong / energy(middle * right, solver.operator))))
+    name = f"two fluids at 30 degrees, R = {reflection:.4f}"
+    plot = partial(
+        convergence_figure, sizes=[2.0**level for level in levels], errors={name: errors}, order=6, x_label="elements"
+    )
+    return [
+        Check(f"{name}: relative error", errors[1], 2e-5, reference="Snell's law, continuity", plot=plot),
+        Check(f"{name}: order, 6 nodes", float(np.log2(errors[0] / errors[1])), 5.6, "above"),
+    ]
+
+
 def interface_waves(setting: Setting) -> list[Check]:
     """Rayleigh, Scholte and Stoneley waves, half a wavelength on; wavelength 1."""
     rock = Solid(1.0, np.sqrt(3.0), 1.0)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of the performance page about waves: rows of a GPU and a CPU, their ratio, files that are no results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seiche.errors import FormatError
+from seiche.report.performance_waves import read_waves, waves_part
+
+
+def result(device: str, time: float, ranks: int = 1) -> dict[str, object]:
+    """Return what `seiche bench waves` stores, for a stage of `time` ps a node."""
+    row = {"medium": "elastic", "flux": "upwind", "precision": "float32", "nodes": 8, "elements": 64, "ranks": ranks}
+    row |= {"variant": "fused", "ghosts": "traces", "transport": "peer", "steps": 3, "ps_a_node_a_stage": time}
+    row |= {"times_of_fused": 1.0, "words_a_node": 40.5, "share_of_copy": 0.8, "message_bytes": 2000, "error": 0.0}
+    return {
+        "benchmark": "waves",
+        "device": device,
+        "date": "2026-11-21",
+        "commit": "abc",
+        "copy_bytes_per_second": 3e12,
+        "rows": [row, {**row, "variant": "separate", "ps_a_node_a_stage": 2 * time, "times_of_fused": 2.0}],
+    }
+
+
+def test_a_gpu_is_compared_with_a_cpu_and_ranks_with_one(tmp_path: Path) -> None:
+    files = {"a": result("GPU (cuda:0)", 60.0), "b": result("CPU, 2 threads", 9000.0), "c": result("G (cuda)", 61.0, 2)}
+    for name, document in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    (tmp_path / "flow.json").write_text('{"benchmark": "flow"}')
+    text = waves_part(read_waves(tmp_path))
+    assert "| elastic | upwind | float32 | 8 | 150 | 80% | 80% |" in text and text.count("times faster |") == 1
+    assert "| separate | 8 | 64 | 40.5 | 120.0 | 2.00 | 80% |" in text
+    assert "| traces | 2 | 2.0 | 0.0e+00 | 1.000 |" in text
+    assert waves_part([]) == ""
+
+
+def test_a_result_that_lacks_a_column_is_named(tmp_path: Path) -> None:
+    document = result("GPU", 60.0)
+    del document["rows"][0]["medium"]  # type: ignore[index]
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    with pytest.raises(FormatError, match=r"a\.json: rows: not a wave benchmark: 'medium'"):
+        read_waves(tmp_path)
