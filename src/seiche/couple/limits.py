@@ -12,7 +12,8 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.cells.cells import Cells
 from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
-from seiche.couple.remains import ShearRemains
+from seiche.couple.immersed import Scheme
+from seiche.couple.remains import ShearRemains, moved
 from seiche.errors import CaseError
 from seiche.flow.model import Collision, FlowModel, Newtonian, Trt
 from seiche.flow.velocity_set import CS2
@@ -70,8 +71,10 @@ def delta_function(delta: Delta, distance: Floats) -> Floats:
 class Mobility:
     """Velocities of vertices under forces on them, in an unbounded fluid at rest that takes them up step by step."""
 
-    def __init__(self, vertices: Floats, delta: Delta, viscosity: float, collision: Collision) -> None:
-        """Prepare for `vertices` (n, 3) in lattice units, a kinematic `viscosity` and how the flow collides."""
+    def __init__(
+        self, vertices: Floats, delta: Delta, viscosity: float, collision: Collision, scheme: Scheme = "euler"
+    ) -> None:
+        """Prepare for `vertices` (n, 3) in lattice units, a kinematic `viscosity`, how the flow collides, and moves them."""
         from scipy.fft import next_fast_len
 
         margin = SUPPORT[delta] + 6
@@ -82,10 +85,12 @@ class Mobility:
         k = np.stack(np.meshgrid(*each, indexing="ij"), axis=-1)[..., : self._shape[2] // 2 + 1, :]
         squared = (2 - 2 * np.cos(k)).sum(axis=-1)
         squared[0, 0, 0] = 1.0
-        shear = ShearRemains(FlowModel(Newtonian(viscosity), collision))(squared)
+        shear = ShearRemains(FlowModel(Newtonian(viscosity), collision), scheme)(squared)
         # Sound decays twice as fast, or runs away.
         fast, away = np.expm1(np.minimum(2 * viscosity * squared, 30.0)), np.sqrt(CS2 * squared)
-        self._sound = 1 / np.minimum(np.maximum(fast, away), _SUDDEN)[..., None]
+        # Its waves that grow first turn back in every step.
+        farthest = abs(moved(scheme, np.complex128(-1)))
+        self._sound = farthest / np.minimum(np.maximum(fast, away), _SUDDEN)[..., None]
         self._shear = shear[..., None]
         self._shear[0, 0, 0] = self._sound[0, 0, 0] = 0.0
         self._k, self._k2 = k, np.maximum((k**2).sum(axis=-1), 1e-30)
@@ -118,20 +123,25 @@ class Mobility:
 
 
 def step_limit(
-    backend: Backend, cell: CellType, delta: Delta, viscosity: float, collision: Collision | None = None
+    backend: Backend,
+    cell: CellType,
+    delta: Delta,
+    viscosity: float,
+    collision: Collision | None = None,
+    scheme: Scheme = "euler",
 ) -> StepLimit:
     """Return the longest stable time step of one cell of this type in a fluid of this viscosity, lattice units.
 
     The greatest eigenvalue of stiffness times mobility (eq. 15) is found by iteration, with time steps on the way to
     the limit: moduli in lattice units go with their square, the viscosity with them. `backend` computes the forces of
-    the membrane; `collision` is two relaxation times by default.
+    the membrane; `collision` is two relaxation times by default; `scheme` is how vertices move.
     """
     stiffness = _Stiffness(backend, cell)
     if not stiffness.parts:
         return StepLimit(np.inf, {"none": 1.0})
     ratio, motion = 1.0, np.random.default_rng(0).normal(size=stiffness.rest.shape)
     for _ in range(_STEPS):
-        mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt())
+        mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt(), scheme)
         growth, motion = _fastest(stiffness, mobility, motion)
         beyond = CRITICAL / (growth * ratio**2)
         ratio *= beyond**_DAMPED
