@@ -7,6 +7,37 @@
 
 namespace seiche {
 
+/// yes ? a : b. On the CPU by the bits of both, so that what gives them is computed in all lanes: a load under a
+/// condition would keep the loop from becoming vectors.
+template <class Bits, class Real>
+SEICHE_FN Real choose_as(bool yes, Real a, Real b) {
+  if constexpr (vector_lanes) {
+    const Bits mask = Bits(0) - Bits(yes);
+    return bit_cast<Real>((bit_cast<Bits>(a) & mask) | (bit_cast<Bits>(b) & ~mask));
+  } else {
+    return yes ? a : b;
+  }
+}
+SEICHE_FN float choose(bool yes, float a, float b) {
+  return choose_as<u32>(yes, a, b);
+}
+SEICHE_FN double choose(bool yes, double a, double b) {
+  return choose_as<u64>(yes, a, b);
+}
+
+/// A derivative at node `index` of a line of n with what the face at its low or at its high end adds.
+template <int n, class Real, class Rows>
+SEICHE_FN Real with_faces(Real value, int index, const Rows& low, const Rows& high, int row, int place) {
+  if constexpr (vector_lanes) {
+    const Real at_low = value + low[row][place], at_high = value + high[row][place];
+    return choose(index == 0, at_low, choose(index == n - 1, at_high, value));
+  } else {
+    const bool at_high = index == n - 1;
+    const Real sum = value + (at_high ? high : low)[row][place];
+    return at_high || index == 0 ? sum : value;
+  }
+}
+
 /// Everything of the right-hand side that does not change in time. A face has the number 2 axis + (0: low, 1: high).
 /// Elements lie one after another, fields in an element, nodes in a field; so do traces: slot, word, face node.
 template <class Medium, int nodes_a_direction, class FluxRule, class RealType, bool nodal, bool hanging>
@@ -86,11 +117,22 @@ struct Elements {
   template <class Given>
   SEICHE_FN void bring(const Team& team, Index first, int many, const Real* trace, Given* to) const {
     constexpr int all = Box::faces * slot, numbers = Box::faces * record;
-    team.each(many * all, [&](int q) SEICHE_INLINED {
-      const int e = q / all, face = q % all / slot, node = q % slot;
-      const i32 from = in_slots[first * Box::faces + q / slot];
-      if (!hanging || from >= 0) (&to[e].trace[face][0][0])[node] = trace[Index{from} * slot + node];
-    });
+    if constexpr (vector_lanes) {  // a face is one run of memory
+      for (int q = 0; q < many * Box::faces; ++q) {
+        const i32 from = in_slots[first * Box::faces + q];
+        Real* here = to[q / Box::faces].trace[q % Box::faces][0];
+        if (!hanging || from >= 0) {
+          const Real* there = trace + Index{from} * slot;
+          team.each(slot, [&](int node) SEICHE_INLINED { here[node] = there[node]; });
+        }
+      }
+    } else {
+      team.each(many * all, [&](int q) SEICHE_INLINED {
+        const int e = q / all, face = q % all / slot, node = q % slot;
+        const i32 from = in_slots[first * Box::faces + q / slot];
+        if (!hanging || from >= 0) (&to[e].trace[face][0][0])[node] = trace[Index{from} * slot + node];
+      });
+    }
     if constexpr (hanging) {
       constexpr int both = 2 * waves * Box::face;
       team.each(many * Box::faces * both, [&](int q) SEICHE_INLINED {

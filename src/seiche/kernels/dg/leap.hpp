@@ -119,12 +119,23 @@ struct Leap {
         scratch.own[q / own][q % own] = u[(first + q / own) * size + first_read * Box::nodes + q % own];
       });
     }
-    team.each(many * given, [&](int q) SEICHE_INLINED {
-      const i32 from = on.in_slots[first * Box::faces + q / words];
-      const Real* there = Elements::hangs && from < 0 ? on.corrections + Index{-1 - from} * 2 * words
-                                                      : trace + Index{from} * Elements::slot;
-      (&scratch.faces[q / given][0][0][0])[q % given] = there[words_read + q % words];
-    });
+    const auto source = [&](int q) SEICHE_INLINED {
+      const i32 from = on.in_slots[first * Box::faces + q];
+      return (Elements::hangs && from < 0 ? on.corrections + Index{-1 - from} * 2 * words
+                                          : trace + Index{from} * Elements::slot) +
+             words_read;
+    };
+    if constexpr (vector_lanes) {  // a face is one run of memory
+      for (int q = 0; q < many * Box::faces; ++q) {
+        const Real* there = source(q);
+        Real* here = scratch.faces[q / Box::faces][q % Box::faces][0];
+        team.each(words, [&](int w) SEICHE_INLINED { here[w] = there[w]; });
+      }
+    } else {
+      team.each(many * given, [&](int q) SEICHE_INLINED {
+        (&scratch.faces[q / given][0][0][0])[q % given] = source(q / words)[q % words];
+      });
+    }
     if constexpr (!Elements::by_node) {
       team.each(many * numbers, [&](int q) SEICHE_INLINED {
         (&scratch.coefficients[q / numbers][0][0])[q % numbers] = on.faces[first * numbers + q];
@@ -158,12 +169,10 @@ struct Leap {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
       on.template derivatives<axis, !velocities, velocities, first_read>(line, own + start, k, dv[axis], ds[axis]);
-      const bool high = index == n - 1, on_face = high || index == 0;
-      const Real(*lifted)[Box::face] = faces[2 * axis + (high ? 1 : 0)];
+      const auto &low = faces[2 * axis], &high = faces[2 * axis + 1];
       each<0, waves>([&]<int c>() SEICHE_INLINED {
         Real& changing = velocities ? ds[axis][c] : dv[axis][c];
-        const Real sum = changing + lifted[c][place];
-        changing = (on_face ? sum : changing) * line.scale[axis];
+        changing = with_faces<n>(changing, index, low, high, c, place) * line.scale[axis];
       });
     });
     on.moduli_of(line, element, node, m);

@@ -153,12 +153,10 @@ struct FusedStage {
   SEICHE_FN void add_faces(const Real* own, const Given& given, Index element, int node, int index, int place,
                            Real (&dv)[waves], Real (&ds)[waves]) const {
     if constexpr (faces_first) {
-      const bool high = index == n - 1, on_face = high || index == 0;
-      const Real(*lifted)[Box::face] = given.trace[2 * axis + (high ? 1 : 0)];
+      const auto &low = given.trace[2 * axis], &high = given.trace[2 * axis + 1];
       each<0, waves>([&]<int c>() SEICHE_INLINED {
-        const Real v = dv[c] + lifted[c][place], s = ds[c] + lifted[waves + c][place];
-        dv[c] = on_face ? v : dv[c];
-        ds[c] = on_face ? s : ds[c];
+        dv[c] = with_faces<n>(dv[c], index, low, high, c, place);
+        ds[c] = with_faces<n>(ds[c], index, low, high, waves + c, place);
       });
     } else {
       each<0, 2>([&]<int side>() SEICHE_INLINED {
