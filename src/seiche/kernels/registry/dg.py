@@ -392,10 +392,5 @@ def other_kernels() -> Iterator[KernelSpec]:
             yield from (integrate_attenuated(of, "inner", 3), damp_memory(of, 3))
             if of.flux == "central":
                 yield from (leap(of, "velocities"), leap(of, "stresses"), resist(of), add_sources(of, 2))
-            yield mortar_traces(of)
-            yield mortar_corrections(of)
-            yield write_traces(of)
-            yield add_sources(of)
-            yield record(of)
-            yield damp(of)
-            yield peak_motion(of)
+            yield from (mortar_traces(of), mortar_corrections(of), write_traces(of), add_sources(of), record(of))
+            yield from (damp(of), peak_motion(of))
