@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -73,6 +77,40 @@ def check_columns(transforms, backend) -> None:
     assert np.abs(backend.download(array) - np.fft.fft(values, axis=0)).max() < tolerance
     back()
     assert np.abs(backend.download(array) / 9 - values).max() < tolerance
+
+
+#: Counts the threads of a process after a kernel ran with two of them, and after a transform did.
+THREADS = """
+import os
+import numpy as np
+from seiche.backend import open_backend
+from seiche.backend.transforms import FftwTransforms
+
+backend = open_backend("cpu", 2)
+backend.copy_times(lambda: None)
+transforms = FftwTransforms((64, 64, 64), "float32", 2)
+before = len(os.listdir("/proc/self/task"))
+spectrum = backend.zeros((1, *transforms.spectrum_shape), "complex64")
+transforms.forward(None, spectrum)()
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at what Linux tells of a process")
+def test_transforms_of_fftw_take_the_threads_of_the_kernels(tmp_path):
+    pytest.importorskip("pyfftw")
+    environment = {**os.environ, "SEICHE_CACHE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout == "0\n"
+
+
+def test_plans_can_be_sought_patiently(tmp_path, monkeypatch):
+    pytest.importorskip("pyfftw")
+    monkeypatch.setenv("SEICHE_CACHE", str(tmp_path))
+    monkeypatch.setenv("SEICHE_FFT", "fftw-patient")
+    transforms = cpu_transforms((6, 7, 8), "float32", 2)
+    assert (transforms.name, transforms.effort) == ("FFTW", "FFTW_PATIENT")
+    check(transforms, open_backend("cpu", 2), (6, 7, 8), "float32")
 
 
 def test_library_can_be_chosen(monkeypatch):

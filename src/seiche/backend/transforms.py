@@ -8,11 +8,14 @@ of the room of its half row ("padded" rows). FFTW is used where pyfftw is instal
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,10 +165,14 @@ class FftwTransforms(Transforms):
     """FFTW through pyfftw, planned by measuring; what was learnt is kept in the folder of compiled kernels."""
 
     name = "FFTW"
+    #: How long plans are sought: FFTW's word for it. Plans that were found more patiently are taken from disk, too.
+    effort = "FFTW_MEASURE"
 
     def __init__(self, shape: tuple[int, int, int], real: str, threads: int) -> None:
         """Load what is known of earlier plans."""
         super().__init__(shape, real)
+        if "pyfftw" not in sys.modules:
+            _share_threads()
         import pyfftw
 
         self._pyfftw, self._threads = pyfftw, threads
@@ -199,7 +206,7 @@ class FftwTransforms(Transforms):
             axes = tuple(axis - 3 for axis in self.axes)
         with _WISDOM_LOCK:
             plan = self._pyfftw.FFTW(
-                source, target, axes=axes, direction=direction, flags=("FFTW_MEASURE",), threads=self._threads
+                source, target, axes=axes, direction=direction, flags=(self.effort,), threads=self._threads
             )
             try:
                 wisdom = _BETWEEN.join(self._pyfftw.export_wisdom())
@@ -211,9 +218,32 @@ class FftwTransforms(Transforms):
         return plan.execute  # type: ignore[no-any-return]
 
 
+class PatientFftwTransforms(FftwTransforms):
+    """FFTW with plans that are sought for minutes."""
+
+    effort = "FFTW_PATIENT"
+
+
+def _share_threads() -> None:
+    """Let FFTW compute with the threads that kernels have already, where both have GNU's OpenMP.
+
+    pyfftw brings a copy of that runtime. Its threads and those of the kernels would wait for work in turns, each on the
+    cores that the others need. What is loaded for all libraries is found by name before such a copy.
+    """
+    try:
+        mapped = Path("/proc/self/maps").read_text().split("\n")
+    except OSError:
+        return  # another operating system
+    for path in dict.fromkeys(line.split(maxsplit=5)[-1] for line in mapped if line.count("/")):
+        if Path(path).name.startswith("libgomp"):
+            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+            return
+
+
 def cpu_transforms(shape: tuple[int, int, int], real: str, threads: int) -> Transforms:
-    """Return the fastest transforms that are installed; SEICHE_FFT = "scipy" or "fftw" chooses."""
+    """Return the fastest transforms that are installed; SEICHE_FFT = "scipy", "fftw" or "fftw-patient" chooses."""
     wanted = os.environ.get("SEICHE_FFT", "")
     if wanted != "scipy" and importlib.util.find_spec("pyfftw") is not None:
-        return FftwTransforms(shape, real, threads)
+        kind = PatientFftwTransforms if wanted == "fftw-patient" else FftwTransforms
+        return kind(shape, real, threads)
     return ScipyTransforms(shape, real, threads)

@@ -48,15 +48,20 @@ class AxisWiseScheme:
 
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
-        passes, corrected = self._passes, self._corrected
-        axes = self._state.problem.axes
-        if not velocity_source:
-            middle = [stage(f"axis {axes[k]}", passes.step(k, corrected)) for k in passes.axes]
-        else:
-            momentum = stage("velocity", *(passes.step(k, corrected, mass=False) for k in passes.axes))
-            mass = stage("density", *(passes.step(k, corrected, momentum=False) for k in passes.axes))
-            middle = [momentum, *velocity_source, mass]
+        pushed = pushed_axes(self._state) if velocity_source else ()
+        momentum = [self._passes.step(k, self._corrected, mass=False) for k in pushed]
+        middle = [*([stage("velocity", *momentum)] if pushed else []), *velocity_source, *self._along(pushed)]
         return [self._correction, *middle, *mass_source, *stages("pressure", *self._pressure)]
+
+    def _along(self, pushed: Sequence[int]) -> list[Stage]:
+        """Return the passes along the axes: all of a step, or its second half where sources acted on the velocity."""
+        axes, passes, corrected = self._state.problem.axes, self._passes, self._corrected
+        return [
+            stage("density", passes.step(k, corrected, momentum=False))
+            if k in pushed
+            else stage(f"axis {axes[k]}", passes.step(k, corrected))
+            for k in passes.axes
+        ]
 
     def start(self) -> list[Stage]:
         """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""
@@ -75,6 +80,12 @@ class AxisWiseScheme:
         if self._total is None:
             return []
         return [stage("initial sum", sum_of(self._state, self._passes.medium, self._total))]
+
+
+def pushed_axes(state: State) -> tuple[int, ...]:
+    """Return the axes along which sources act on the velocity; on several ranks those of all of them."""
+    found = {source.quantity for source in state.problem.sources}
+    return tuple(k for k, name in enumerate(state.problem.axes) if name in found)
 
 
 def real_of(state: State) -> Real:

@@ -16,7 +16,7 @@ from seiche.backend import Array
 from seiche.domain.world import World
 from seiche.machine.collectives import Exchange
 from seiche.observe.stage import Messages, Stage
-from seiche.ultrasound.axis_wise import AxisWiseScheme, pressure_of, start_of, sum_of, sums_of
+from seiche.ultrasound.axis_wise import AxisWiseScheme, pressure_of, pushed_axes, start_of, sum_of, sums_of
 from seiche.ultrasound.line_passes import LinePasses
 from seiche.ultrasound.state import Bound, Carried, State, Work, stages
 
@@ -116,15 +116,15 @@ class TwoLayoutScheme(AxisWiseScheme):
         total_there, rate_there = sums_of(columns)
         axes = range(1, problem.dimensions)
         self._passes = LinePasses(state, axes, fixed=fixed, total=self._total, rate=rate)
-        self._along = LinePasses(columns, (0,), fixed=fixed, total=total_there, rate=rate_there)
+        self._first = LinePasses(columns, (0,), fixed=fixed, total=total_there, rate=rate_there)
         if name == "separable":
             self._corrected_there = columns.p
-            there = self._along.filters(columns.p, columns.p)
+            there = self._first.filters(columns.p, columns.p)
             here = self._passes.filters(state.p, self._corrected)
             out = turns.out(self._corrected, columns.p)
         else:
             self._corrected_there = backend.zeros(columns.problem.points, state.real)
-            there = self._along.terms(self._corrected_there, begins=False)
+            there = self._first.terms(self._corrected_there, begins=False)
             here = self._passes.terms(self._corrected, ends=False)
             out = [*turns.out(state.p, columns.p), *turns.out(self._corrected, self._corrected_there)]
         if self._total is not None and total_there is not None:
@@ -137,46 +137,37 @@ class TwoLayoutScheme(AxisWiseScheme):
         self._density_out = turns.out(state.rho[0], columns.rho[0])
         self._velocity_out = turns.out(state.u[0], columns.u[0])
         self._velocity_back = turns.back(columns.u[0], state.u[0])
-        #: Whether a source moves what lies in the columns.
-        self._pushed = any(source.quantity == problem.axes[0] for source in problem.sources)
         self._pressure = pressure_of(state, self._passes.medium, self._total, rate)
 
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
         """Return the stages of a step in which these sources act, on this rank or another."""
-        passes, corrected, axes = self._passes, self._corrected, self._state.problem.axes
-        along = self._along.step(0, self._corrected_there)
-        if not velocity_source:
-            middle = stages(f"axis {axes[0]}", along, *self._corrected_back, *self._density_back)
-            for k in passes.axes:
-                middle += stages(f"axis {axes[k]}", passes.step(k, corrected))
+        axis, columns, there = f"axis {self._state.problem.axes[0]}", self._first, self._corrected_there
+        pushed = pushed_axes(self._state) if velocity_source else ()
+        middle = stages("correction", *self._correct)
+        if 0 in pushed:
+            middle += stages("velocity", columns.step(0, there, mass=False), *self._corrected_back)
+            middle += stages("velocity sources", *self._velocity_back)
         else:
-            middle = self._velocity(layers=True)
-            if self._pushed:
-                middle += stages("velocity sources", *self._velocity_back)
-            middle += velocity_source
-            if self._pushed:
-                middle += stages("velocity sources", *self._velocity_out)
-            mass = [passes.step(k, corrected, momentum=False) for k in passes.axes]
-            along = self._along.step(0, self._corrected_there, momentum=False)
-            middle += stages("density", along, *self._density_back, *mass)
+            middle += stages(axis, columns.step(0, there), *self._corrected_back, *self._density_back)
+        momentum = [self._passes.step(k, self._corrected, mass=False) for k in pushed if k > 0]
+        middle += [*stages("velocity", *momentum), *velocity_source]
+        if 0 in pushed:
+            middle += stages("velocity sources", *self._velocity_out)
+            middle += stages("density", columns.step(0, there, momentum=False), *self._density_back)
+        middle += [*self._along(pushed), *mass_source]
         changed = stages("pressure sources", *self._density_out) if mass_source else []
-        pressure = stages("pressure", *self._pressure)
-        return [*stages("correction", *self._correct), *middle, *mass_source, *changed, *pressure]
-
-    def _velocity(self, *, layers: bool, time_step: float | None = None) -> list[Stage]:
-        """Return the momentum equation of all axes, with the corrected pressure on its way from the columns."""
-        options: dict[str, Any] = {"mass": False, "layers": layers, "time_step": time_step}
-        here = [self._passes.step(k, self._corrected, **options) for k in self._passes.axes]
-        along = self._along.step(0, self._corrected_there, **options)
-        return stages("velocity", along, *self._corrected_back, *here)
+        return [*middle, *changed, *stages("pressure", *self._pressure)]
 
     def start(self) -> list[Stage]:
         """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""
+        half: dict[str, Any] = {"mass": False, "layers": False, "time_step": -self._state.problem.time_step / 2}
+        along = self._first.step(0, self._corrected_there, **half)
+        here = [self._passes.step(k, self._corrected, **half) for k in self._passes.axes]
         return [
             start_of(self._state, self._passes.medium),
             *stages("initial density", *self._density_out),
             *stages("correction", *self._correct),
-            *self._velocity(layers=False, time_step=-self._state.problem.time_step / 2),
+            *stages("initial velocity", along, *self._corrected_back, *here),
             *self._sum(),
         ]
 
