@@ -74,7 +74,7 @@ class Mobility:
     def __init__(
         self, vertices: Floats, delta: Delta, viscosity: float, collision: Collision, scheme: Scheme = "euler"
     ) -> None:
-        """Prepare for `vertices` (n, 3) in lattice units, a kinematic `viscosity`, how the flow collides, and moves them."""
+        """Prepare for `vertices` (n, 3) in lattice units that move by `scheme`, and a kinematic `viscosity`."""
         from scipy.fft import next_fast_len
 
         margin = SUPPORT[delta] + 6
@@ -89,7 +89,7 @@ class Mobility:
         # Sound decays twice as fast, or runs away.
         fast, away = np.expm1(np.minimum(2 * viscosity * squared, 30.0)), np.sqrt(CS2 * squared)
         # Its waves that grow first turn back in every step.
-        farthest = abs(moved(scheme, np.complex128(-1)))
+        farthest = float(np.abs(moved(scheme, np.array(-1 + 0j))))
         self._sound = farthest / np.minimum(np.maximum(fast, away), _SUDDEN)[..., None]
         self._shear = shear[..., None]
         self._shear[0, 0, 0] = self._sound[0, 0, 0] = 0.0
