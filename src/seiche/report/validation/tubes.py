@@ -74,7 +74,7 @@ class Suspension:
     lattice: Lattice = field(default_factory=lambda: Lattice(0.5, 4e-6, PLASMA))
     vertices: int = 642
     delta: Delta = "peskin"
-    scheme: Scheme = "euler"
+    scheme: Scheme = "adams-bashforth"
     gap: float = 0.8
     share: float = 0.5
     samples: int = 32
