@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the performance page and the README's table from the stored benchmark results.
 
-`python -m seiche.report.performance_page [ROOT]` reads ROOT/benchmarks/results/*.json (as `seiche bench flow`, `blood`
-and `waves` write them with `--json`) and ROOT/benchmarks/machines/*.json, writes ROOT/docs/performance/index.md and
+`python -m seiche.report.performance_page [ROOT]` reads ROOT/benchmarks/results/*.json (as `seiche bench flow`, `blood`,
+`ultrasound` and `waves` write them with `--json`) and ROOT/benchmarks/machines/*.json, writes ROOT/docs/performance/index.md and
 movement.md, draws docs/figures/blood-shares.png if there are cells on a GPU and a CPU, and replaces what stands between
 the two marks in ROOT/README.md. ROOT is the repository, the current folder by default.
 """
@@ -20,6 +20,7 @@ from seiche.errors import FormatError
 from seiche.report.bench_flow import Row
 from seiche.report.performance_blood import BloodResult, blood_part, draw_compared, read_blood
 from seiche.report.performance_movement import movement_page
+from seiche.report.performance_ultrasound import UltrasoundResult, read_ultrasound, ultrasound_part
 from seiche.report.performance_waves import WavesResult, read_waves, waves_part
 from seiche.report.table import markdown
 
@@ -84,10 +85,15 @@ def _result(path: Path, document: dict[str, Any]) -> Result:
         raise FormatError(path, "rows", f"not a flow benchmark: {error}") from None
 
 
-def page(results: Sequence[Result], blood: Sequence[BloodResult] = (), waves: Sequence[WavesResult] = ()) -> str:
+def page(
+    results: Sequence[Result],
+    blood: Sequence[BloodResult] = (),
+    ultrasound: Sequence[UltrasoundResult] = (),
+    waves: Sequence[WavesResult] = (),
+) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
-    others = [part for part in (blood_part(blood), waves_part(waves)) if part]
+    others = [part for part in (blood_part(blood), ultrasound_part(ultrasound), waves_part(waves)) if part]
     return "\n".join([_INTRODUCTION, *sections, *others])
 
 
@@ -163,11 +169,11 @@ def with_table(readme: str, block: str) -> str:
 def main(root: Path) -> None:
     """Bring page and README up to date."""
     folder = root / "benchmarks" / "results"
-    results, blood, waves = read_results(folder), read_blood(folder), read_waves(folder)
+    results, blood = read_results(folder), read_blood(folder)
     draw_compared(blood, root / "docs" / "figures" / "blood-shares.png")
     target = root / "docs" / "performance" / "index.md"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page(results, blood, waves))
+    target.write_text(page(results, blood, read_ultrasound(folder), read_waves(folder)))
     moved = movement_page(root / "benchmarks" / "machines", folder)
     (target.parent / "movement.md").write_text(moved)
     readme = root / "README.md"

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of the performance page about ultrasound: rows of this solver and of another, files that are no results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seiche.errors import FormatError
+from seiche.report.performance_ultrasound import read_ultrasound, ultrasound_part
+
+
+def result() -> dict[str, object]:
+    """Return what `seiche bench ultrasound --peer` stores."""
+    row: dict[str, object] = {"program": "seiche", "size": 100, "scheme": "exact", "physics": "full", "steps": 9}
+    row |= {"precision": "float32", "threads": 0, "transforms": "lines", "milliseconds": 2.5, "least_milliseconds": 2.4}
+    mine = {**row, "bytes_told": 58.1, "bytes_taken": 58.2, "stages": {"gradient": 0.4}}
+    return {
+        "benchmark": "ultrasound",
+        "device": "GPU (cuda:0)",
+        "date": "2026-11-21",
+        "commit": "abc",
+        "copy_bytes_per_second": 3e12,
+        "rows": [mine, {**row, "program": "k-wave-python", "transforms": "numpy", "milliseconds": 250.0}],
+    }
+
+
+def test_rows_say_what_a_step_and_a_point_take(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(result()))
+    (tmp_path / "flow.json").write_text('{"benchmark": "flow"}')
+    text = ultrasound_part(read_ultrasound(tmp_path))
+    assert "| seiche | exact | full | float32 | lines | 100^3 | 2.50 | 2.500 | 58.1, 58.2 |" in text
+    assert "| k-wave-python | exact | full | float32 | numpy | 100^3 | 250.00 | 250.000 |  |" in text
+    assert "copy 3000.0 GB/s" in text and ultrasound_part([]) == ""
+
+
+def test_a_result_that_lacks_a_column_is_named(tmp_path: Path) -> None:
+    document = result()
+    del document["rows"][0]["scheme"]  # type: ignore[index]
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    with pytest.raises(FormatError, match=r"a\.json: rows: not an ultrasound benchmark: 'scheme'"):
+        read_ultrasound(tmp_path)
