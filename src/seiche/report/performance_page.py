@@ -2,9 +2,10 @@
 """Write the performance page and the README's table from the stored benchmark results.
 
 `python -m seiche.report.performance_page [ROOT]` reads ROOT/benchmarks/results/*.json (as `seiche bench flow`, `blood`,
-`ultrasound` and `waves` write them with `--json`) and ROOT/benchmarks/machines/*.json, writes ROOT/docs/performance/index.md and
-movement.md, draws docs/figures/blood-shares.png if there are cells on a GPU and a CPU, and replaces what stands between
-the two marks in ROOT/README.md. ROOT is the repository, the current folder by default.
+`ultrasound` and `waves` write them with `--json`) and ROOT/benchmarks/machines/*.json, writes
+ROOT/docs/performance/index.md and movement.md, draws docs/figures/blood-shares.png if there are cells on a GPU and a
+CPU, and replaces what stands between the two marks in ROOT/README.md. ROOT is the repository, the current folder by
+default.
 """
 
 from __future__ import annotations
