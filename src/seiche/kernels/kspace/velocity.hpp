@@ -56,7 +56,7 @@ struct Velocity {
       const int length = rows.length;
       const auto advance = [&](int c, Index next) SEICHE_INLINED {
         const Real s = axis == 2 ? factors[c] : same;
-        out[c] = s * (s * out[c] - step * inverse_of(density.between(base + c, next, component)) * slope[c]);
+        out[c] = s * (s * out[c] - step / density.between(base + c, next, component) * slope[c]);
       };
       if constexpr (axis == 2) {
         team.each(length - 1, [&](int c) SEICHE_INLINED { advance(c, 1); });
