@@ -95,5 +95,7 @@ class GivenForces:
         host[:, : self.vertex_count] = given.T
         self.backend.assign(self.force, host)
 
+    slip = None
+
     def stage(self) -> Stage:
         return Stage("forces on the vertices", self.compute)

@@ -100,7 +100,7 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
         gap = _gap(case, units, surfaces)
         backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
         options = (case.coupling.delta, viscosity, setup.model.collision, case.coupling.scheme)
-        limits = tuple(step_limit(backend, kind, *options) for kind in types)
+        limits = tuple(step_limit(backend, kind, *options, case.coupling.slip) for kind in types)
         _refuse_unstable(units, types, limits)
         reached = _reached(case, sites, surfaces) if case.packing is not None else 1.0
         packing = _places(case, sites, units, folder, types, surfaces, gap, reached) if place else None

@@ -81,8 +81,8 @@ def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
 def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
     """Return the bytes of membranes, contact and coupling from sizes alone.
 
-    A vertex has its place (float64), force and velocity, its first site and the distance from it, the lists of bricks,
-    what it may meet and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
+    A vertex has its place (float64), force, slip and velocity, its first site and the distance from it, the lists of
+    bricks, what it may meet and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
     """
     size = np.dtype(setup.precision.compute).itemsize
     sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
@@ -98,7 +98,8 @@ def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
     points = len(sparse_points(wall_points(sites)[0]))
     walls = contact_memory(0, points) if points else 0
     lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
-    each = 24 + 3 * size + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
+    slip = 3 * size if setup.case.coupling.slip > 0 else 0
+    each = 24 + 3 * size + slip + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
     bricks = tiles_of(sites, BRICK)
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows

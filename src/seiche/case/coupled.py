@@ -98,6 +98,7 @@ def couple(
             scheme=table.scheme,
             viscosity_contrast=given.contrast,
             mark_every=table.mark_every,
+            slip=table.slip,
             filled=given.filled,
             before=before,
         )

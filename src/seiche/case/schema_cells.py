@@ -140,6 +140,13 @@ class Coupling(Table):
         default="peskin", description="smoothed delta function, of support 2, 3, 4 and 4"
     )
     scheme: Literal["euler", "adams-bashforth"] = Field(default="euler", description="how vertices move: order 1 or 2")
+    slip: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="mobility of the shortest waves of membranes that resist bending, which delta hides from the fluid,"
+        " times viscosity and length of edges; 0: vertices move with the fluid alone, and slowly crumple",
+    )
     mark_every: Literal[1, 2, 4, 8, 16, 32] = Field(
         default=1, description="steps after which the sites inside cells are found anew, with inner_viscosity"
     )

@@ -50,9 +50,10 @@ class Cells:
     """Cells of several types.
 
     `place` (3, stride) float64 are the vertices on the device, component by component, all vertices of a cell together
-    and all cells of a type together; `force` (3, stride) in `precision` are the forces of the membranes on them;
-    `measures` (cells, 2) float64 area and volume of each cell. `blocks` says what lies where. The coordinates of a cell
-    hang together: in a periodic box they are not wrapped. With Loop shells vertices are control points.
+    and all cells of a type together; `force` (3, stride) in `precision` are the forces of the membranes on them, `slip`
+    (3, stride), if there is any, their velocities beside the fluid; `measures` (cells, 2) float64 area and volume of
+    each cell. `blocks` says what lies where. The coordinates of a cell hang together: in a periodic box they are not
+    wrapped. With Loop shells vertices are control points.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Cells:
         host = np.zeros((3, self.stride))
         host[:, :vertex] = np.concatenate(places).T
         self.place = backend.upload(host)
+        self._mobility = 0.0
         self._allocate()
 
     def _allocate(self) -> None:
@@ -99,6 +101,11 @@ class Cells:
         self.count, self.vertex_count = last.first_cell + last.cells, last.slice.stop
         self.force = self.backend.zeros((3, self.stride), self.precision)
         self.measures = self.backend.zeros((max(self.count, 1), 2), np.float64)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Prepare the launches."""
+        self.slip: Array | None = self.backend.zeros((3, self.stride), self.precision) if self._mobility > 0 else None
         self._kept: list[Array] = []
         self._launches = [launch for block in self.blocks if block.cells for launch in self._bound(block)]
 
@@ -121,6 +128,14 @@ class Cells:
         self._allocate()
         return self.held
 
+    def let_slip(self, mobility: float) -> None:
+        """Compute `slip` with the forces from now on: `mobility` is velocity times length over force.
+
+        Zero: there is no slip.
+        """
+        self._mobility = mobility
+        self._bind()
+
     def forces(self, roles: int = HERE) -> None:
         """Compute `force` and `measures` from `place`, of cells in these roles where there are any."""
         for mine, launch in self._launches:
@@ -129,12 +144,13 @@ class Cells:
 
     def stage(self) -> Stage:
         """Return the forces as a stage of a step."""
-        moved = self.vertex_count * 3 * (8 + np.dtype(self.precision).itemsize)
+        moved = self.vertex_count * 3 * (8 + (1 if self.slip is None else 2) * np.dtype(self.precision).itemsize)
         return Stage("membrane forces", self.forces, moved)
 
     def memory(self) -> int:
         """Return the bytes of vertices, forces and measures, and of what the types share."""
-        return sum(int(array.nbytes) for array in (self.place, self.force, self.measures, *self._kept))
+        slip = [] if self.slip is None else [self.slip]
+        return sum(int(array.nbytes) for array in (self.place, self.force, *slip, self.measures, *self._kept))
 
     def vertices(self, kind: int = 0) -> Floats:
         """Return the vertices (cells, n, 3) of all cells of type number `kind`, on the host."""
@@ -187,6 +203,7 @@ class Cells:
         """Return the launches that compute the forces of one type, with the roles of the cells for which they do."""
         rest, model, elements = block.rest, block.rest.cell.model, block.rest.elements
         real: Real = self.precision
+        slip = slip_mobility(rest, self._mobility)
         capacity = min(size for size in CAPACITIES if size >= block.vertices)
         shell = loop_shell(real, model.points, elements.slots) if elements.loop else flat_shell(real)
         spec = membrane_force(shell, real, capacity)
@@ -197,6 +214,7 @@ class Cells:
         members = dict(
             place=self.place,
             force=self.force,
+            slip=self.slip if slip > 0 else None,
             measures=first_cell,
             stride=self.stride,
             first=block.first_vertex,
@@ -207,10 +225,12 @@ class Cells:
             ring_first=self._keep(ring_first.astype(np.int32)),
             ring=self._keep(np.concatenate(elements.rings).astype(np.uint16)),
             ring_area=self._keep((0.5 / _ring_areas(rest)).astype(real)),
+            share=self._keep(rest.vertex_shares.astype(real)),
             faces=self._keep(np.ascontiguousarray(elements.faces.T).astype(np.uint16)),
             area=model.area,
             volume=model.volume,
             local_area=model.local_area,
+            mobility=slip,
             rest_area=rest.area,
             rest_volume=rest.volume,
             vertices=block.vertices,
@@ -258,6 +278,14 @@ class Cells:
         """Upload an array that a kernel's arguments point to."""
         self._kept.append(self.backend.upload(host))
         return self._kept[-1]
+
+
+def slip_mobility(rest: RestState, mobility: float) -> float:
+    """Return slip over the differences between neighbours, for `Cells.let_slip(mobility)`.
+
+    Membranes that do not resist bending have none: compressed, they would fold up at their shortest wave.
+    """
+    return mobility / (12 * rest.edge) if rest.cell.model.bending > 0 else 0.0
 
 
 def _checked(values: Floats, name: str, what: str, width: int) -> Floats:

@@ -47,6 +47,20 @@ class RestState:
         self.face_areas = np.linalg.norm(polyhedron.vector_areas(), axis=1)
 
     @cached_property
+    def edge(self) -> float:
+        """Return the mean length of the edges between control points."""
+        corners = self.control[self.elements.faces]
+        return float(np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2).mean())
+
+    @cached_property
+    def vertex_shares(self) -> Floats:
+        """Return (n,) the mean area that belongs to a vertex over that of each, undeformed."""
+        areas = np.zeros(len(self.control))
+        np.add.at(areas, self.elements.faces.reshape(-1), np.repeat(self.face_areas / 3, 3))
+        shares: Floats = areas.mean() / areas
+        return shares
+
+    @cached_property
     def _faces32(self) -> npt.NDArray[np.int32]:
         return self.elements.faces.astype(np.int32)
 

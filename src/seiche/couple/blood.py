@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact
-from seiche.couple.immersed import ImmersedBoundary, Scheme, check_coupling
+from seiche.couple.immersed import SLIP, ImmersedBoundary, Scheme, check_coupling, viscosity_of
 from seiche.couple.markers import Surfaces
 from seiche.couple.ranks import SharedBoundary
 from seiche.couple.sharing import Sharing
@@ -37,6 +38,7 @@ class Blood:
         scheme: Scheme = "euler",
         viscosity_contrast: float = 1.0,
         mark_every: int = 1,
+        slip: float = SLIP,
         filled: Sequence[bool] | None = None,
         before: Blood | None = None,
     ) -> None:
@@ -51,6 +53,8 @@ class Blood:
             scheme: euler or adams-bashforth.
             viscosity_contrast: viscosity inside cells over that of the fluid.
             mark_every: steps after which the sites inside cells are found anew: 1, 2, 4, 8, 16 or 32.
+            slip: mobility of the shortest waves of membranes, which the delta function hides from the fluid, times
+                viscosity and length of edges (theory/coupling, eq. 18); 0: vertices move with the fluid alone.
             filled: which types of cells have that viscosity inside, all by default; the others have that of the fluid.
             before: other cells in this flow, which are no more: several ranks go on with what they know of the sites.
 
@@ -59,13 +63,18 @@ class Blood:
         """
         if cells.backend is not solver.backend:
             raise CaseError("blood: cells and flow must share a backend: make the cells with solver.backend")
+        if not (math.isfinite(slip) and slip >= 0):
+            raise CaseError(f"slip = {slip}: zero or more is expected")
         self.solver, self.cells, self.contact = solver, cells, contact
-        self.options: dict[str, Any] = {
+        cells.let_slip(slip / viscosity_of(solver.model))
+        coupling: dict[str, Any] = {
             "delta": delta,
             "scheme": scheme,
             "viscosity_contrast": viscosity_contrast,
             "mark_every": mark_every,
         }
+        #: What this coupling was made with.
+        self.options: dict[str, Any] = {**coupling, "slip": slip}
         self._total = [block.cells for block in cells.blocks]
         self._sharing: Sharing | None = None
         self.boundary: ImmersedBoundary | SharedBoundary
@@ -77,7 +86,7 @@ class Blood:
                 cells,
                 contact,
                 before=former if isinstance(former, SharedBoundary) else None,
-                **self.options,
+                **coupling,
             )
             self._sharing = self.boundary.sharing
         else:
@@ -90,7 +99,7 @@ class Blood:
                 cells,
                 also=() if contact is None else (contact.stage(),),
                 surfaces=surfaces,
-                **self.options,
+                **coupling,
             )
         if filled is not None and self.boundary.inside is not None:
             self.boundary.inside.restrict(filled)
@@ -159,12 +168,7 @@ class Blood:
 
         Much more than 1.5 lets fluid through; a support of 4 bears up to about 2.
         """
-        found = {}
-        for block in self.cells.blocks:
-            corners = block.rest.control[block.rest.elements.faces]
-            lengths = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
-            found[block.rest.cell.name] = float(lengths.mean())
-        return found
+        return {block.rest.cell.name: block.rest.edge for block in self.cells.blocks}
 
     def own_vertices(self) -> npt.NDArray[np.float64]:
         """Return the vertices (n, 3) of the cells that live on this rank."""

@@ -24,6 +24,7 @@ from seiche.couple.inside import Inside
 from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.immersion import Contrast, Immersion
+from seiche.flow.model import FlowModel
 from seiche.flow.solver import Solver
 from seiche.kernels.registry import KernelSpec, grouped
 from seiche.kernels.registry import ibm as registry
@@ -32,6 +33,9 @@ from seiche.observe.stage import Stage
 
 #: `euler` moves vertices by the velocity at their place; `adams-bashforth` by 3/2 of it less 1/2 of the step before.
 Scheme: TypeAlias = Literal["euler", "adams-bashforth"]
+
+#: What a membrane's shortest waves have of the mobility that a fluid resolved there would give them (eq. 18).
+SLIP = 0.05
 
 #: A first listed site so far away that every vertex must be listed anew.
 _NOWHERE = -(1 << 30)
@@ -50,6 +54,11 @@ def check_coupling(solver: Solver, markers: Markers, delta: str, scheme: str) ->
     real = solver.precision.compute
     if np.dtype(markers.force.dtype) != np.dtype(real):
         raise CaseError(f"forces of vertices are {markers.force.dtype}, but the flow computes in {real}")
+
+
+def viscosity_of(model: FlowModel) -> float:
+    """Return the kinematic viscosity of a model's fluid, of a shear-thinning one that at rest."""
+    return float(model.rheology.limits[1])
 
 
 class ImmersedBoundary:
@@ -104,6 +113,7 @@ class ImmersedBoundary:
             "state": zeros(registry.STATE_WORDS, np.uint32),
             "stride": markers.stride,
         }
+        self._slip = markers.slip
         capacity = count * self.bricks.entries(SUPPORT[delta])
         self._lists = {
             **{name: zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")},
@@ -138,7 +148,7 @@ class ImmersedBoundary:
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**bricks, **lists, "listed": vertices["listed"], "stride": vertices["stride"]}
         self._settle = self._bound(registry.settle(delta, real, space), count, **both)
-        moving = {"flow": self.flow, "velocity": self.velocity, **both}
+        moving = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **both}
         spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
         self._euler = self._bound(spec, teams, one={**moving, "now": 1.0, "before": 0.0}, count=count)
         self._adams = self._bound(spec, teams, one={**moving, "now": 1.5, "before": -0.5}, count=count)
@@ -167,7 +177,7 @@ class ImmersedBoundary:
 
     def _moving(self) -> list[Stage]:
         number, size = self.markers.vertex_count, np.dtype(self._real).itemsize
-        return [Stage("interpolate velocity", self._move, number * (92 + 14 * size), ("stream-collide interior",))]
+        return [Stage("interpolate velocity", self._move, number * (92 + 17 * size), ("stream-collide interior",))]
 
     def _acting(self) -> list[Stage]:
         def lists() -> None:

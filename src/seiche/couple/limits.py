@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Backend
-from seiche.cells.cells import Cells
+from seiche.cells.cells import Cells, slip_mobility
+from seiche.cells.energy import RestState
 from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
-from seiche.couple.immersed import Scheme
+from seiche.couple.immersed import SLIP, Scheme
 from seiche.couple.remains import ShearRemains, moved
 from seiche.errors import CaseError
 from seiche.flow.model import Collision, FlowModel, Newtonian, Trt
@@ -77,6 +78,8 @@ class Mobility:
         """Prepare for `vertices` (n, 3) in lattice units that move by `scheme`, and a kinematic `viscosity`."""
         from scipy.fft import next_fast_len
 
+        #: What vertices move beside the fluid (eq. 18): a sparse matrix (n, n).
+        self.beside: Any = None
         margin = SUPPORT[delta] + 6
         low = np.floor(vertices.min(axis=0)) - margin
         self._shape = tuple(next_fast_len(int(n)) for n in np.ceil(vertices.max(axis=0)) + margin - low)
@@ -119,7 +122,8 @@ class Mobility:
         # fftfreq folds the last axis like rfft but for the sign of its Nyquist wave, which the projection does not see.
         along = self._k * ((self._k * wave).sum(axis=-1) / self._k2)[..., None]
         flow = irfftn((wave - along) * self._shear + along * self._sound, s=self._shape, axes=(0, 1, 2))
-        return np.asarray(self._weights @ flow.reshape(-1, 3))
+        velocity = np.asarray(self._weights @ flow.reshape(-1, 3))
+        return velocity if self.beside is None else velocity + self.beside @ forces
 
 
 def step_limit(
@@ -129,12 +133,14 @@ def step_limit(
     viscosity: float,
     collision: Collision | None = None,
     scheme: Scheme = "euler",
+    slip: float = SLIP,
 ) -> StepLimit:
     """Return the longest stable time step of one cell of this type in a fluid of this viscosity, lattice units.
 
     The greatest eigenvalue of stiffness times mobility (eq. 15) is found by iteration, with time steps on the way to
     the limit: moduli in lattice units go with their square, the viscosity with them. `backend` computes the forces of
-    the membrane; `collision` is two relaxation times by default; `scheme` is how vertices move.
+    the membrane; `collision` is two relaxation times by default; `scheme` is how vertices move, `slip` is what they
+    have of it beside the fluid (eq. 18).
     """
     stiffness = _Stiffness(backend, cell)
     if not stiffness.parts:
@@ -142,6 +148,7 @@ def step_limit(
     ratio, motion = 1.0, np.random.default_rng(0).normal(size=stiffness.rest.shape)
     for _ in range(_STEPS):
         mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt(), scheme)
+        mobility.beside = stiffness.slip(slip / (viscosity * ratio))
         growth, motion = _fastest(stiffness, mobility, motion)
         beyond = CRITICAL / (growth * ratio**2)
         ratio *= beyond**_DAMPED
@@ -169,12 +176,23 @@ class _Stiffness:
     """Forces that resist small displacements of the undeformed cell."""
 
     def __init__(self, backend: Backend, cell: CellType) -> None:
-        self._whole = _Linear(backend, cell)
+        self._whole, self._state = _Linear(backend, cell), RestState(cell)
         self.rest = self._whole.rest
         self.parts = {name: _Linear(backend, replace(cell, model=model)) for name, model in _alone(cell.model).items()}
 
     def __call__(self, motion: Floats) -> Floats:
         return self._whole(motion)
+
+    def slip(self, mobility: float) -> Any:
+        """Return the matrix (n, n) of eq. (18)."""
+        from scipy.sparse import csr_array, diags_array
+
+        rings = self._state.elements.rings
+        counts = np.array([len(ring) for ring in rings])
+        begins, others = np.concatenate([[0], np.cumsum(counts)]), np.concatenate(rings)
+        joined = csr_array((np.ones(len(others)), others, begins), (len(rings), len(rings)))
+        share = diags_array(self._state.vertex_shares)
+        return slip_mobility(self._state, mobility) * (share @ (diags_array(counts.astype(float)) - joined) @ share)
 
 
 class _Linear:

@@ -24,10 +24,14 @@ class Surfaces:
 
 
 class Markers(Protocol):
-    """Vertices on a device: `place` (3, stride) float64 in lattice units, `force` (3, stride) on them."""
+    """Vertices on a device: `place` (3, stride) float64 in lattice units, `force` (3, stride) on them.
+
+    `slip` (3, stride), if there is any, is by what they move in a step beside the fluid.
+    """
 
     place: Array
     force: Array
+    slip: Array | None
     stride: int
     vertex_count: int
 

@@ -207,7 +207,8 @@ class SharedBoundary:
         both: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
-        held, moving = self.sharing.held, {"flow": self.flow, "velocity": self.velocity, **both}
+        held, slip = self.sharing.held, self.cells.slip
+        moving = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **both}
         one, owned = (
             spec(delta, real, space) for spec in (held_kernels.interpolate_held, held_kernels.interpolate_owned)
         )
@@ -215,9 +216,15 @@ class SharedBoundary:
             held.over_groups(one, GROUP, 1 << ALONE, one={**moving, "now": a, "before": b})
             for a, b in ((1.0, 0.0), (1.5, -0.5))
         ]
-        still = {**moving, "velocity": self.here, "now": 0.0, "before": 0.0}
+        still = {**moving, "velocity": self.here, "slip": None, "now": 0.0, "before": 0.0}
         self._interpolate = held.over_listed_groups(owned, GROUP, one=still, owned=self._owned)
-        step = {"place": self.cells.place, "here": self.here, "velocity": self.velocity, "stride": self.cells.stride}
+        step = {
+            "place": self.cells.place,
+            "here": self.here,
+            "velocity": self.velocity,
+            "slip": slip,
+            "stride": self.cells.stride,
+        }
         spec = held_kernels.move_vertices(real)
         self._shared = [
             held.over_listed(spec, 1 << SHARED, **step, now=a, before=b) for a, b in ((1.0, 0.0), (1.5, -0.5))
@@ -295,14 +302,14 @@ class SharedBoundary:
         left, arrived = places.sent("places"), places.received("places")
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
-        forces = 3 * number * (8 + size)
+        forces = 3 * number * (8 + 2 * size)
         place = cells.place
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
             message("receive velocities", receive_velocities, "send velocities", received, fluid.bytes),
             shared("interpolate shared", self._interpolate, "receive velocities"),
             side_message("send speeds", start_speeds, "interpolate shared", gone, speeds.bytes),
-            Stage("interpolate velocity", interpolate, number * (92 + 14 * size), ("stream-collide interior",)),
+            Stage("interpolate velocity", interpolate, number * (92 + 17 * size), ("stream-collide interior",)),
             Stage("membrane forces", lambda: cells.forces(1 << ALONE), forces, ("interpolate velocity",)),
             side_message("receive speeds", finish_speeds, "send speeds", come, speeds.bytes),
             shared("move shared", move, "receive speeds"),

@@ -136,21 +136,22 @@ struct ForgetLists {
   SEICHE_FN void operator()(Index row) const { tally[row] = 0; }
 };
 
-/// X += a V + b V' with the velocities that ranks have brought together (eqs. 1 and 8).
+/// X += a V + b V' + slip with the velocities that ranks have brought together (eqs. 1, 8 and 18).
 template <class Real>
 struct MoveVertices {
   double* place;     ///< [3][stride]
   const Real* here;  ///< V
   Real* velocity;    ///< V', replaced by V
+  const Real* slip;  ///< if there is any
   Index stride;
   Real now, before;
-  static constexpr int bytes = 3 * (16 + 3 * static_cast<int>(sizeof(Real)));
+  static constexpr int bytes = 3 * (16 + 4 * static_cast<int>(sizeof(Real)));
   SEICHE_FN void operator()(Index v) const {
     for (int axis = 0; axis < 3; ++axis) {
       const Index at = axis * stride + v;
-      const Real speed = here[at], last = velocity[at];
+      const Real speed = here[at], last = velocity[at], more = slip != nullptr ? slip[at] : Real(0);
       velocity[at] = speed;
-      place[at] = place[at] + static_cast<double>(now * speed + before * last);
+      place[at] = place[at] + static_cast<double>(now * speed + before * last + more);
     }
   }
 };

@@ -85,8 +85,8 @@ struct Settle {
   }
 };
 
-/// V(X) = sum_x u(x) delta(x - X); X += a V + b V', V' being the velocity of the step before (eqs. 1 and 8).
-/// Bytes a vertex: places and velocity read and written; the fluid's velocity comes from the caches.
+/// V(X) = sum_x u(x) delta(x - X); X += a V + b V' + slip, V' being the velocity of the step before (eqs. 1, 8, 18).
+/// Bytes a vertex: places and velocity read and written, the slip read; the fluid's velocity comes from the caches.
 template <class Delta, class Real, Space space>
 struct Interpolate {
   static constexpr int P = Delta::support;
@@ -94,12 +94,14 @@ struct Interpolate {
   Vertices<Real> vertices;
   const Four<Real>* flow;  ///< [slot]: velocity of the fluid
   Real* velocity;          ///< [3][stride] of the vertices
+  const Real* slip;        ///< [3][stride], if there is any
   Real now, before;        ///< a and b
-  static constexpr int bytes = 2 * (24 + 16 + 7 * sizeof(Real)) + 12;
+  static constexpr int bytes = 2 * (24 + 16 + 7 * sizeof(Real)) + 12 + 3 * sizeof(Real);
   /// What is known of a vertex before it moves.
   struct Known {
     double place[3];
     Real velocity[3];
+    Real slip[3];
     i32 listed[3];
   };
   SEICHE_FN void operator()(Index v) const {
@@ -118,6 +120,7 @@ struct Interpolate {
       const Index at = axis * vertices.stride + v;
       known.place[axis] = vertices.place[at];
       known.velocity[axis] = velocity[at];
+      known.slip[axis] = slip != nullptr ? slip[at] : Real(0);
       known.listed[axis] = vertices.listed[at];
     });
     return known;
@@ -149,7 +152,7 @@ struct Interpolate {
       const Index at = axis * vertices.stride + v;
       Real speed = found[axis];
       if constexpr (space != Space::open) speed *= vertices.t[v].w;
-      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis]);
+      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis] + known.slip[axis]);
       velocity[at] = speed;
       vertices.place[at] = x[axis];
     });

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The forces of membranes on their vertices (theory/cells, eqs. 1 to 11). A team handles a cell, in its own memory:
-/// elements write what they do to their control points, chunk by chunk, and vertices add up their entries. No atomics
-/// and one order of sums, so that every device and number of threads gives the same bits.
+/// The forces of membranes on their vertices (theory/cells, eqs. 1 to 11), and the slip that follows from them. A team
+/// handles a cell, in its own memory: elements write what they do to their control points, chunk by chunk, and vertices
+/// add up their entries. No atomics and one order of sums, so that every device and number of threads gives the same
+/// bits.
 #pragma once
 #include "shells.hpp"
 
 namespace seiche {
 
 /// Item i: cell i of a type, whose vertices are first + vertices i and so on. `place` and `force` are [3][stride].
-/// Bytes of a vertex: three coordinates read, three components written; the lists of a type stay in the caches.
+/// Bytes of a vertex: three coordinates read, six components written; the lists of a type stay in the caches.
 template <class Shell, int Capacity>
 struct MembraneForce {
   using Real = typename Shell::Real;
   static constexpr int chunk = Shell::chunk, lanes = batch_lanes<Real>;
-  static constexpr int bytes = Capacity * 3 * (8 + static_cast<int>(sizeof(Real)));
+  static constexpr int bytes = Capacity * 3 * (8 + 2 * static_cast<int>(sizeof(Real)));
 
   struct Scratch {
     Vectors<Real, Capacity> place;  ///< from the cell's first vertex
@@ -30,6 +31,7 @@ struct MembraneForce {
 
   const double* place;
   Real* force;
+  Real* slip;        ///< velocities that the sites do not resolve; none: not wanted
   double* measures;  ///< [cell][2]: area and volume of the polyhedron of control points
   Index stride, first;
   Shell shell;
@@ -39,8 +41,10 @@ struct MembraneForce {
   const i32* ring_first;          ///< [vertex]: its first place in `ring`
   const u16* ring;                ///< neighbours of a vertex, counter-clockwise from outside
   const Real* ring_area;          ///< half of one over the rest area between a neighbour and the next
+  const Real* share;              ///< [vertex]: mean rest area of vertices over its own
   const u16* faces;               ///< [3][element]
   Real area, volume, local_area;  ///< moduli of the penalties
+  Real mobility;                  ///< slip over the differences of forces between neighbours
   Real rest_area, rest_volume;
   i32 vertices, chunks;
 
@@ -74,6 +78,15 @@ struct MembraneForce {
         s.force.set(v, total);
       });
       team.barrier();
+    }
+    if (slip != nullptr) {
+      team.each(vertices, [&](int v) SEICHE_INLINED {
+        const Vector<Real> moved = (mobility * share[v]) * differences(s, v);
+        Real* out = slip + begin + v;
+        out[0] = moved.x;
+        out[stride] = moved.y;
+        out[2 * stride] = moved.z;
+      });
     }
     Real* out = force + begin;
     team.each(vertices, [&](int v) SEICHE_INLINED {
@@ -109,6 +122,15 @@ struct MembraneForce {
     Real total = 0;
     for (int k = 0; k < count; ++k) total = total + values[k];
     sum = total;
+  }
+
+  /// The force for its area on a vertex less that on each of its neighbours, summed up.
+  SEICHE_FN Vector<Real> differences(const Scratch& s, int v) const {
+    const i32 from = ring_first[v], end = ring_first[v + 1];
+    const Vector<Real> here = share[v] * s.force[v];
+    Vector<Real> total{};
+    for (i32 k = from; k < end; ++k) total = total + (here - share[ring[k]] * s.force[ring[k]]);
+    return total;
   }
 
   /// What the penalties of area and volume do to a vertex, from the triangles around it (eq. 11).

@@ -74,7 +74,7 @@ def forget_lists() -> KernelSpec:
 def move_vertices(real: Real) -> KernelSpec:
     """Vertices by their velocities."""
     members: Members = (
-        *((name, "ptr") for name in ("place", "here", "velocity")),
+        *((name, "ptr") for name in ("place", "here", "velocity", "slip")),
         ("stride", "int64"),
         ("now", real),
         ("before", real),

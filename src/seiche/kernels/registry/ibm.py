@@ -53,6 +53,7 @@ def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
         ("vertices", _VERTICES),
         ("flow", "ptr"),
         ("velocity", "ptr"),
+        ("slip", "ptr"),
         ("now", real),
         ("before", real),
     )

@@ -45,13 +45,13 @@ def flat_shell(real: Real) -> tuple[str, Members]:
 
 def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> KernelSpec:
     """Forces of the membranes of one type."""
-    lists = ("chunk_first", "touched", "entry_end", "ring_first", "ring", "ring_area", "faces")
+    lists = ("chunk_first", "touched", "entry_end", "ring_first", "ring", "ring_area", "share", "faces")
     members: Members = (
-        *((name, "ptr") for name in ("place", "force", "measures")),
+        *((name, "ptr") for name in ("place", "force", "slip", "measures")),
         *((name, "int64") for name in ("stride", "first")),
         ("shell", shell[1]),
         *((name, "ptr") for name in lists),
-        *((name, real) for name in ("area", "volume", "local_area", "rest_area", "rest_volume")),
+        *((name, real) for name in ("area", "volume", "local_area", "mobility", "rest_area", "rest_volume")),
         *((name, "int32") for name in ("vertices", "chunks")),
     )
     return KernelSpec(

@@ -14,7 +14,7 @@ from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, 
 from seiche.report.validation.capsules import Capsule
 from seiche.report.validation.check import Check, Setting
 
-_SOURCE = "boundary-integral solution (docs/theory/coupling.md, section 8)"
+_SOURCE = "boundary-integral solution (docs/theory/coupling.md, section 9)"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ RADIUS = 0.5 * 7.57
 #: G = 2.8 uN/m, modulus of area 0.2 mN/m (a third of it Skalak's with C = 10, the rest that of each triangle, without
 #: which the control points of Loop shells slowly crumple), bending modulus 2e-19 J, stress free in the biconcave shape.
 MODEL = MembraneModel(
-    Skalak(2.8, 10.0), bending=0.2, spontaneous_curvature="rest", area=28.0, local_area=140.0, volume=500.0
+    Skalak(2.8, 10.0), bending=0.2, spontaneous_curvature="rest", area=28.0, local_area=140.0, volume=1000.0
 )
 #: Viscosities (pN s/um^2) of plasma, of what is inside a cell, and of the dextran of Tran-Son-Tay et al. 1984.
 PLASMA, CYTOSOL, DEXTRAN = 1.2e-3, 6e-3, 35e-3

@@ -18,7 +18,7 @@ from seiche.report.validation.red_cells import DEXTRAN, PLASMA
 _TRAN = "Tran-Son-Tay, Sutera, Rao 1984, Biophys. J. 46, 65"
 _KELLER = "Keller, Skalak 1982, J. Fluid Mech. 120, 27"
 #: Viscosity inside over that outside that stands for cytosol and membrane in tank-treading (docs/theory/coupling.md,
-#: section 8).
+#: section 9).
 EFFECTIVE_CONTRAST = 1.0
 
 
@@ -33,7 +33,7 @@ def _tank_treading(setting: Setting, rate: float = 57.1, contrast: float = EFFEC
 def _tumbling(setting: Setting) -> Motion:
     if setting.quick:
         coarse = CellInShear(100.0, PLASMA, spacing=1.0, vertices=162, strain=8e-4, size=(18.0, 14.0, 16.0))
-        return coarse.watched(setting, 10.0)
+        return coarse.watched(setting, 14.0)
     return CellInShear(30.0, PLASMA, strain=2e-4).watched(setting, 22.0)
 
 

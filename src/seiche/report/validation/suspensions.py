@@ -80,7 +80,7 @@ def _against_pries(run: Flowing) -> list[Check]:
 def shear_thinning(setting: Setting) -> list[Check]:
     """The faster it flows, the more cells deform and the thinner the suspension."""
     if setting.quick:
-        slow, fast = _NARROW, replace(_NARROW, rate=400.0, transits=0.8)
+        slow, fast = replace(_NARROW, rate=25.0, transits=0.3), _NARROW
     else:
         slow, fast = replace(_MIDDLE, rate=20.0, transits=5.0), replace(_MIDDLE, rate=320.0, transits=16.0)
     values = [each.run(setting).viscosity for each in (slow, fast)]
