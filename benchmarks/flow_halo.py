@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
+from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.flow import FlowModel, Newtonian, Precision, Solver
+from seiche.machine.repeat import seconds_of_all
 from seiche.report.bench_flow import heading
 
 #: Sites of a slab along its axis, and of the faces of two ranks and of more.
@@ -30,14 +29,7 @@ ROUNDS = 7
 def seconds_of_steps(solver: Solver, world: World, steps: int) -> float:
     """Return the seconds of a step of the slowest rank, the least of some times."""
     solver.run(steps // 4)
-    best = np.inf
-    for _ in range(ROUNDS):
-        world.barrier()
-        begin = time.perf_counter()
-        solver.run(steps)
-        spent = float(world.allreduce_max(np.array([time.perf_counter() - begin]))[0])
-        best = min(best, spent / steps)
-    return best
+    return min(seconds_of_all(world, partial(solver.run, steps)) for _ in range(ROUNDS)) / steps
 
 
 def row(world: World, device: str, transport: str, layout: str, steps: int) -> dict[str, object]:

@@ -17,7 +17,14 @@ bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=
 validate = typer.Typer(
     help="Compare with exact solutions: pass or fail for each.", no_args_is_help=True, rich_markup_mode=None
 )
+# Options that several commands have.
+Device = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")]
+Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")]
+RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")]
+Seconds = Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]
+Transport = Annotated[str, typer.Option(help="How messages travel between ranks.")]
 
 
 class Shape(StrEnum):
@@ -77,13 +84,13 @@ def world_of_command() -> World:
 
 @bench.command("flow")
 def bench_flow(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     shape: Annotated[list[Shape] | None, typer.Option(help="What to fill; a tube by default.")] = None,
     layout: Annotated[list[Layout] | None, typer.Option(help="Storage layouts; all by default.")] = None,
     size: Annotated[int | None, typer.Option(min=1, help="Edge of the box, million sites of the tube.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
-    transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
+    seconds: Seconds = 2.0,
+    threads: RankThreads = None,
+    transport: Transport = "auto",
     partition: Annotated[str, typer.Option(help="How sites are shared among ranks.")] = "metis",
     weak: Annotated[bool, typer.Option("--weak", help="Every rank gets the size, not all together.")] = False,
     json: JsonFile = None,
@@ -107,7 +114,7 @@ def bench_flow(
 
 @bench.command("blood")
 def bench_blood(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     hematocrit: Annotated[list[float] | None, typer.Option(min=0.01, max=0.45, help="0.1 to 0.45 by default.")] = None,
     support: Annotated[list[int] | None, typer.Option(min=2, max=4, help="2, 3 or 4; all by default.")] = None,
     precision: Annotated[Precision, typer.Option(help="Of flow and cells.")] = Precision.FLOAT32,
@@ -119,7 +126,7 @@ def bench_blood(
     layout: Annotated[
         str | None, typer.Option(help="Of the flow; moments (with the regularised collision) on a GPU, else tiles-8.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")] = None,
+    threads: Threads = None,
     json: JsonFile = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the shares of the stages here.")] = None,
     weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks, each with the same load.")] = False,
@@ -178,7 +185,7 @@ def bench_blood(
 
 @bench.command("waves")
 def bench_waves(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     ghost: Annotated[str, typer.Option(help='What ranks send each other, or "all" to compare.')] = "traces",
     variant: Annotated[
         str, typer.Option(help='"fused", "fused-flux", "separate", "all" to compare these, or "leapfrog".')
@@ -188,9 +195,9 @@ def bench_waves(
         list[int] | None,
         typer.Option(min=2, max=10, help="Of an element, a direction; 8. Several have equally many nodes."),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")] = 2.0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")] = None,
-    transport: Annotated[str, typer.Option(help="How messages travel between ranks.")] = "auto",
+    seconds: Seconds = 2.0,
+    threads: RankThreads = None,
+    transport: Transport = "auto",
     strong: Annotated[bool, typer.Option("--strong", help="All ranks share one cube.")] = False,
     json: JsonFile = None,
 ) -> None:
@@ -213,7 +220,7 @@ def bench_waves(
 
 @bench.command("ultrasound")
 def bench_ultrasound(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     size: Annotated[
         list[int] | None, typer.Option(min=1, help="Edges of cubes; 64 and 128, on a GPU 256, 384.")
     ] = None,
@@ -223,7 +230,7 @@ def bench_ultrasound(
         typer.Option(help="Lossless water, lossless layers, or layers with all physics; the first and last."),
     ] = None,
     precision: Annotated[Precision, typer.Option(help="Of all fields.")] = Precision.FLOAT32,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")] = None,
+    threads: Threads = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time of each of three measurements.")] = 2.0,
     peer: Annotated[bool, typer.Option("--peer", help="Time k-wave-python, too, where it is installed.")] = False,
     json: JsonFile = None,
@@ -246,7 +253,7 @@ def bench_ultrasound(
 
 @bench.command("lfb")
 def bench_lfb(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     overlap: Annotated[list[int] | None, typer.Option(help="Widths in points, 4 to 32; eight of them.")] = None,
     resolution: Annotated[list[float] | None, typer.Option(min=2.0, help="Points per wavelength; 3, 4, 6, 8.")] = None,
     json: JsonFile = None,
@@ -267,10 +274,10 @@ def bench_lfb(
 
 @validate.command("flow")
 def validate_flow(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: minutes instead of an hour.")] = False,
     json: JsonFile = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+    plots: Plots = None,
 ) -> None:
     """Run the flow solver against exact solutions; exit status 1 if one does not pass."""
     from seiche.report.validate_flow import main as compare
@@ -280,10 +287,10 @@ def validate_flow(
 
 @validate.command("cells")
 def validate_cells(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller meshes.")] = False,
     json: JsonFile = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+    plots: Plots = None,
 ) -> None:
     """Run the membranes of cells against exact and measured values; exit status 1 if one does not pass."""
     from seiche.report.validate_cells import main as compare
@@ -293,10 +300,10 @@ def validate_cells(
 
 @validate.command("ultrasound")
 def validate_ultrasound(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller grids; the whole sizes want a GPU.")] = False,
     json: JsonFile = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+    plots: Plots = None,
 ) -> None:
     """Run the ultrasound solver against exact solutions; exit status 1 if one does not pass."""
     from seiche.report.validate_ultrasound import main as compare
@@ -306,10 +313,10 @@ def validate_ultrasound(
 
 @validate.command("waves")
 def validate_waves(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer orders, smaller boxes.")] = False,
     json: JsonFile = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+    plots: Plots = None,
 ) -> None:
     """Run the wave solver against exact solutions; exit status 1 if one does not pass."""
     from seiche.report.validate_waves import main as compare
@@ -319,7 +326,7 @@ def validate_waves(
 
 @validate.command("machine")
 def validate_machine(
-    device: Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')] = "cpu",
+    device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer tries, shorter measurements.")] = False,
     json: JsonFile = None,
 ) -> None:

@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
-from seiche.cli_measure import JsonFile, bench, world_of_command
+from seiche.cli_measure import JsonFile, Plots, bench, world_of_command
+
+AnyDevice = Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')]
 
 
 @bench.command("machine")
 def bench_machine(
-    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')] = "auto",
+    device: AnyDevice = "auto",
     seconds: Annotated[float, typer.Option(min=1.0, help="About how long to measure.")] = 60.0,
     folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to try writing files.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the machine; the host's by default.")] = None,
@@ -30,7 +32,7 @@ def bench_machine(
 @bench.command("choice")
 def bench_choice(
     machine: Annotated[Path, typer.Argument(metavar="FILE", help="Machine file to choose by.")],
-    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda".')] = "auto",
+    device: AnyDevice = "auto",
     json: JsonFile = None,
 ) -> None:
     """Time halo exchanges by every transport, and what the choice by a machine file costs."""
@@ -42,7 +44,7 @@ def bench_choice(
 @bench.command("predict")
 def bench_predict(
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file; measured now by default.")] = None,
-    device: Annotated[str, typer.Option(help='"auto", "cpu", "cuda".')] = "auto",
+    device: AnyDevice = "auto",
     example: Annotated[list[str] | None, typer.Option(help="flow, blood, ultrasound or waves; all by default.")] = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Of steps of each.")] = 2.0,
     earlier: Annotated[
@@ -75,7 +77,7 @@ def bench_collectives(
     seconds: Annotated[float, typer.Option(min=0.0, help="About how long to measure.")] = 60.0,
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file to predict from.")] = None,
     json: JsonFile = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")] = None,
+    plots: Plots = None,
 ) -> None:
     """Time Alltoall and Alltoallv by every way in which their data can travel."""
     from seiche.report.bench_collectives import main as measure

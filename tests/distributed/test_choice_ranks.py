@@ -28,6 +28,15 @@ UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 SLOW = Measured(path="host", locality="on-socket", pieces=[piece(0.4, 1e-9)])
 
 
+def write_lassen(world: World, folder: Path, **change: object) -> Path:
+    """Return the file of Lassen with other numbers, which rank 0 has written into its folder (collective)."""
+    path = Path(world.bcast(str(folder / "m.json")))
+    if world.rank == 0:
+        write_machine(path, read_machine("lassen").model_copy(update=change))
+    world.barrier()
+    return path
+
+
 def ring(world: World, count: int) -> HaloPlan:
     """Return the plan by which every rank gets the first `count` values of its neighbours."""
     peers = tuple(sorted({(world.rank + step) % world.size for step in (-1, 1)}))
@@ -42,12 +51,7 @@ def test_a_chosen_transport_carries_the_values(
 ) -> None:
     world = World.from_mpi()
     backend, plan = open_backend(device, 1, world.local_rank), ring(world, 5)
-    path = world.bcast(str(tmp_path / "m.json"))
-    if world.rank == 0:
-        lassen = read_machine("lassen")
-        write_machine(Path(path), lassen.model_copy(update={"hardware": {}}))
-    world.barrier()
-    monkeypatch.setenv(VARIABLE, path)
+    monkeypatch.setenv(VARIABLE, str(write_lassen(world, tmp_path, hardware={})))
     exchange = HaloExchange(backend, world, plan, "float64")
     host = np.zeros(5 * (1 + len(plan.peers)))
     host[:5] = 10 * world.rank + np.arange(5)
@@ -119,12 +123,7 @@ def test_the_strategy_of_an_exchange_is_chosen(ranks: int, tmp_path: Path, monke
         exchange()
         assert exchange.decision.transport == "mpi"
     assert receive.tolist() == expected
-    path = world.bcast(str(tmp_path / "m.json"))
-    if world.rank == 0:
-        lassen = read_machine("lassen")
-        write_machine(Path(path), lassen.model_copy(update={"memory": {"host": 1e10}}))
-    world.barrier()
-    monkeypatch.setenv(VARIABLE, path)
+    monkeypatch.setenv(VARIABLE, str(write_lassen(world, tmp_path, memory={"host": 1e10})))
     with Exchange(world, send, receive, strategy="auto") as exchange:
         receive[:] = 0
         exchange()
@@ -144,12 +143,7 @@ def test_a_strategy_that_drifts_is_chosen_anew_and_the_arrays_stay(
     ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World.from_mpi()
-    path = world.bcast(str(tmp_path / "m.json"))
-    if world.rank == 0:
-        lassen = read_machine("lassen")
-        write_machine(Path(path), lassen.model_copy(update={"memory": {"host": 1e10}}))
-    world.barrier()
-    monkeypatch.setenv(VARIABLE, path)
+    monkeypatch.setenv(VARIABLE, str(write_lassen(world, tmp_path, memory={"host": 1e10})))
     clock = {"Mpi": 1e-6, "Staged": 1e-5}
     monkeypatch.setattr(collective_choice, "_seconds", lambda _, way: clock[type(way).__name__])
     send, receive = np.arange(2.0) + 10 * world.rank, np.zeros(2)
@@ -187,16 +181,15 @@ def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
 ) -> None:
     """Every look finds other times than before; what is computed stays the same, and the end tells of the choices."""
     world = World.from_mpi()
-    folder, solver = Path(world.bcast(str(tmp_path))), "waves" if name == "waves" else "ultrasound"
+    written = write_lassen(world, tmp_path, hardware={}, memory={"host": 1e10})
+    folder, solver = written.parent, "waves" if name == "waves" else "ultrasound"
     if world.rank == 0:
-        lassen = read_machine("lassen")
-        write_machine(folder / "m.json", lassen.model_copy(update={"hardware": {}, "memory": {"host": 1e10}}))
         case_file(folder, solver)
     world.barrier()
     case, changes = folder / f"{solver}.toml", [] if name == "waves" else [f"run.basis={name}", "grid.steps=12"]
     plain, nothing = computed(case, folder / "a", changes, world)
     assert nothing == []
-    monkeypatch.setenv(VARIABLE, str(folder / "m.json"))
+    monkeypatch.setenv(VARIABLE, str(written))
     monkeypatch.setattr(run, "RECONSIDER_EVERY", 0.0)
     seconds = cycle([1e-6, 1e-4, 1e-2, 1.0, 1e2])
     monkeypatch.setattr(HaloExchange, "_trial", lambda *_: next(seconds))

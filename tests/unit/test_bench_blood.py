@@ -10,8 +10,9 @@ import pytest
 
 from seiche.cli import main
 from seiche.errors import FormatError
-from seiche.report.bench_blood import read_rows
-from seiche.report.performance_blood import blood_part, compared, draw_compared, read_blood
+from seiche.report.bench_blood import Row, read_rows
+from seiche.report.performance_blood import blood_part, compared, draw_compared
+from seiche.report.stored import read_results
 
 
 def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +60,7 @@ def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path
     stored(tmp_path, "gpu", "A GPU (cuda:0)", 2.0, boxes=8)
     stored(tmp_path, "cpu", "A processor, 2 threads", 100.0)
     stored(tmp_path, "other", "Another processor, 2 threads", 100.0, layout="tiles-8")
-    results = read_blood(tmp_path)
+    results = read_results(tmp_path, "blood", Row)
     pairs = [(gpu.path.stem, cpu.path.stem) for gpu, cpu, _ in compared(results)]
     assert pairs == [("gpu", "cpu")]  # the other one has another collision
     text = blood_part(results)
@@ -73,6 +74,3 @@ def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path
     assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
     assert not draw_compared(results[:1], tmp_path / "none.png")
     assert blood_part([]) == ""
-    (tmp_path / "cpu.json").write_text('{"benchmark": "blood", "rows": []}')
-    with pytest.raises(FormatError, match=r"cpu\.json.*'device' is missing"):
-        read_blood(tmp_path)

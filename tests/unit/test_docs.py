@@ -26,14 +26,10 @@ from typing import Any
 import pytest
 
 from seiche.cli import main
-from seiche.errors import FormatError
 from seiche.kernels.registry import flow as registry
 from seiche.report import performance_page
 from seiche.report.bench_flow import Row, document
-from seiche.report.performance_blood import read_blood
-from seiche.report.performance_movement import movement_page
-from seiche.report.performance_ultrasound import read_ultrasound
-from seiche.report.performance_waves import read_waves
+from seiche.report.stored import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "src" / "seiche" / "kernels"
@@ -336,15 +332,8 @@ def test_the_citation_has_the_keys_and_the_version_of_the_project() -> None:
 
 
 def test_performance_page_and_readme_are_made_from_the_stored_results() -> None:
-    folder = ROOT / "benchmarks" / "results"
-    results, blood = performance_page.read_results(folder), read_blood(folder)
-    hint = "run python -m seiche.report.performance_page"
-    text = performance_page.page(results, blood, read_ultrasound(folder), read_waves(folder))
-    assert (ROOT / "docs" / "performance" / "index.md").read_text() == text, hint
-    moved = movement_page(ROOT / "benchmarks" / "machines", folder)
-    assert (ROOT / "docs" / "performance" / "movement.md").read_text() == moved, hint
-    readme = (ROOT / "README.md").read_text()
-    assert performance_page.with_table(readme, performance_page.readme_table(results)) == readme, hint
+    for path, text in performance_page.pages(ROOT).items():
+        assert path.read_text() == text, f"{path}: run python -m seiche.report.performance_page"
 
 
 def a_row(layout: str, mlups: float) -> Row:
@@ -355,7 +344,7 @@ def test_the_table_of_the_readme_has_the_fastest_layout(tmp_path: Path) -> None:
     stored = document([a_row("list-aa", 50.0), a_row("tiles-4", 60.0)], "a processor", 13.5e9)
     (tmp_path / "one.json").write_text(json.dumps(stored))
     (tmp_path / "two.json").write_text(json.dumps({"benchmark": "other"}))
-    (result,) = performance_page.read_results(tmp_path)
+    (result,) = read_results(tmp_path, "flow", Row)
     assert [asdict(row) for row in result.rows] == stored["rows"]
     table = performance_page.readme_table([result])
     assert table.count("\n") == 3
@@ -363,13 +352,3 @@ def test_the_table_of_the_readme_has_the_fastest_layout(tmp_path: Path) -> None:
     page = performance_page.page([result])
     assert "| tube | list-aa | float32 / float32 | newtonian | 1,040,000 | 1 | 50.0 | 189.0 | 9.4 | 70% |" in page
     assert "copy 13.5 GB/s" in page
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [("{", "not JSON"), ('{"benchmark": "flow", "rows": [{}]}', "not a flow benchmark: 'case'")],
-)
-def test_a_broken_result_is_named(text: str, reason: str, tmp_path: Path) -> None:
-    (tmp_path / "bad.json").write_text(text)
-    with pytest.raises(FormatError, match=rf"bad\.json.*{re.escape(reason)}"):
-        performance_page.read_results(tmp_path)

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The part of the performance page about ultrasound: rows of this solver and of another, files that are no results."""
+"""The part of the performance page about ultrasound: rows of this solver and of another."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-from seiche.errors import FormatError
-from seiche.report.performance_ultrasound import read_ultrasound, ultrasound_part
+from seiche.report.bench_ultrasound import Row
+from seiche.report.performance_ultrasound import ultrasound_part
+from seiche.report.stored import read_results
 
 
 def result() -> dict[str, object]:
@@ -30,15 +29,7 @@ def result() -> dict[str, object]:
 def test_rows_say_what_a_step_and_a_point_take(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(result()))
     (tmp_path / "flow.json").write_text('{"benchmark": "flow"}')
-    text = ultrasound_part(read_ultrasound(tmp_path))
+    text = ultrasound_part(read_results(tmp_path, "ultrasound", Row))
     assert "| seiche | exact | full | float32 | lines | 100^3 | 2.50 | 2.500 | 58.1, 58.2 |" in text
     assert "| k-wave-python | exact | full | float32 | numpy | 100^3 | 250.00 | 250.000 |  |" in text
     assert "copy 3000.0 GB/s" in text and ultrasound_part([]) == ""
-
-
-def test_a_result_that_lacks_a_column_is_named(tmp_path: Path) -> None:
-    document = result()
-    del document["rows"][0]["scheme"]  # type: ignore[index]
-    (tmp_path / "a.json").write_text(json.dumps(document))
-    with pytest.raises(FormatError, match=r"a\.json: rows: not an ultrasound benchmark: 'scheme'"):
-        read_ultrasound(tmp_path)

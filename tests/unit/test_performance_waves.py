@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The part of the performance page about waves: rows of a GPU and a CPU, their ratio, files that are no results."""
+"""The part of the performance page about waves: rows of a GPU and a CPU, and their ratio."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-from seiche.errors import FormatError
-from seiche.report.performance_waves import read_waves, waves_part
+from seiche.report.bench_waves import Row
+from seiche.report.performance_waves import waves_part
+from seiche.report.stored import read_results
 
 
 def result(device: str, time: float, ranks: int = 1) -> dict[str, object]:
@@ -32,16 +31,8 @@ def test_a_gpu_is_compared_with_a_cpu_and_ranks_with_one(tmp_path: Path) -> None
     for name, document in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     (tmp_path / "flow.json").write_text('{"benchmark": "flow"}')
-    text = waves_part(read_waves(tmp_path))
+    text = waves_part(read_results(tmp_path, "waves", Row))
     assert "| elastic | upwind | float32 | 8 | 150 | 80% | 80% |" in text and text.count("times faster |") == 1
     assert "| separate | 8 | 64 | 40.5 | 120.0 | 2.00 | 80% |" in text
     assert "| traces | 2 | 2.0 | 0.0e+00 | 1.000 |" in text
     assert waves_part([]) == ""
-
-
-def test_a_result_that_lacks_a_column_is_named(tmp_path: Path) -> None:
-    document = result("GPU", 60.0)
-    del document["rows"][0]["medium"]  # type: ignore[index]
-    (tmp_path / "a.json").write_text(json.dumps(document))
-    with pytest.raises(FormatError, match=r"a\.json: rows: not a wave benchmark: 'medium'"):
-        read_waves(tmp_path)

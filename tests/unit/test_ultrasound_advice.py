@@ -20,6 +20,13 @@ from seiche.ultrasound.solver import Solver
 
 SHAPE = (40, 36, 32)
 ROUGH = 1500.0 + 100 * np.random.default_rng(0).random(SHAPE)
+MEDIA = {
+    "uniform": Medium(1500.0),
+    "nonlinear": Medium(ROUGH, ROUGH, BonA=6.0),
+    "full physics": Medium(ROUGH, ROUGH, BonA=ROUGH, alpha_coeff=ROUGH, alpha_power=1.5),
+    "stokes": Medium(1500.0, ROUGH, alpha_coeff=0.5, alpha_power=2.0),
+    "relaxation": Medium(1500.0, 1000.0, alpha_coeff=0.5, alpha_power=1.1, alpha_mode="relaxation"),
+}
 
 
 def allocated(monkeypatch: pytest.MonkeyPatch, make: Any) -> int:
@@ -37,17 +44,7 @@ def allocated(monkeypatch: pytest.MonkeyPatch, make: Any) -> int:
 
 
 @pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
-@pytest.mark.parametrize(
-    "medium",
-    [
-        Medium(1500.0),
-        Medium(ROUGH, ROUGH, BonA=6.0),
-        Medium(ROUGH, ROUGH, BonA=ROUGH, alpha_coeff=ROUGH, alpha_power=1.5),
-        Medium(1500.0, ROUGH, alpha_coeff=0.5, alpha_power=2.0),
-        Medium(1500.0, 1000.0, alpha_coeff=0.5, alpha_power=1.1, alpha_mode="relaxation"),
-    ],
-    ids=["uniform", "nonlinear", "full physics", "stokes", "relaxation"],
-)
+@pytest.mark.parametrize("medium", MEDIA.values(), ids=MEDIA)
 def test_memory_that_is_told_is_what_is_allocated(scheme, medium, monkeypatch):
     mask = np.zeros(SHAPE, bool)
     mask[12, 10:20, 10:20] = True
@@ -66,16 +63,7 @@ def test_memory_that_is_told_is_what_is_allocated(scheme, medium, monkeypatch):
 
 
 @pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
-@pytest.mark.parametrize(
-    "medium",
-    [
-        Medium(1500.0),
-        Medium(ROUGH, ROUGH, BonA=6.0),
-        Medium(ROUGH, ROUGH, BonA=ROUGH, alpha_coeff=ROUGH, alpha_power=1.5),
-        Medium(1500.0, ROUGH, alpha_coeff=0.5, alpha_power=2.0),
-    ],
-    ids=["uniform", "nonlinear", "full physics", "stokes"],
-)
+@pytest.mark.parametrize("medium", MEDIA.values(), ids=MEDIA)
 def test_memory_of_ranks_that_share_transforms_is_what_is_allocated(scheme, medium, monkeypatch):
     """As of a rank that has all of the grid, with its messages and columns."""
     grid = Grid(SHAPE, 1e-4, 1e-8, 200)

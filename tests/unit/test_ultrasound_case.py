@@ -1,60 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ultrasound cases from file to results: the command line, what is written, what is refused."""
+"""Ultrasound cases from file to results: the command line and what is written."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from seiche.case.document import page
 from seiche.case.schema_ultrasound import UltrasoundCase
 from seiche.case.ultrasound import load
-from seiche.case.ultrasound_setup import prepare, sharing_of
+from seiche.case.ultrasound_setup import prepare
 from seiche.cli import main
-from seiche.domain.world import World
-from seiche.errors import CaseError, FormatError, SeicheError
+from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Emitter, Grid, Medium, Sensor, Source, simulate
+from ultrasound_cases import BASIC, case
 
 ROOT = Path(__file__).resolve().parents[2]
-BASIC = """solver = "ultrasound"
-[grid]
-shape = [48, 40]
-spacing = "0.5 mm"
-cfl = 0.3
-steps = 60
-[layer]
-points = 6
-[medium]
-sound_speed = "1500 m/s"
-density = "1000 kg/m^3"
-[[source]]
-kind = "arc"
-position = ["-8 mm", "0 mm"]
-focus = ["2 mm", "0 mm"]
-radius = "10 mm"
-diameter = "8 mm"
-frequency = "500 kHz"
-amplitude = "60 kPa"
-[record]
-points = [["0 mm", "1 mm"]]
-frequencies = ["500 kHz"]
-periods = 1
-maps = ["p_max_all"]
-"""
-
-
-def case(folder: Path, text: str = BASIC) -> Path:
-    path = folder / "case.toml"
-    path.write_text(text)
-    return path
 
 
 def test_page_of_the_case_file_is_that_of_the_schema():
@@ -111,103 +76,6 @@ def test_contrast_is_advised_against_by_the_check_and_noted_by_the_run(tmp_path,
     assert "advice: scheme exact: waves of 5e+05 Hz that cross the grid are off by up to" in capsys.readouterr().out
     assert main(["run", str(path)]) == 0
     assert "seiche: note: scheme exact: waves of 5e+05 Hz" in capsys.readouterr().err
-
-
-def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
-    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
-    path = case(tmp_path, text)
-    assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=8"]) == 0
-    text = capsys.readouterr().out
-    assert "40 x 80 points with overlaps of 8, 1.67 times the work of one" in text
-    assert re.search(r"error of ranks at 5e\+05 Hz +\d\.\de-0[34] of the field after 3 cuts", text)
-    assert "of each of 4 ranks" in text
-    assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
-    text = capsys.readouterr().out
-    assert "3 ranks" in text
-    assert "32 x 80 points, transforms of the whole grid: no error" in text
-    assert main(["check", str(path), "--ranks", "40"]) == 0  # pieces would be too thin, so that slabs are taken
-    text = capsys.readouterr().out
-    assert "40 ranks" in text and "transforms of the whole grid" in text
-    assert main(["check", str(path), "--ranks", "64"]) == 2
-    words = "basis: 96x80 points have no slabs for 64 ranks"
-    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
-    assert main(["check", str(path), "--ranks", "64", "--set", "run.basis=local"]) == 2
-    words = "split: 96x80 points cannot be cut for 64 ranks with overlap 12"
-    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
-
-
-def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, capsys):
-    """Six points a wavelength, one cut: the error is predicted to fall with the overlap."""
-    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
-    path, widths = case(tmp_path, text), []
-    for error in (1e-1, 1e-3, 1e-4):
-        sharing = sharing_of(prepare(path, [f"run.error={error}"]), 2)
-        assert sharing.basis == "auto"
-        widths.append(sharing.overlap)
-        assert main(["check", str(path), "--ranks", "2", "--set", f"run.error={error}"]) == 0
-        said = capsys.readouterr().out
-        assert f"overlaps of {sharing.overlap}," in said
-        told = float(said.partition("error of ranks")[2].split()[3])
-        assert told <= 1.05 * error
-    assert widths == sorted(set(widths))
-    assert sharing_of(prepare(path), 2).overlap == 12
-    assert sharing_of(prepare(path, ["run.overlap=8"]), 2).overlap == 8
-    assert sharing_of(prepare(path, ["run.split=[1, 2]"]), 2).split == (1, 2)
-    assert sharing_of(prepare(path, ["run.error=1e-12"]), 2).basis == "global"
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (["run.error=1e-12", "run.basis=local"], "run.error: 1e-12 is not kept by any overlap of 2 ranks, the widest"),
-        (["run.split=[2, 1]", "run.basis=global"], "run.split: (2, 1) goes with the local basis; the global one has"),
-        (["run.error=0.1", "run.overlap=8"], "run: give at most one of overlap and error; both are given"),
-        (["run.split=[0, 2]"], "run.split[0]: 0"),
-        (["run.error=2"], "run.error: 2"),
-    ],
-)
-def test_sharing_that_cannot_be_is_one_line(changes, words, tmp_path, capsys):
-    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
-    path = case(tmp_path, text)
-    arguments = [word for one in changes for word in ("--set", one)]
-    assert main(["check", str(path), "--ranks", "2", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said and said.count("\n") == 1
-
-
-def test_error_of_ranks_needs_a_frequency(tmp_path):
-    text = BASIC.partition("[[source]]")[0] + '[[source]]\nkind = "initial-ball"\ncenter = ["0 mm", "0 mm"]\n'
-    text += 'radius = "2 mm"\npressure = "1 kPa"\n[record]\nmaps = ["p_max_all"]\n'
-    with pytest.raises(
-        CaseError, match=r"run\.error: no source has a frequency from which the error could be predicted"
-    ):
-        sharing_of(prepare(case(tmp_path, text), ["run.error=1e-3"]), 2)
-
-
-ONE_RANK = [
-    (
-        ["record.points=[]", "run.scheme=local4", "run.basis=local"],
-        'basis: the local4 scheme has no local basis; take "global"',
-    ),
-    (
-        ["record.points=[]", "run.scheme=separable", "run.basis=local"],
-        'basis: the separable scheme has no local basis; take "global"',
-    ),
-    (["run.scheme=exact"], "sensor.positions: sensors between points do not go with several ranks; use a mask"),
-]
-
-
-@pytest.mark.parametrize(("changes", "words"), ONE_RANK, ids=["local4", "separable", "points"])
-def test_check_refuses_for_several_ranks_what_a_run_on_them_refuses(changes, words, tmp_path, capsys):
-    path = case(tmp_path)
-    arguments = [word for one in changes for word in ("--set", one)]
-    assert main(["check", str(path), *arguments]) == 0
-    capsys.readouterr()
-    assert main(["check", str(path), "--ranks", "2", *arguments]) == 2
-    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
-    with pytest.raises(CaseError) as caught:
-        load(path, overrides=changes, world=World(0, 2, 0, 2))
-    assert str(caught.value) == f"{path}: {words}"
 
 
 def test_regions_materials_files_and_a_ct_image_make_the_medium(tmp_path):
@@ -277,131 +145,6 @@ def test_a_burst_ends_and_tones_of_one_kind_act_as_an_array(tmp_path):
     assert source.samples.shape[1] == source.points.size
     period = 1 / 5e5 / setup.problem.time_step
     assert source.steps == pytest.approx(2 * period + 0.3e-6 / setup.problem.time_step, abs=2.5)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        (
-            'solver = "ultrasound"',
-            'solver = "ultrasond"',
-            'solver: "ultrasond" is not known; expected "flow", "blood", "ultrasound" or',
-        ),
-        ("[layer]", "[lair]", "lair: unknown key"),
-        ("shape = [48, 40]", "shape = [48, 1]", "grid.shape: (48, 1) has an axis of less than 2 points"),
-        ("shape = [48, 40]", "shape = [48.5, 40]", "grid.shape[0]: 48.5 is not a whole number"),
-        ("cfl = 0.3", 'cfl = 0.3\ntime_step = "1 us"', "grid: give at most one of cfl and time_step; both are given"),
-        ('sound_speed = "1500 m/s"\n', "", "medium.sound_speed: is missing; give it, a material or a file"),
-        ('"500 kHz"\namp', '"1600 kHz"\namp', "source[0].frequency: 1.6e+06 Hz has 1.88 points per wavelength where"),
-        ('["-8 mm", "0 mm"]', '["-8 mm"]', "source[0].position: 1 coordinates on a grid of 2 axes"),
-        ('["-8 mm", "0 mm"]', '["-28 mm", "0 mm"]', "source.emitters[0]: a Arc does not lie inside the grid"),
-        ('"arc"', '"bowl"', "source[0]: kind bowl needs a grid of 2 axes"),
-        ('"-8 mm"', '"-8 ms"', 'source[0].position: "-8 ms" is a time; expected a length such as "0.1 mm"'),
-        ('"8 mm"', '"28 mm"', "source.emitters[0]: arc: diameter 0.028 m is not between 0 and twice the radius 0.01 m"),
-        ('["0 mm", "1 mm"]', '["0 mm", "11 mm"]', "sensor.positions: a position lies outside the grid"),
-        ("periods = 1", "periods = 9", "record.periods: 9 periods of 500000 Hz are 180 steps, of 60 in all"),
-        ("points = 6", "points = 21", "pml_size: 21 along y is not between 0 and half of 40 points"),
-        ("[record]", "[heat]\nduration = '1 s'\n[record]", "heat: needs a medium that absorbs; medium.alpha_power is"),
-        ("[record]", "[image]\n[record]", "image: needs record.ring, which is missing"),
-        (
-            "[medium]",
-            "[medium]\nalpha_power = 1.0\nalpha_coeff = 0.5",
-            "alpha_power: 1 is too near 1, where the dispersion",
-        ),
-        (
-            "[medium]",
-            "[run]\nscheme = 'separable'\n[medium]",
-            "grid: a time step of 2.8e-07 s is unstable in this medium; the longest stable step is 2.033e-07 s",
-        ),
-        ("[medium]", '[medium]\nfile = "none.npz"', "none.npz: whole file: cannot be read: No such file or directory"),
-        (
-            "[record]",
-            '[[medium.region]]\nkind = "ball"\ncenter = ["90 mm", "0 mm"]\nradius = "1 mm"\n[record]',
-            "medium.region[0]: the ball holds no point of the grid",
-        ),
-        (
-            "[record]",
-            '[[medium.region]]\nkind = "shell"\ncenter = ["0 mm", "0 mm"]\ninner = "2 mm"\nouter = "1 mm"\n[record]',
-            "medium.region[0]: inner radius 0.002 m is not less than the outer one 0.001 m",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, capsys):
-    assert before in BASIC
-    text = BASIC.replace(before, after, 1)
-    if "kind bowl" in words:
-        words = "source[0]: kind bowl needs a grid of 3 axes, not 2"
-    if "separable" in after:
-        text = text.replace("cfl = 0.3", 'time_step = "0.28 us"').replace("steps = 60", "steps = 90")
-    assert main(["run", str(case(tmp_path, text))]) == 2
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert words in message
-
-
-@pytest.mark.parametrize("option", [["--restart", "a"], ["--ranks-info"]])
-def test_options_of_other_solvers_are_refused(option, tmp_path, capsys):
-    assert main(["run", str(case(tmp_path)), *option]) == 2
-    assert f'{option[0]}: goes not with solver = "ultrasound"' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"nonsense", "not a NumPy file of numbers"),
-        (b"", "not a NumPy file of numbers"),
-        (np.zeros((3, 3)), "shape (3, 3) is not the grid's (48, 40)"),
-        (np.full((48, 40), np.nan), "not every value is a finite number"),
-        (np.array(["bone"]), "not an array of numbers"),
-    ],
-)
-def test_broken_files_of_arrays_are_one_line(content, words, tmp_path):
-    path = tmp_path / "head.npy"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        np.save(path, content)
-    with pytest.raises(FormatError) as caught:
-        prepare(case(tmp_path, BASIC + '[medium.ct]\nfile = "head.npy"\n'))
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-VALUES: Any = st.one_of(
-    st.integers(-3, 60),
-    st.floats(allow_nan=True),
-    st.text(max_size=5),
-    st.booleans(),
-    st.just("3 mm"),
-    st.lists(st.sampled_from(["1 mm", "-2 mm", 3, "x"]), max_size=4),
-)
-KEYS = [
-    *("grid.shape", "grid.spacing", "grid.cfl", "grid.duration", "grid.steps", "layer.points", "layer.strength"),
-    *("medium.sound_speed", "medium.density", "medium.BonA", "medium.alpha_coeff", "medium.alpha_power"),
-    *("medium.material", "medium.file", "medium.region", "source", "record.points", "record.ring", "record.maps"),
-    *("record.frequencies", "record.periods", "record.start", "heat", "image", "run.scheme", "output.picture"),
-]
-
-
-@settings(max_examples=60)
-@given(st.dictionaries(st.sampled_from(KEYS), VALUES, min_size=1, max_size=3))
-def test_fuzzed_cases_are_refused_in_one_line_or_accepted(tmp_path_factory, changes):
-    import tomllib
-
-    from seiche.case.load import check_tables
-
-    data = tomllib.loads(BASIC)
-    for key, value in changes.items():
-        table, _, name = key.rpartition(".")
-        (data.setdefault(table, {}) if table else data)[name] = value
-    try:
-        checked = check_tables(data, "case.toml", UltrasoundCase)
-        if np.prod([max(1, n) for n in checked.grid.shape]) < 4000 and (checked.grid.steps or 999) < 1000:
-            from seiche.case.ultrasound_setup import _setup
-
-            _setup(checked, Path("case.toml"))
-    except SeicheError as error:
-        assert "\n" not in str(error)
 
 
 def test_the_examples_are_sound_cases_and_the_photoacoustic_one_finds_its_discs(tmp_path):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -30,28 +31,33 @@ def small(bm: ModuleType):
     return bm.Size(length=60e-3, half=22.5e-3)
 
 
-@pytest.mark.parametrize(("benchmark", "bound"), [(1, 2e-3), (2, 8e-3)], ids=["water", "absorbing water"])
+@pytest.mark.parametrize(("benchmark", "bound"), [(1, 1e-4), (2, 8e-3)], ids=["water", "absorbing water"])
 def test_disc_in_a_homogeneous_medium_has_the_field_of_its_integral(bm, benchmark, bound):
-    """Absorption is of second order in the time step, and errs more than the wave does."""
+    """The wave errs by 3e-5; absorption, which takes half of it, by 0.5 %, of second order in the time step."""
     found, _, _ = bm.run(benchmark, 2, small(bm))
     assert found["reference"] == "integral over the source"
     assert found["L2 in the brain"] < bound
     assert found["difference of peaks"] < bound
     assert found["distance of peaks (mm)"] == 0
+    if benchmark == 2:  # 3.4 times less, on the way to 4
+        finer, _, _ = bm.run(benchmark, 2, replace(small(bm), cfl=0.15))
+        assert finer["L2 in the brain"] < found["L2 in the brain"] / 3
 
 
-@pytest.mark.parametrize("benchmark", [3, 4], ids=["bone", "skin, three layers of bone, brain"])
-def test_plates_pass_what_the_angular_spectrum_says(bm, benchmark):
+@pytest.mark.parametrize(("benchmark", "bound"), [(3, 0.015), (4, 0.035)], ids=["bone", "skin, bone, brain"])
+def test_plates_pass_what_the_angular_spectrum_says(bm, benchmark, bound):
+    """Borders lie between points: behind bone of 13 points the field errs by 1.3 %, behind three thin layers by 3.2."""
     found, reference, field = bm.run(benchmark, 2, small(bm))
-    assert found["L2 in the brain"] < 0.05
-    assert found["difference of peaks"] < 0.04
+    assert found["L2 in the brain"] < bound
+    assert found["difference of peaks"] < bound
     assert not reference[:73].any() and not field[:73].any()
 
 
 def test_shells_converge_in_time(bm):
+    """Half of the time step changes the field by 0.5 %, as the absorption of bone is of low order in it."""
     found, _, _ = bm.run(6, 2, small(bm))
     assert found["reference"] == "half of the time step"
-    assert found["L-inf in the brain"] < 0.01 and found["difference of peaks"] < 0.01
+    assert found["L-inf in the brain"] < 0.007 and found["difference of peaks"] < 0.007
 
 
 def test_integral_over_the_bowl_is_that_of_oneil(bm):
@@ -62,7 +68,8 @@ def test_integral_over_the_bowl_is_that_of_oneil(bm):
     height = 64e-3 - np.sqrt(64e-3**2 - 32e-3**2)
     far = np.sqrt((z - height) ** 2 + 32e-3**2)
     exact = 60e3 * np.abs(2 / (1 - z / 64e-3) * np.sin(k * (far - z) / 2))
-    assert np.abs(found - exact).max() < 2e-3 * exact.max()
+    # On the axis the rule has nothing to err by but round-off.
+    assert np.abs(found - exact).max() < 1e-11 * exact.max()
 
 
 def test_layers_lie_where_the_benchmarks_have_them(bm):
@@ -92,7 +99,8 @@ def test_metrics_of_shifted_and_scaled_beams(bm):
     assert found["distance of peaks (mm)"] == pytest.approx(2.5)  # 2 and 1.5 mm
     for name, level in (("-6 dB widths (mm)", 0.5), ("-3 dB widths (mm)", np.sqrt(0.5))):
         exact = 2 * np.sqrt(2 * np.log(1 / level))
-        np.testing.assert_allclose(found[name][0], [8 * exact, 2 * exact], rtol=2e-2)
+        # Read off a line between points 0.5 mm apart, of a beam 4.7 mm wide.
+        np.testing.assert_allclose(found[name][0], [8 * exact, 2 * exact], rtol=3e-3)
     same = bm.metrics(3, 1, beam, beam)
     assert same["L2"] == same["L-inf"] == 0
 

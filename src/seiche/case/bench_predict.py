@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -24,6 +24,7 @@ from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
 from seiche.machine.file import Machine, StageTime, read_machine, write_machine
 from seiche.machine.measure import measure
+from seiche.machine.repeat import seconds_of_all
 from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.observe.plan import RunPlan
 from seiche.report.bench_flow import heading
@@ -262,11 +263,7 @@ def _timed(solver: Any, seconds: float, world: World) -> tuple[float, dict[str, 
     solver.run(warm)
     best, count = np.inf, 8
     for _ in range(_TIMINGS):
-        world.barrier()
-        begin = time.perf_counter()
-        solver.run(count)
-        spent = float(world.allreduce_max(np.array([time.perf_counter() - begin]))[0])
-        best = min(best, spent / count)
+        best = min(best, seconds_of_all(world, partial(solver.run, count)) / count)
         count = max(8, 32 * round(seconds / _TIMINGS / best / 32))
     ranks = world.allgather({name: (each.mean, each.minimum) for name, each in times.items()})
     names = dict.fromkeys(name for rank in ranks for name in rank)

@@ -175,6 +175,14 @@ def sleep_until_all_are_here(world: World) -> None:
         time.sleep(_NAP)
 
 
+def seconds_of_all(world: World, act: Callable[[], None]) -> float:
+    """Return the seconds of the slowest rank in what all begin together and wait for the end of (collective)."""
+    world.barrier()
+    begin = time.perf_counter()
+    act()
+    return float(world.allreduce_max(np.array([time.perf_counter() - begin]))[0])
+
+
 def timed_together(world: World, work: Work, seconds: float, *, active: bool = True) -> Timing:
     """Return the timing of what several ranks do at the same time: of each batch the slowest rank counts."""
     run = work if active else lambda count: 0.0

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from seiche.errors import FormatError
-from seiche.report.bench_blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, Row, draw, read_rows
+from seiche.report.bench_blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, Row, draw
+from seiche.report.stored import Result
 from seiche.report.table import markdown
 
 _INTRODUCTION = """\
@@ -32,42 +30,7 @@ _SAME = 0.01
 _STAGES = {"membranes": FEM, "interpolation": INTERPOLATE, "spreading": SPREAD, "contact": CONTACT}
 
 
-@dataclass(frozen=True)
-class BloodResult:
-    """One file: what was measured where and when."""
-
-    path: Path
-    device: str
-    date: str
-    commit: str
-    rows: tuple[Row, ...]
-
-    @property
-    def on_gpu(self) -> bool:
-        """Tell whether it is a GPU's."""
-        return "(cuda" in self.device
-
-
-def read_blood(folder: Path) -> list[BloodResult]:
-    """Return the blood benchmarks among the JSON files of `folder`, by file name.
-
-    Raises:
-        FormatError: a file lacks something that a blood benchmark must hold.
-    """
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        document = json.loads(path.read_text())
-        if not isinstance(document, dict) or document.get("benchmark") != "blood":
-            continue
-        rows = tuple(read_rows(path))
-        try:
-            found.append(BloodResult(path, document["device"], document["date"], document["commit"], rows))
-        except KeyError as error:
-            raise FormatError(path, "whole file", f"not a blood benchmark: {error} is missing") from None
-    return found
-
-
-def blood_part(results: Sequence[BloodResult]) -> str:
+def blood_part(results: Sequence[Result[Row]]) -> str:
     """Return the text about cells; nothing without results."""
     if not results:
         return ""
@@ -76,7 +39,7 @@ def blood_part(results: Sequence[BloodResult]) -> str:
     return "\n".join([_INTRODUCTION, *sections])
 
 
-def draw_compared(results: Sequence[BloodResult], path: Path) -> bool:
+def draw_compared(results: Sequence[Result[Row]], path: Path) -> bool:
     """Draw the shares of the stages of the first GPU and CPU of equal physics; tell whether there are two."""
     for gpu, cpu, pairs in compared(results):
         draw(path, {gpu.device: [fast for fast, _ in pairs], cpu.device: [slow for _, slow in pairs]})
@@ -84,7 +47,7 @@ def draw_compared(results: Sequence[BloodResult], path: Path) -> bool:
     return False
 
 
-def compared(results: Sequence[BloodResult]) -> Iterator[tuple[BloodResult, BloodResult, list[tuple[Row, Row]]]]:
+def compared(results: Sequence[Result[Row]]) -> Iterator[tuple[Result[Row], Result[Row], list[tuple[Row, Row]]]]:
     """Yield results of a GPU and a CPU with their rows of equal physics."""
     for gpu in (result for result in results if result.on_gpu):
         for cpu in (result for result in results if not result.on_gpu):
@@ -106,11 +69,7 @@ def _equal(one: Row, two: Row) -> bool:
     return first == second and abs(one.hematocrit - two.hematocrit) < _SAME
 
 
-def _section(result: BloodResult) -> str:
-    head = (
-        f"## {result.device}: {result.path.stem}\n\n"
-        f"{result.date}, commit {result.commit}, data in `benchmarks/results/{result.path.name}`.\n\n"
-    )
+def _section(result: Result[Row]) -> str:
     columns = ("layout", "Ht", "support", "points", "sites", "cells", "step (ms)", "over the flow", "sweep", *_STAGES)
     lines = [
         (
@@ -123,14 +82,14 @@ def _section(result: BloodResult) -> str:
         )
         for row in result.rows
     ]
-    return head + markdown(columns, lines, text_columns=1)
+    return result.head + markdown(columns, lines, text_columns=1)
 
 
 def _rate(millions: float) -> str:
     return f"{millions:,.0f}" if millions >= 100 else f"{millions:.1f}"
 
 
-def _compared(gpu: BloodResult, cpu: BloodResult, pairs: Sequence[tuple[Row, Row]]) -> str:
+def _compared(gpu: Result[Row], cpu: Result[Row], pairs: Sequence[tuple[Row, Row]]) -> str:
     head = f"## {gpu.device} over {cpu.device}\n\n{_RATIO}"
     fast, slow = pairs[0]
     if fast.sites != slow.sites:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from seiche.errors import FormatError
 from seiche.machine.file import Machine, read_machine
+from seiche.report.stored import read_documents, unfit
 from seiche.report.table import markdown
 
 _INTRODUCTION = """\
@@ -35,23 +34,6 @@ _PATHS = {
     "nccl": "`nccl`: both ways at once, queued",
     "nccl_graph": "`nccl_graph`: the same, in a graph",
 }
-
-
-def read_documents(folder: Path, benchmark: str) -> list[tuple[Path, dict[str, Any]]]:
-    """Return the results of a benchmark among the JSON files of `folder`, by file name.
-
-    Raises:
-        FormatError: a file is not JSON.
-    """
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            document = json.loads(path.read_text())
-        except ValueError as error:
-            raise FormatError(path, "whole file", f"not JSON: {error}") from None
-        if isinstance(document, dict) and document.get("benchmark") == benchmark:
-            found.append((path, document))
-    return found
 
 
 def movement_page(machines: Path, results: Path) -> str:
@@ -106,7 +88,7 @@ def _section(path: Path, document: dict[str, Any], table: Callable[[Sequence[dic
         where = f"{document['device']}, {document['date']}, commit {document['commit']}"
         return f"## {path.stem}\n\n{where}, data in `benchmarks/results/{path.name}`.\n\n{table(document['rows'])}"
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(path, "rows", f"not a result of this benchmark: {error!r}") from None
+        raise unfit(path, document, error) from None
 
 
 def _machine_part(path: Path, machine: Machine) -> str:

@@ -10,19 +10,17 @@ default.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from seiche.errors import FormatError
+from seiche.report import bench_blood, bench_ultrasound, bench_waves
 from seiche.report.bench_flow import Row
-from seiche.report.performance_blood import BloodResult, blood_part, draw_compared, read_blood
+from seiche.report.performance_blood import blood_part, draw_compared
 from seiche.report.performance_movement import movement_page
-from seiche.report.performance_ultrasound import UltrasoundResult, read_ultrasound, ultrasound_part
-from seiche.report.performance_waves import WavesResult, read_waves, waves_part
+from seiche.report.performance_ultrasound import ultrasound_part
+from seiche.report.performance_waves import waves_part
+from seiche.report.stored import Result, read_results
 from seiche.report.table import markdown
 
 #: What the generated part of the README stands between.
@@ -44,53 +42,11 @@ asked for; the copy is the best of five on the CPU, the median of seven on a GPU
 """
 
 
-@dataclass(frozen=True)
-class Result:
-    """One file: what was measured where and when; `copy` in bytes a second."""
-
-    path: Path
-    device: str
-    date: str
-    commit: str
-    copy: float
-    rows: tuple[Row, ...]
-
-
-def read_results(folder: Path) -> list[Result]:
-    """Return the flow benchmarks among the JSON files of `folder`, by file name.
-
-    Raises:
-        FormatError: a file is not JSON, or lacks something that a flow benchmark must hold.
-    """
-    results = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            document = json.loads(path.read_text())
-        except ValueError as error:
-            raise FormatError(path, "whole file", f"not JSON: {error}") from None
-        if isinstance(document, dict) and document.get("benchmark") == "flow":
-            results.append(_result(path, document))
-    return results
-
-
-def _result(path: Path, document: dict[str, Any]) -> Result:
-    # Columns that came later have a default: results from before do not lack them.
-    needed = {field.name: field.default is MISSING for field in fields(Row)}
-    try:
-        rows = tuple(
-            Row(**{name: row[name] for name, must in needed.items() if must or name in row}) for row in document["rows"]
-        )
-        copy = float(document["copy_bytes_per_second"])
-        return Result(path, str(document["device"]), str(document["date"]), str(document["commit"]), copy, rows)
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(path, "rows", f"not a flow benchmark: {error}") from None
-
-
 def page(
-    results: Sequence[Result],
-    blood: Sequence[BloodResult] = (),
-    ultrasound: Sequence[UltrasoundResult] = (),
-    waves: Sequence[WavesResult] = (),
+    results: Sequence[Result[Row]],
+    blood: Sequence[Result[bench_blood.Row]] = (),
+    ultrasound: Sequence[Result[bench_ultrasound.Row]] = (),
+    waves: Sequence[Result[bench_waves.Row]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
@@ -98,12 +54,7 @@ def page(
     return "\n".join([_INTRODUCTION, *sections, *others])
 
 
-def _section(result: Result) -> str:
-    head = (
-        f"## {result.device}: {result.path.stem}\n\n"
-        f"{result.date}, commit {result.commit}, copy {result.copy / 1e9:.1f} GB/s, "
-        f"data in `benchmarks/results/{result.path.name}`.\n\n"
-    )
+def _section(result: Result[Row]) -> str:
     columns = ("case", "layout", "compute / storage", "fluid", "sites", "ranks", "MLUPS", "B/update", "GB/s", "of copy")
     lines = [
         (
@@ -120,14 +71,14 @@ def _section(result: Result) -> str:
         )
         for row in result.rows
     ]
-    return head + markdown(columns, lines, text_columns=4)
+    return result.head + markdown(columns, lines, text_columns=4)
 
 
-def readme_table(results: Sequence[Result]) -> str:
+def readme_table(results: Sequence[Result[Row]]) -> str:
     """Return the fastest layout of every device, case, fluid and precision as a table."""
     if not results:
         return NOTHING
-    best: dict[tuple[str, ...], tuple[Result, Row]] = {}
+    best: dict[tuple[str, ...], tuple[Result[Row], Row]] = {}
     for result, row in _rows(results):
         key = (result.device, row.case, str(row.ranks), row.rheology, row.compute, row.storage)
         if key not in best or row.mlups > best[key][1].mlups:
@@ -150,7 +101,7 @@ def readme_table(results: Sequence[Result]) -> str:
     return markdown(columns, lines, text_columns=4)
 
 
-def _rows(results: Sequence[Result]) -> Iterator[tuple[Result, Row]]:
+def _rows(results: Sequence[Result[Row]]) -> Iterator[tuple[Result[Row], Row]]:
     for result in results:
         for row in result.rows:
             yield result, row
@@ -167,18 +118,30 @@ def with_table(readme: str, block: str) -> str:
     return f"{begin}{MARKS[0]}\n{block}{MARKS[1]}{end}"
 
 
+def pages(root: Path) -> dict[Path, str]:
+    """Return what is made from the stored results: both pages and the README, by file.
+
+    Raises:
+        FormatError: a result or a machine file is not what it must be.
+    """
+    folder, target, readme = root / "benchmarks" / "results", root / "docs" / "performance", root / "README.md"
+    results, blood = read_results(folder, "flow", Row), read_results(folder, "blood", bench_blood.Row)
+    ultrasound = read_results(folder, "ultrasound", bench_ultrasound.Row)
+    waves = read_results(folder, "waves", bench_waves.Row)
+    return {
+        target / "index.md": page(results, blood, ultrasound, waves),
+        target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
+        readme: with_table(readme.read_text(), readme_table(results)),
+    }
+
+
 def main(root: Path) -> None:
-    """Bring page and README up to date."""
-    folder = root / "benchmarks" / "results"
-    results, blood = read_results(folder), read_blood(folder)
+    """Bring pages, figure and README up to date."""
+    for path, text in pages(root).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    blood = read_results(root / "benchmarks" / "results", "blood", bench_blood.Row)
     draw_compared(blood, root / "docs" / "figures" / "blood-shares.png")
-    target = root / "docs" / "performance" / "index.md"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page(results, blood, read_ultrasound(folder), read_waves(folder)))
-    moved = movement_page(root / "benchmarks" / "machines", folder)
-    (target.parent / "movement.md").write_text(moved)
-    readme = root / "README.md"
-    readme.write_text(with_table(readme.read_text(), readme_table(results)))
 
 
 if __name__ == "__main__":

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 
 import numpy as np
 
-from seiche.errors import FormatError
 from seiche.report.bench_waves import Row
+from seiche.report.stored import Result
 from seiche.report.table import markdown
 
 _INTRODUCTION = """\
@@ -30,55 +27,14 @@ processors of 20 cores.
 """
 
 
-@dataclass(frozen=True)
-class WavesResult:
-    """One file: what was measured where and when; `copy` in bytes a second."""
-
-    path: Path
-    device: str
-    date: str
-    commit: str
-    copy: float
-    rows: tuple[Row, ...]
-
-
-def read_waves(folder: Path) -> list[WavesResult]:
-    """Return the wave benchmarks among the JSON files of `folder`, by file name.
-
-    Raises:
-        FormatError: a file lacks something that a wave benchmark must hold.
-    """
-    needed = {field.name: field.default is MISSING for field in fields(Row)}
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        document = json.loads(path.read_text())
-        if not isinstance(document, dict) or document.get("benchmark") != "waves":
-            continue
-        try:
-            rows = tuple(
-                Row(**{name: row[name] for name, must in needed.items() if must or name in row})
-                for row in document["rows"]
-            )
-            device, date, commit = (str(document[name]) for name in ("device", "date", "commit"))
-            found.append(WavesResult(path, device, date, commit, float(document["copy_bytes_per_second"]), rows))
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(path, "rows", f"not a wave benchmark: {error}") from None
-    return found
-
-
-def waves_part(results: Sequence[WavesResult]) -> str:
+def waves_part(results: Sequence[Result[Row]]) -> str:
     """Return the text about waves; nothing without results."""
     if not results:
         return ""
     return "\n".join([_INTRODUCTION, *map(_section, results), *_ratios(results)])
 
 
-def _section(result: WavesResult) -> str:
-    head = (
-        f"## {result.device}: {result.path.stem}\n\n"
-        f"{result.date}, commit {result.commit}, copy {result.copy / 1e9:.1f} GB/s, "
-        f"data in `benchmarks/results/{result.path.name}`.\n\n"
-    )
+def _section(result: Result[Row]) -> str:
     several = any(row.ranks > 1 for row in result.rows)
     columns = ["medium", "flux", "precision", "kernels", "n", "elements", "words", "ps a node a stage"]
     columns += ["of fused", "of copy"] + (["ghosts", "ranks", "kB a stage", "error", "efficiency"] if several else [])
@@ -91,13 +47,13 @@ def _section(result: WavesResult) -> str:
             ranks = f"{row.ranks}{', one cube' if row.strong else ''}"
             line += [row.ghosts, ranks, f"{row.message_bytes / 1e3:,.1f}", f"{row.error:.1e}", f"{row.efficiency:.3f}"]
         lines.append(tuple(line))
-    return head + markdown(tuple(columns), lines, text_columns=4)
+    return result.head + markdown(tuple(columns), lines, text_columns=4)
 
 
-def _ratios(results: Sequence[WavesResult]) -> Iterator[str]:
+def _ratios(results: Sequence[Result[Row]]) -> Iterator[str]:
     """Yield a table for every pair of a GPU and a CPU that measured the same configurations."""
-    for gpu in (result for result in results if "(cuda" in result.device):
-        for cpu in (result for result in results if "(cuda" not in result.device):
+    for gpu in (result for result in results if result.on_gpu):
+        for cpu in (result for result in results if not result.on_gpu):
             slow = {_key(row): row for row in cpu.rows if _alone(row)}
             pairs = [(row, slow[_key(row)]) for row in gpu.rows if _alone(row) and _key(row) in slow]
             if pairs:

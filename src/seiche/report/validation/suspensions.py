@@ -18,8 +18,9 @@ from seiche.report.validation.tubes import Flowing, Suspension, hematocrit_ratio
 
 _PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
 _FAHRAEUS = "Pries et al. 1990, Circ. Res. 67, 826"
-#: Sites half a micrometre apart, and a quarter.
-_COARSE, _FINE = Lattice(0.5, 4e-6, PLASMA), Lattice(0.25, 3e-6, PLASMA, 1.0)
+#: Of the tubes that are compared with measured ones; all others have sites half a micrometre apart. Steps of both are
+#: 1.6 to 1.8 times shorter than the longest that is stable (docs/theory/coupling.md, section 6).
+_FINE = Lattice(0.25, 3e-6, PLASMA, 1.0)
 #: Of the quick checks: one micrometre, where only the trends are right.
 _QUICK = Lattice(1.0, 4e-6, PLASMA, 0.3)
 _NARROW = Suspension(10.0, 0.32, transits=0.4, length=16.0, lattice=_QUICK, vertices=162, samples=8, rate=100.0)

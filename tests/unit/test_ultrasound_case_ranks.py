@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `seiche check` tells of ultrasound on several ranks: work, error, memory, and what cannot be shared."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from seiche.case.ultrasound import load
+from seiche.case.ultrasound_setup import prepare, sharing_of
+from seiche.cli import main
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from ultrasound_cases import BASIC, case
+
+
+def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
+    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
+    path = case(tmp_path, text)
+    assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=8"]) == 0
+    text = capsys.readouterr().out
+    assert "40 x 80 points with overlaps of 8, 1.67 times the work of one" in text
+    assert re.search(r"error of ranks at 5e\+05 Hz +\d\.\de-0[34] of the field after 3 cuts", text)
+    assert "of each of 4 ranks" in text
+    assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
+    text = capsys.readouterr().out
+    assert "3 ranks" in text
+    assert "32 x 80 points, transforms of the whole grid: no error" in text
+    assert main(["check", str(path), "--ranks", "40"]) == 0  # pieces would be too thin, so that slabs are taken
+    text = capsys.readouterr().out
+    assert "40 ranks" in text and "transforms of the whole grid" in text
+    assert main(["check", str(path), "--ranks", "64"]) == 2
+    words = "basis: 96x80 points have no slabs for 64 ranks"
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+    assert main(["check", str(path), "--ranks", "64", "--set", "run.basis=local"]) == 2
+    words = "split: 96x80 points cannot be cut for 64 ranks with overlap 12"
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+
+
+def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, capsys):
+    """Six points a wavelength, one cut: the error is predicted to fall with the overlap."""
+    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
+    path, widths = case(tmp_path, text), []
+    for error in (1e-1, 1e-3, 1e-4):
+        sharing = sharing_of(prepare(path, [f"run.error={error}"]), 2)
+        assert sharing.basis == "auto"
+        widths.append(sharing.overlap)
+        assert main(["check", str(path), "--ranks", "2", "--set", f"run.error={error}"]) == 0
+        said = capsys.readouterr().out
+        assert f"overlaps of {sharing.overlap}," in said
+        told = float(said.partition("error of ranks")[2].split()[3])
+        assert told <= 1.05 * error  # two digits are printed
+    assert widths == sorted(set(widths))
+    assert sharing_of(prepare(path), 2).overlap == 12
+    assert sharing_of(prepare(path, ["run.overlap=8"]), 2).overlap == 8
+    assert sharing_of(prepare(path, ["run.split=[1, 2]"]), 2).split == (1, 2)
+    assert sharing_of(prepare(path, ["run.error=1e-12"]), 2).basis == "global"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["run.error=1e-12", "run.basis=local"], "run.error: 1e-12 is not kept by any overlap of 2 ranks, the widest"),
+        (["run.split=[2, 1]", "run.basis=global"], "run.split: (2, 1) goes with the local basis; the global one has"),
+        (["run.error=0.1", "run.overlap=8"], "run: give at most one of overlap and error; both are given"),
+        (["run.split=[0, 2]"], "run.split[0]: 0"),
+        (["run.error=2"], "run.error: 2"),
+    ],
+)
+def test_sharing_that_cannot_be_is_one_line(changes, words, tmp_path, capsys):
+    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
+    path = case(tmp_path, text)
+    arguments = [word for one in changes for word in ("--set", one)]
+    assert main(["check", str(path), "--ranks", "2", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+
+
+def test_error_of_ranks_needs_a_frequency(tmp_path):
+    text = BASIC.partition("[[source]]")[0] + '[[source]]\nkind = "initial-ball"\ncenter = ["0 mm", "0 mm"]\n'
+    text += 'radius = "2 mm"\npressure = "1 kPa"\n[record]\nmaps = ["p_max_all"]\n'
+    with pytest.raises(
+        CaseError, match=r"run\.error: no source has a frequency from which the error could be predicted"
+    ):
+        sharing_of(prepare(case(tmp_path, text), ["run.error=1e-3"]), 2)
+
+
+ONE_RANK = [
+    (
+        ["record.points=[]", "run.scheme=local4", "run.basis=local"],
+        'basis: the local4 scheme has no local basis; take "global"',
+    ),
+    (
+        ["record.points=[]", "run.scheme=separable", "run.basis=local"],
+        'basis: the separable scheme has no local basis; take "global"',
+    ),
+    (["run.scheme=exact"], "sensor.positions: sensors between points do not go with several ranks; use a mask"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), ONE_RANK, ids=["local4", "separable", "points"])
+def test_check_refuses_for_several_ranks_what_a_run_on_them_refuses(changes, words, tmp_path, capsys):
+    path = case(tmp_path)
+    arguments = [word for one in changes for word in ("--set", one)]
+    assert main(["check", str(path), *arguments]) == 0
+    capsys.readouterr()
+    assert main(["check", str(path), "--ranks", "2", *arguments]) == 2
+    assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
+    with pytest.raises(CaseError) as caught:
+        load(path, overrides=changes, world=World(0, 2, 0, 2))
+    assert str(caught.value) == f"{path}: {words}"
