@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// What all kernels of an element share: its arrays, the derivatives along lines, and what its faces add.
 #pragma once
-#include "../nodes.hpp"
+#include "behind.hpp"
 #include "fields.hpp"
 #include "flux.hpp"
 
@@ -63,9 +63,18 @@ struct Elements {
   Index count;              ///< of elements
   Real derivative[n * n];   ///< D_im
 
-  /// What the nodes of a column need again and again: rows of D, scales and moduli of the element.
+  /// What the nodes of a column need again and again: rows of D, scales and moduli of the element; in a thread's
+  /// registers, or in the memory of its team.
   struct Line {
     Real x[n], y[dim == 3 ? n : 1], scale[dim], moduli[Fields::moduli];
+  };
+  struct NearLine {
+    struct Row {
+      const Real* of;
+      SEICHE_FN Real operator[](int m) const { return of[m * n]; }
+    };
+    Row x, y;
+    const Real *scale, *moduli;
   };
   SEICHE_FN Line line(Index element, int i, int j) const {
     Line l;
@@ -79,7 +88,8 @@ struct Elements {
     }
     return l;
   }
-  SEICHE_FN void moduli_of(const Line& l, Index element, int node, Real (&m)[Fields::moduli]) const {
+  template <class AnyLine>
+  SEICHE_FN void moduli_of(const AnyLine& l, Index element, int node, Real (&m)[Fields::moduli]) const {
     each<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
       m[a] = nodal ? moduli[(element * Fields::moduli + a) * Box::nodes + node] : l.moduli[a];
     });
@@ -87,8 +97,9 @@ struct Elements {
 
   /// D along a line of nodes that begins at `start`, of velocities, of stresses, or of both; `start` lies in an array
   /// whose first field is `first`.
-  template <int axis, bool velocities = true, bool stresses = true, int first = 0>
-  SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
+  template <int axis, bool velocities = true, bool stresses = true, int first = 0, class AnyLine>
+  SEICHE_FN void derivatives(const AnyLine& line, const Real* start, int k, Real (&dv)[waves],
+                             Real (&ds)[waves]) const {
     constexpr int stride = Box::stride(axis);
     each<0, waves>([&]<int c>() SEICHE_INLINED {
       const Real* v = start + (velocities ? Fields::velocity(axis, c) - first : 0) * Box::nodes;
@@ -113,8 +124,8 @@ struct Elements {
     Real coefficients[nodal ? 1 : Box::faces][record];
     i32 from[Box::faces];
   };
-  /// Brings it from memory; a barrier has to follow.
-  template <class Given>
+  /// Brings it from memory, `behind` the threads' backs or not; a barrier has to follow.
+  template <bool behind = false, class Given>
   SEICHE_FN void bring(const Team& team, Index first, int many, const Real* trace, Given* to) const {
     constexpr int all = Box::faces * slot, numbers = Box::faces * record;
     if constexpr (vector_lanes) {  // a face is one run of memory
@@ -126,6 +137,15 @@ struct Elements {
           team.each(slot, [&](int node) SEICHE_INLINED { here[node] = there[node]; });
         }
       }
+    } else if constexpr (behind) {
+      constexpr int real = static_cast<int>(sizeof(Real)), most = 16 / real;
+      constexpr int wide = slot % most == 0 ? most : slot * real % 8 == 0 ? 8 / real : 1, parts = slot / wide;
+      team.each(many * Box::faces * parts, [&](int q) SEICHE_INLINED {
+        const int e = q / (Box::faces * parts), face = q / parts % Box::faces, node = q % parts * wide;
+        const i32 from = in_slots[first * Box::faces + q / parts];
+        if (!hanging || from >= 0)
+          copy_behind<wide * real>(trace + Index{from} * slot + node, &to[e].trace[face][0][0] + node);
+      });
     } else {
       team.each(many * all, [&](int q) SEICHE_INLINED {
         const int e = q / all, face = q % all / slot, node = q % slot;
@@ -144,7 +164,12 @@ struct Elements {
     }
     if constexpr (!nodal) {
       team.each(many * numbers, [&](int q) SEICHE_INLINED {
-        (&to[q / numbers].coefficients[0][0])[q % numbers] = faces[first * numbers + q];
+        Real* here = &to[q / numbers].coefficients[0][0] + q % numbers;
+        if constexpr (behind) {
+          copy_behind<static_cast<int>(sizeof(Real))>(faces + first * numbers + q, here);
+        } else {
+          *here = faces[first * numbers + q];
+        }
       });
     }
   }

@@ -12,7 +12,7 @@ namespace seiche {
 enum class Position { first, inner, last, rates };
 
 /// `tuning`, bit by bit: faces in a pass of their own, nodes unrolled, the register asked for early, memory asked for
-/// ahead, results stored past the caches (registry/dg.py, Team).
+/// ahead, results stored past the caches, copies behind the threads' backs, lines near (registry/dg.py, Team).
 template <class Elements, Position position, int elements, int layers, int tuning>
 struct FusedStage {
   using Real = typename Elements::Real;
@@ -20,10 +20,11 @@ struct FusedStage {
   using Box = typename Elements::Box;
   static constexpr bool faces_first = vector_lanes || (tuning & 1), unrolled = tuning & 2, early = tuning & 4;
   static constexpr bool ahead = tuning & 8, passing = tuning & 16;
+  static constexpr bool behind = !vector_lanes && (tuning & 32), near = !vector_lanes && (tuning & 64);
   static constexpr bool rates_only = position == Position::rates;
   static constexpr bool reads_register = position != Position::first && !rates_only;
   using Given = typename Elements::template Given<faces_first>;
-  using Line = typename Elements::Line;
+  using Line = typename Either<near, typename Elements::NearLine, typename Elements::Line>::Type;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr int states = rates_only ? 2 : position == Position::inner ? 4 : 3, traces = rates_only ? 1 : 2;
   static constexpr int bytes =
@@ -38,10 +39,17 @@ struct FusedStage {
 
   /// The CPU takes the elements of an item one by one.
   static constexpr int together = vector_lanes ? 1 : elements;
+  /// Copies behind the threads' backs move 16 bytes, so a run may have others before and after it.
+  static constexpr int wide = behind ? 16 / static_cast<int>(sizeof(Real)) : 1;
   struct Scratch {
-    alignas(64) Real u[together][size];
+    alignas(64) Real u[together * size + 2 * (wide - 1)];
     Given given[together];
+    Real rows[near ? n * n : 1], scales[near ? together * dim : 1], moduli[near ? together * Fields::moduli : 1];
   };
+  SEICHE_FN static int before(Index first) { return static_cast<int>(first * size % wide); }
+  SEICHE_FN static Real* own(Scratch& scratch, Index first, int element) {
+    return scratch.u + before(first) + element * size;
+  }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index first = item * elements, left = on.count - first;
@@ -50,11 +58,11 @@ struct FusedStage {
       const int now = together == 1 ? 1 : many;
       load(team, first + e, now, scratch);
       for_nodes<Box, together, layers, unrolled>(
-          team, now,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
+          team, now, [&](int element, int i, int j) SEICHE_INLINED { return line(scratch, first + e, element, i, j); },
           [&](int element, int i, int j, int k)
               SEICHE_INLINED { return early ? kept(inside(first + e + element), i + n * j + Box::face * k) : Kept{}; },
           [&]() SEICHE_INLINED {
+            if constexpr (behind) wait_for_copies();
             team.barrier();
             if constexpr (faces_first) {
               all_faces(team, first + e, now, scratch);
@@ -62,12 +70,20 @@ struct FusedStage {
             }
           },
           [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, kept, scratch.u[element], scratch.given[element], first + e + element, i, j, k);
+            node(line, kept, own(scratch, first + e, element), scratch.given[element], first + e + element, i, j, k);
           });
       if constexpr (vector_lanes && !rates_only) all_traces(team, first + e, scratch);
     }
   }
 
+  SEICHE_FN Line line(const Scratch& scratch, Index first, int element, int i, int j) const {
+    if constexpr (near) {
+      const Real* moduli = scratch.moduli + element * Fields::moduli;
+      return {{scratch.rows + i}, {scratch.rows + j}, scratch.scales + element * dim, moduli};
+    } else {
+      return on.line(inside(first + element), i, j);
+    }
+  }
   /// The register k of a node, asked for before the team meets.
   struct Kept {
     Real of[reads_register && early ? Fields::count : 1];
@@ -100,14 +116,25 @@ struct FusedStage {
 
   SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
     if constexpr (ahead) ask_ahead(team, first + reach * together);
-    if constexpr (together == 1) {
-      copy_aligned<size>(team, u + first * size, scratch.u[0]);
+    if constexpr (behind) {
+      const int parts = (before(first) + many * size + wide - 1) / wide;
+      const Real* from = u + first * size - before(first);
+      team.each(parts, [&](int q) SEICHE_INLINED { copy_behind<16>(from + q * wide, scratch.u + q * wide); });
+    } else if constexpr (together == 1) {
+      copy_aligned<size>(team, u + first * size, scratch.u);
     } else {
-      team.each(together * size, [&](int q) SEICHE_INLINED {
-        scratch.u[q / size][q % size] = u[inside(first + q / size) * size + q % size];
-      });
+      team.each(together * size,
+                [&](int q) SEICHE_INLINED { scratch.u[q] = u[inside(first + q / size) * size + q % size]; });
     }
-    on.bring(team, first, many, trace, scratch.given);
+    on.template bring<behind>(team, first, many, trace, scratch.given);
+    if constexpr (near) {
+      constexpr int numbers = Fields::moduli;
+      team.each(n * n, [&](int q) SEICHE_INLINED { scratch.rows[q] = on.rows[q]; });
+      team.each(many * dim, [&](int q) SEICHE_INLINED { scratch.scales[q] = on.scales[first * dim + q]; });
+      if constexpr (!Elements::by_node) {
+        team.each(many * numbers, [&](int q) SEICHE_INLINED { scratch.moduli[q] = on.moduli[first * numbers + q]; });
+      }
+    }
   }
 
   SEICHE_FN void node(const Line& line, const Kept& kept, const Real* own, const Given& given, Index element, int i,
@@ -212,7 +239,7 @@ struct FusedStage {
         Given& given = scratch.given[element];
         Real add_v[waves], add_s[waves];
         const int node = Elements::on_face(axis, side, place);
-        lifted<axis, side>(scratch.u[element], given, first + element, node, place, add_v, add_s);
+        lifted<axis, side>(own(scratch, first, element), given, first + element, node, place, add_v, add_s);
         each<0, waves>([&]<int c>() SEICHE_INLINED {
           given.trace[2 * axis + side][c][place] = add_v[c];
           given.trace[2 * axis + side][waves + c][place] = add_s[c];

@@ -111,7 +111,8 @@ class Team:
     `elements` an item; `layers` threads along the last axis; faces in a pass of their own before the nodes
     (`faces_first`, with fewer registers); a thread's nodes `unrolled`, and what it needs of the register asked for
     `early`, before the team meets; memory of elements `reach` items ahead asked for; results stored as `passing` the
-    caches; `blocks` on a multiprocessor, which bound the registers.
+    caches; what it brings copied `behind` the threads' backs; rows of D and moduli `near`, in the memory of the team,
+    in place of registers; `blocks` on a multiprocessor, which bound the registers.
     """
 
     elements: int
@@ -121,12 +122,15 @@ class Team:
     early: bool = False
     reach: int = 0
     passing: bool = False
+    behind: bool = False
+    near: bool = False
     blocks: int = 0
 
     @property
     def tuning(self) -> int:
         """Return the flags as the kernel's template argument."""
-        flags = (self.faces_first, self.unrolled, self.early, self.reach > 0, self.passing)
+        early = (self.faces_first, self.unrolled, self.early, self.reach > 0, self.passing)
+        flags = (*early, self.behind, self.near)
         return sum(1 << bit for bit, flag in enumerate(flags) if flag)
 
 
