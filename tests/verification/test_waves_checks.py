@@ -12,6 +12,7 @@ import pytest
 from seiche.cli import main
 from seiche.report.validation.interface_waves import InterfaceWave, Solid
 from seiche.report.validation.layered import Layered, Medium
+from seiche.report.validation.misfits import envelope_and_phase, misfit
 from seiche.report.validation.wave_sources import Bump, lamb_displacement, stokes_velocity
 
 
@@ -24,8 +25,23 @@ def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: py
     arguments = ["--quick", "--json", str(tmp_path / "waves.json"), "--plots", str(tmp_path), "--device", device]
     assert main(["validate", "waves", *arguments]) == 0, capsys.readouterr().out
     stored = json.loads((tmp_path / "waves.json").read_text())
-    assert stored["passed"] and len(stored["checks"]) == 42
+    assert stored["passed"] and len(stored["checks"]) == 45
     assert (tmp_path / "volume-source-in-a-fluid-largest-error-of-the-pressure.png").exists()
+
+
+def test_misfits_tell_too_strong_from_too_late() -> None:
+    """A packet of waves of 2 Hz, 5 % too strong, and 4 ms late: 2 f of the delay, in parts of half a period."""
+    times = np.arange(0.0, 12.0, 0.01)
+
+    def packet(delay: float) -> np.ndarray:
+        return np.asarray(np.exp(-(((times - 6.0 - delay) / 1.2) ** 2)) * np.sin(4 * np.pi * (times - delay)))[:, None]
+
+    exact = packet(0.0)
+    envelope, phase = envelope_and_phase(1.05 * exact, exact, 0.01, (0.5, 8.0))
+    assert envelope == pytest.approx(0.05, abs=1e-9) and phase == pytest.approx(0.0, abs=1e-9)
+    assert misfit(1.05 * exact, exact) == pytest.approx(0.05, abs=1e-12)
+    envelope, phase = envelope_and_phase(packet(0.004), exact, 0.01, (0.5, 8.0))
+    assert phase == pytest.approx(0.016, rel=0.02) and envelope < 0.005
 
 
 def test_lambs_problem_has_the_numbers_of_pekeris() -> None:
