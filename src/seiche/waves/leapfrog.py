@@ -74,7 +74,7 @@ class Leapfrog:
         """Return what moves one half of the unknowns by `dt`, resistance and sources apart."""
         operator, ghosts, given = self._operator, self._ghosts, self._trace
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
-        team = dg.leap_team(operator.of, half)
+        team = dg.leap_team(operator.of)
         spec, together = dg.leap(operator.of, half, team), team.elements
         members = {"on": operator.members, "u": self._u, "trace": given, "reach": team.reach, "dt": dt}
 

@@ -66,7 +66,7 @@ class Sweeps:
         """Return corrections and the sweeps of a stage that reads the traces `trace` and writes the others."""
         operator, ghosts, given = self._operator, self._ghosts, self._traces[trace]
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
-        together = dg.team_of(operator.of, "inner").elements
+        together = dg.team_of(operator.of).elements
         items, inner = -(-mesh.count // together), mesh.interior // together
         sweep = self._sweep(number, trace, dt, b)
         if ghosts is None:
@@ -86,7 +86,7 @@ class Sweeps:
     def _sweep(self, number: int, trace: int, dt: float, b: float) -> Callable[..., list[Stage]]:
         """Return what gives the launches for a range of items before the integration, if that is apart."""
         operator, of = self._operator, self._operator.of
-        together = dg.team_of(of, "inner").elements
+        together = dg.team_of(of).elements
         kernels: list[tuple[str, KernelSpec, int, dict[str, Any]]] = []
         if self._variant == "separate":
             members = {
@@ -99,19 +99,18 @@ class Sweeps:
             kernels.append(("faces", dg.face_flux(of), together, {**members, "trace": self._traces[trace]}))
         else:
             fused = self._variant == "fused"
-            team = dg.team_of(of, _POSITIONS[number]) if fused else dg.rates_team(of)
             members = {
                 "on": operator.members,
                 "u": self._u,
                 "k": self._k if fused else self._rates,
                 "trace": self._traces[trace],
                 "next_trace": self._traces[1 - trace],
-                "reach": team.reach,
+                "reach": dg.team_of(of).reach,
                 "a": LSRK_A[number],
                 "b": b,
                 "dt": dt,
             }
-            spec = dg.fused_stage(of, _POSITIONS[number], team) if fused else dg.rates(of)
+            spec = dg.fused_stage(of, _POSITIONS[number]) if fused else dg.rates(of)
             kernels.append(("", spec, 1, members))
 
         def sweep(name: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:

@@ -5,16 +5,6 @@
 
 namespace seiche {
 
-/// A where `yes`, else B.
-template <bool yes, class A, class B>
-struct Either {
-  using Type = A;
-};
-template <class A, class B>
-struct Either<false, A, B> {
-  using Type = B;
-};
-
 #if defined(__CUDACC__)
 
 /// Copies 4, 8 or 16 aligned bytes; they have come after `wait_for_copies` and a barrier.

@@ -63,18 +63,9 @@ struct Elements {
   Index count;              ///< of elements
   Real derivative[n * n];   ///< D_im
 
-  /// What the nodes of a column need again and again: rows of D, scales and moduli of the element; in a thread's
-  /// registers, or in the memory of its team.
+  /// What the nodes of a column need again and again: rows of D, scales and moduli of the element.
   struct Line {
     Real x[n], y[dim == 3 ? n : 1], scale[dim], moduli[Fields::moduli];
-  };
-  struct NearLine {
-    struct Row {
-      const Real* of;
-      SEICHE_FN Real operator[](int m) const { return of[m * n]; }
-    };
-    Row x, y;
-    const Real *scale, *moduli;
   };
   SEICHE_FN Line line(Index element, int i, int j) const {
     Line l;
@@ -88,27 +79,43 @@ struct Elements {
     }
     return l;
   }
-  template <class AnyLine>
-  SEICHE_FN void moduli_of(const AnyLine& l, Index element, int node, Real (&m)[Fields::moduli]) const {
+  SEICHE_FN void moduli_of(const Line& l, Index element, int node, Real (&m)[Fields::moduli]) const {
     each<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
       m[a] = nodal ? moduli[(element * Fields::moduli + a) * Box::nodes + node] : l.moduli[a];
     });
   }
 
+  /// A line of nodes along the first axis, read in parts of 8 or 16 bytes where its length allows that.
+  template <bool parts>
+  SEICHE_FN static void read_line(const Real* from, Real (&to)[n]) {
+    constexpr int real = static_cast<int>(sizeof(Real));
+    constexpr int wide = n * real % 16 == 0 ? 16 / real : n * real % 8 == 0 ? 8 / real : 1;
+    struct alignas(parts ? wide * real : real) Part {
+      Real of[parts ? wide : 1];
+    };
+    constexpr int count = n / (parts ? wide : 1), each_has = n / count;
+    each<0, count>([&]<int q>() SEICHE_INLINED {
+      const Part part = reinterpret_cast<const Part*>(from)[q];
+      each<0, each_has>([&]<int r>() SEICHE_INLINED { to[q * each_has + r] = part.of[r]; });
+    });
+  }
+
   /// D along a line of nodes that begins at `start`, of velocities, of stresses, or of both; `start` lies in an array
   /// whose first field is `first`.
-  template <int axis, bool velocities = true, bool stresses = true, int first = 0, class AnyLine>
-  SEICHE_FN void derivatives(const AnyLine& line, const Real* start, int k, Real (&dv)[waves],
-                             Real (&ds)[waves]) const {
+  template <int axis, bool velocities = true, bool stresses = true, int first = 0, bool parts = false>
+  SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
     constexpr int stride = Box::stride(axis);
     each<0, waves>([&]<int c>() SEICHE_INLINED {
       const Real* v = start + (velocities ? Fields::velocity(axis, c) - first : 0) * Box::nodes;
       const Real* s = start + (stresses ? Fields::stress(axis, c) - first : 0) * Box::nodes;
-      Real sum_v = 0, sum_s = 0;
+      Real sum_v = 0, sum_s = 0, row_v[n], row_s[n];
+      constexpr bool whole = parts && axis == 0 && !vector_lanes;
+      if constexpr (whole && velocities) read_line<parts>(v, row_v);
+      if constexpr (whole && stresses) read_line<parts>(s, row_s);
       each<0, n>([&]<int q>() SEICHE_INLINED {
         const Real d = axis == 0 ? line.x[q] : axis == dim - 1 ? derivative[k * n + q] : line.y[q];
-        if constexpr (velocities) sum_v = multiply_add(d, v[q * stride], sum_v);
-        if constexpr (stresses) sum_s = multiply_add(d, s[q * stride], sum_s);
+        if constexpr (velocities) sum_v = multiply_add(d, whole ? row_v[whole ? q : 0] : v[q * stride], sum_v);
+        if constexpr (stresses) sum_s = multiply_add(d, whole ? row_s[whole ? q : 0] : s[q * stride], sum_s);
       });
       dv[c] = sum_v;
       ds[c] = Real(Fields::sign) * sum_s;
@@ -124,7 +131,7 @@ struct Elements {
     Real coefficients[nodal ? 1 : Box::faces][record];
     i32 from[Box::faces];
   };
-  /// Brings it from memory, `behind` the threads' backs or not; a barrier has to follow.
+  /// Brings it from memory, on GPUs `behind` the threads' backs if wanted; a barrier has to follow.
   template <bool behind = false, class Given>
   SEICHE_FN void bring(const Team& team, Index first, int many, const Real* trace, Given* to) const {
     constexpr int all = Box::faces * slot, numbers = Box::faces * record;
@@ -165,7 +172,7 @@ struct Elements {
     if constexpr (!nodal) {
       team.each(many * numbers, [&](int q) SEICHE_INLINED {
         Real* here = &to[q / numbers].coefficients[0][0] + q % numbers;
-        if constexpr (behind) {
+        if constexpr (behind && !vector_lanes) {
           copy_behind<static_cast<int>(sizeof(Real))>(faces + first * numbers + q, here);
         } else {
           *here = faces[first * numbers + q];

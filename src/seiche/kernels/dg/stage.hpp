@@ -11,20 +11,19 @@ namespace seiche {
 /// place of the register; the state and its traces are then another kernel's (integrate.hpp).
 enum class Position { first, inner, last, rates };
 
-/// `tuning`, bit by bit: faces in a pass of their own, nodes unrolled, the register asked for early, memory asked for
-/// ahead, results stored past the caches, copies behind the threads' backs, lines near (registry/dg.py, Team).
+/// `tuning`, bit by bit: lines read in parts, nodes unrolled, the register asked for early, memory asked for ahead,
+/// results stored past the caches (registry/dg.py, Team).
 template <class Elements, Position position, int elements, int layers, int tuning>
 struct FusedStage {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
-  static constexpr bool faces_first = vector_lanes || (tuning & 1), unrolled = tuning & 2, early = tuning & 4;
+  static constexpr bool parts = tuning & 1, unrolled = tuning & 2, early = tuning & 4;
   static constexpr bool ahead = tuning & 8, passing = tuning & 16;
-  static constexpr bool behind = !vector_lanes && (tuning & 32), near = !vector_lanes && (tuning & 64);
   static constexpr bool rates_only = position == Position::rates;
   static constexpr bool reads_register = position != Position::first && !rates_only;
-  using Given = typename Elements::template Given<faces_first>;
-  using Line = typename Either<near, typename Elements::NearLine, typename Elements::Line>::Type;
+  using Given = typename Elements::template Given<true>;
+  using Line = typename Elements::Line;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr int states = rates_only ? 2 : position == Position::inner ? 4 : 3, traces = rates_only ? 1 : 2;
   static constexpr int bytes =
@@ -39,12 +38,11 @@ struct FusedStage {
 
   /// The CPU takes the elements of an item one by one.
   static constexpr int together = vector_lanes ? 1 : elements;
-  /// Copies behind the threads' backs move 16 bytes, so a run may have others before and after it.
-  static constexpr int wide = behind ? 16 / static_cast<int>(sizeof(Real)) : 1;
+  /// A GPU copies 16 bytes at once, so what is brought may have others' numbers `before` and after it.
+  static constexpr int wide = vector_lanes ? 1 : 16 / static_cast<int>(sizeof(Real));
   struct Scratch {
     alignas(64) Real u[together * size + 2 * (wide - 1)];
     Given given[together];
-    Real rows[near ? n * n : 1], scales[near ? together * dim : 1], moduli[near ? together * Fields::moduli : 1];
   };
   SEICHE_FN static int before(Index first) { return static_cast<int>(first * size % wide); }
   SEICHE_FN static Real* own(Scratch& scratch, Index first, int element) {
@@ -58,16 +56,15 @@ struct FusedStage {
       const int now = together == 1 ? 1 : many;
       load(team, first + e, now, scratch);
       for_nodes<Box, together, layers, unrolled>(
-          team, now, [&](int element, int i, int j) SEICHE_INLINED { return line(scratch, first + e, element, i, j); },
+          team, now,
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
           [&](int element, int i, int j, int k)
               SEICHE_INLINED { return early ? kept(inside(first + e + element), i + n * j + Box::face * k) : Kept{}; },
           [&]() SEICHE_INLINED {
-            if constexpr (behind) wait_for_copies();
+            wait_for_copies();
             team.barrier();
-            if constexpr (faces_first) {
-              all_faces(team, first + e, now, scratch);
-              team.barrier();
-            }
+            all_faces(team, first + e, now, scratch);
+            team.barrier();
           },
           [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
             node(line, kept, own(scratch, first + e, element), scratch.given[element], first + e + element, i, j, k);
@@ -76,14 +73,6 @@ struct FusedStage {
     }
   }
 
-  SEICHE_FN Line line(const Scratch& scratch, Index first, int element, int i, int j) const {
-    if constexpr (near) {
-      const Real* moduli = scratch.moduli + element * Fields::moduli;
-      return {{scratch.rows + i}, {scratch.rows + j}, scratch.scales + element * dim, moduli};
-    } else {
-      return on.line(inside(first + element), i, j);
-    }
-  }
   /// The register k of a node, asked for before the team meets.
   struct Kept {
     Real of[reads_register && early ? Fields::count : 1];
@@ -116,25 +105,14 @@ struct FusedStage {
 
   SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
     if constexpr (ahead) ask_ahead(team, first + reach * together);
-    if constexpr (behind) {
-      const int parts = (before(first) + many * size + wide - 1) / wide;
-      const Real* from = u + first * size - before(first);
-      team.each(parts, [&](int q) SEICHE_INLINED { copy_behind<16>(from + q * wide, scratch.u + q * wide); });
-    } else if constexpr (together == 1) {
+    if constexpr (vector_lanes) {
       copy_aligned<size>(team, u + first * size, scratch.u);
     } else {
-      team.each(together * size,
-                [&](int q) SEICHE_INLINED { scratch.u[q] = u[inside(first + q / size) * size + q % size]; });
+      const int runs = (before(first) + many * size + wide - 1) / wide;
+      const Real* from = u + first * size - before(first);
+      team.each(runs, [&](int q) SEICHE_INLINED { copy_behind<16>(from + q * wide, scratch.u + q * wide); });
     }
-    on.template bring<behind>(team, first, many, trace, scratch.given);
-    if constexpr (near) {
-      constexpr int numbers = Fields::moduli;
-      team.each(n * n, [&](int q) SEICHE_INLINED { scratch.rows[q] = on.rows[q]; });
-      team.each(many * dim, [&](int q) SEICHE_INLINED { scratch.scales[q] = on.scales[first * dim + q]; });
-      if constexpr (!Elements::by_node) {
-        team.each(many * numbers, [&](int q) SEICHE_INLINED { scratch.moduli[q] = on.moduli[first * numbers + q]; });
-      }
-    }
+    on.template bring<true>(team, first, many, trace, scratch.given);
   }
 
   SEICHE_FN void node(const Line& line, const Kept& kept, const Real* own, const Given& given, Index element, int i,
@@ -144,12 +122,12 @@ struct FusedStage {
     each<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
+      on.template derivatives<axis, true, true, 0, parts>(line, own + start, k, dv[axis], ds[axis]);
       const int place = Elements::template place<axis>(i, j, k);
-      add_faces<axis>(own, given, element, node, index, place, dv[axis], ds[axis]);
+      const auto &low = given.trace[2 * axis], &high = given.trace[2 * axis + 1];
       each<0, waves>([&]<int c>() SEICHE_INLINED {
-        dv[axis][c] *= line.scale[axis];
-        ds[axis][c] *= line.scale[axis];
+        dv[axis][c] = with_faces<n>(dv[axis][c], index, low, high, c, place) * line.scale[axis];
+        ds[axis][c] = with_faces<n>(ds[axis][c], index, low, high, waves + c, place) * line.scale[axis];
       });
     });
     on.moduli_of(line, element, node, m);
@@ -171,30 +149,6 @@ struct FusedStage {
         const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
         if (index == 0) new_trace<axis, 0>(after, 1, given, element, place);
         if (index == n - 1) new_trace<axis, 1>(after, 1, given, element, place);
-      });
-    }
-  }
-
-  /// Adds the faces' part to the derivatives of a node that lies on one.
-  template <int axis>
-  SEICHE_FN void add_faces(const Real* own, const Given& given, Index element, int node, int index, int place,
-                           Real (&dv)[waves], Real (&ds)[waves]) const {
-    if constexpr (faces_first) {
-      const auto &low = given.trace[2 * axis], &high = given.trace[2 * axis + 1];
-      each<0, waves>([&]<int c>() SEICHE_INLINED {
-        dv[c] = with_faces<n>(dv[c], index, low, high, c, place);
-        ds[c] = with_faces<n>(ds[c], index, low, high, waves + c, place);
-      });
-    } else {
-      each<0, 2>([&]<int side>() SEICHE_INLINED {
-        if (index == side * (n - 1)) {
-          Real add_v[waves], add_s[waves];
-          lifted<axis, side>(own, given, element, node, place, add_v, add_s);
-          each<0, waves>([&]<int c>() SEICHE_INLINED {
-            dv[c] += add_v[c];
-            ds[c] += add_s[c];
-          });
-        }
       });
     }
   }

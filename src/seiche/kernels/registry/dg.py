@@ -108,66 +108,73 @@ def words_a_leap(of: Discretisation) -> float:
 class Team:
     """How a block of a GPU shares its work; on the CPU only the number of elements an item matters.
 
-    `elements` an item; `layers` threads along the last axis; faces in a pass of their own before the nodes
-    (`faces_first`, with fewer registers); a thread's nodes `unrolled`, and what it needs of the register asked for
-    `early`, before the team meets; memory of elements `reach` items ahead asked for; results stored as `passing` the
-    caches; what it brings copied `behind` the threads' backs; rows of D and moduli `near`, in the memory of the team,
-    in place of registers; `blocks` on a multiprocessor, which bound the registers.
+    `elements` an item; `layers` threads along the last axis; a thread's nodes `unrolled`, and what it needs of the
+    register asked for `early`, before the team meets; lines of nodes read in `parts` of several; memory of elements
+    `reach` items ahead asked for; results stored as `passing` the caches; `blocks` on a multiprocessor, which bound the
+    registers.
     """
 
     elements: int
     layers: int = 1
-    faces_first: bool = True
-    unrolled: bool = False
-    early: bool = False
     reach: int = 0
-    passing: bool = False
-    behind: bool = False
-    near: bool = False
     blocks: int = 0
+    passing: bool = False
+    unrolled: bool = False
+    early: bool = True
+    parts: bool = False
 
     @property
     def tuning(self) -> int:
         """Return the flags as the kernel's template argument."""
-        early = (self.faces_first, self.unrolled, self.early, self.reach > 0, self.passing)
-        flags = (*early, self.behind, self.near)
+        flags = (self.parts, self.unrolled, self.early, self.reach > 0, self.passing)
         return sum(1 << bit for bit, flag in enumerate(flags) if flag)
 
 
-#: Elements an item and layers, measured on one H100 (docs/performance), by medium and nodes a direction.
-_SHAPES = {
-    "acoustic": {4: (8, 1), 5: (5, 1), 6: (4, 1), 7: (1, 2), 8: (1, 2), 9: (1, 2), 10: (1, 1)},
-    "elastic": {4: (4, 2), 5: (3, 2), 6: (4, 2), 7: (1, 4), 8: (1, 4), 9: (1, 2), 10: (1, 2)},
+#: The fastest found on one H100 among forty to fifty each (docs/performance/tuning), by nodes a direction.
+_TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
+    ("acoustic", "float32"): {
+        4: Team(8, 1, 32, 6),
+        5: Team(5, 1, 26, 4),
+        6: Team(4, 1, 18),
+        7: Team(2, 2, 69, 4, passing=True),
+        8: Team(1, 2, 96, 6, passing=True),
+        9: Team(1, 2, 66, 4, passing=True),
+        10: Team(1, 1, 16, 3, unrolled=True),
+    },
+    ("acoustic", "float64"): {
+        4: Team(8, 1, 16, 3, passing=True),
+        5: Team(1, 5, 131, 6, unrolled=True),
+        6: Team(1, 3, 75, 4),
+        7: Team(1, 2, 47, 4, passing=True),
+        8: Team(1, 2, 32, 4, passing=True),
+        9: Team(1, 2, 22, 2, passing=True),
+        10: Team(1, 1, 8, 2),
+    },
+    ("elastic", "float32"): {
+        4: Team(2, 4, 128, 7),
+        5: Team(2, 5, 65, 4),
+        6: Team(1, 6, 75, 4, unrolled=True),
+        7: Team(1, 4, 47, 4, passing=True),
+        8: Team(1, 4, 32, 3, passing=True),
+        9: Team(1, 3, 22, 2, unrolled=True),
+        10: Team(1, 5, unrolled=True),
+    },
+    ("elastic", "float64"): {
+        4: Team(2, 4, 128, 4, passing=True, unrolled=True),
+        5: Team(1, 5, 65, 4),
+        6: Team(1, 3, 37, 3, passing=True, unrolled=True),
+        7: Team(1, 2, 23, 3, passing=True),
+        8: Team(1, 2, passing=True),
+        9: Team(1, 5, 11, 1),
+        10: Team(1, 1, blocks=1),
+    },
 }
-#: Nodes that lie ahead, about: far enough to hide the latency of memory, near enough to stay in the second cache.
-_NODES_AHEAD = 32 * 512
 
 
-def _reach(of: Discretisation, elements: int) -> int:
-    """Return how many items of so many elements lie between what is computed and what is asked for."""
-    return max(1, _NODES_AHEAD // (elements * int(of.nodes**of.dim)))
-
-
-def team_of(of: Discretisation, position: Position) -> Team:
-    """Return the fastest known team of a stage; all positions of a discretisation have the same elements an item."""
-    if of.dim == 2 or of.nodes not in _SHAPES[of.medium]:
-        return Team(max(1, 128 // of.face_nodes))
-    elements, layers = _SHAPES[of.medium][of.nodes]
-    reach = _reach(of, elements)
-    if of.nodes != 8 or of.nodal or of.hanging or of.flux != "upwind":
-        return Team(elements, layers, reach=reach)
-    if of.medium == "acoustic":
-        if of.real == "float32":
-            return Team(1, 1, reach=reach, passing=True)
-        return Team(1, 2, faces_first=False, reach=reach)
-    if of.real == "float32":
-        return Team(1, 4, reach=reach, passing=True, blocks=3)
-    teams = {
-        "first": Team(1, 2, faces_first=False),
-        "inner": Team(1, 2, unrolled=True, early=True, passing=True),
-        "last": Team(1, 2, early=True, reach=reach),
-    }
-    return teams[position]
+def team_of(of: Discretisation) -> Team:
+    """Return the fastest known team of a stage; found with the upwind flux, constant media and no hanging faces."""
+    known = _TEAMS[of.medium, of.real] if of.dim == 3 else {}
+    return known.get(of.nodes) or Team(max(1, 128 // of.face_nodes))
 
 
 def _sweep_members(of: Discretisation) -> Members:
@@ -182,18 +189,12 @@ def _sweep_members(of: Discretisation) -> Members:
 
 def fused_stage(of: Discretisation, position: Position, team: Team | None = None) -> KernelSpec:
     """One Runge-Kutta stage in one sweep, by the fastest known team or the one that is given."""
-    return _sweep(of, position, team or team_of(of, position))
+    return _sweep(of, position, team or team_of(of))
 
 
 def rates(of: Discretisation) -> KernelSpec:
     """Volume and faces in one sweep: L(u) in place of the register."""
-    return _sweep(of, "rates", rates_team(of))
-
-
-def rates_team(of: Discretisation) -> Team:
-    """Return the team of volume and faces: as many elements an item as those of the stages, with nothing tuned."""
-    team = team_of(of, "inner")
-    return Team(team.elements, team.layers, reach=team.reach)
+    return _sweep(of, "rates", team_of(of))
 
 
 def _sweep(of: Discretisation, position: str, team: Team) -> KernelSpec:
@@ -211,7 +212,7 @@ def _sweep(of: Discretisation, position: str, team: Team) -> KernelSpec:
 
 def volume(of: Discretisation) -> KernelSpec:
     """The integrals over elements as contributions, for the separate variant."""
-    team = team_of(of, "inner")
+    team = team_of(of)
     members: Members = (("on", of.members), ("u", "ptr"), ("contributions", "ptr"), ("weights", (of.real, of.nodes)))
     return KernelSpec(
         f"Volume<{of.type},{team.elements},{team.layers}>",
@@ -262,18 +263,30 @@ def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
     return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", members)
 
 
-def leap_team(of: Discretisation, half: Half = "velocities") -> Team:
-    """Return the team of a half of a leapfrog step; both halves have the same elements an item."""
-    team = team_of(of, "inner")
-    return Team(team.elements, team.layers, reach=_reach(of, team.elements) if of.dim == 3 else 0)
+#: Elements an item and layers of leapfrog's halves, by medium and nodes a direction.
+_LEAPS = {
+    "acoustic": {4: (8, 1), 5: (5, 1), 6: (4, 1), 7: (1, 2), 8: (1, 2), 9: (1, 2), 10: (1, 1)},
+    "elastic": {4: (4, 2), 5: (3, 2), 6: (4, 2), 7: (1, 4), 8: (1, 4), 9: (1, 2), 10: (1, 2)},
+}
+#: Nodes that lie ahead, about: far enough to hide the latency of memory, near enough to stay in the second cache.
+_NODES_AHEAD = 32 * 512
+
+
+def leap_team(of: Discretisation) -> Team:
+    """Return the team of both halves of a leapfrog step."""
+    if of.dim == 2 or of.nodes not in _LEAPS[of.medium]:
+        return Team(max(1, 128 // of.face_nodes), early=False)
+    elements, layers = _LEAPS[of.medium][of.nodes]
+    reach = max(1, _NODES_AHEAD // (elements * int(of.nodes**of.dim)))
+    return Team(elements, layers, reach, early=False)
 
 
 def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:
     """One half of a leapfrog step with the central flux, by the fastest known team or the one that is given."""
-    team = team or leap_team(of, half)
+    team = team or leap_team(of)
     members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"), ("reach", "int64"), ("dt", of.real))
     return KernelSpec(
-        f"Leap<{of.type},Half::{half},{team.elements},{team.layers},{team.tuning & ~1}>",
+        f"Leap<{of.type},Half::{half},{team.elements},{team.layers},{team.tuning}>",
         "dg/leap.hpp",
         members,
         threads=of.face_nodes * team.elements * team.layers,
