@@ -83,6 +83,17 @@ WRONG = [
     ('name = "rock"', 'name = "rock"\nwhere = { kind = "layer", bottom = "0 m", top = "1 m" }', "has to fill the box"),
     (
         'name = "rock"',
+        'name = "rock"\nwhere = { kind = "box", lower = ["2 m", "1 m"], upper = ["1 m", "2 m"] }',
+        "upper has to exceed lower along every axis",
+    ),
+    ("trees = [4, 3]", "trees = [40000, 30000]", "mesh: more than 1.2e+09 elements are asked for"),
+    (
+        "[time]",
+        '[[output.snapshots]]\nfile = "a.h5"\nevery = 1\nat = "1 m"\n[time]',
+        'output.snapshots["a.h5"]: normal and at cut planes out of three axes; the mesh has two',
+    ),
+    (
+        'name = "rock"',
         'name = "rock"\nfile = "a.h5"',
         "give exactly one of density, file, segy; density and file are given",
     ),
@@ -119,6 +130,10 @@ BROKEN = {
     "has to be a list of at least two ascending numbers": {"x": [1.0, 0.0]},
     "has the shape (3, 2), the axes say (2, 2)": {"cp": np.ones((3, 2))},
     "is not finite at [1, 0]": {"cs": np.array([[1.0, 1.0], [np.nan, 1.0]])},
+    "density: 0 at (0, 1) m has to be > 0": {"density": np.array([[1.0, 0.0], [1.0, 1.0]])},
+    "cp: -1 at (1, 1) m has to be > 0": {"cp": np.array([[1.0, 1.0], [1.0, -1.0]])},
+    "cs: -1 at (1, 0) m has to be >= 0": {"cs": np.array([[0.5, 0.5], [-1.0, 0.5]])},
+    "cp: 1 at (0, 0) m has to exceed sqrt(4/3) cs there": {"cs": np.full((2, 2), 0.9)},
 }
 
 
@@ -134,6 +149,24 @@ def test_a_broken_file_of_media_is_named(message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"model\.h5") as error:
         prepare(tmp_path / "case.toml")
     assert message in str(error.value)
+
+
+def test_media_beside_the_mesh_and_short_files_are_noted(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "model.h5", "w") as file:
+        file["x"], file["y"] = [0.0, 40.0], [0.0, 20.0]
+        for name, value in (("density", 2000.0), ("cp", 2000.0), ("cs", 1000.0)):
+            file[name] = np.full((2, 2), value)
+    media = 'density = "2000 kg/m^3"\ncp = "2000 m/s"\ncs = "1000 m/s"'
+    high = '[[material]]\nname = "high"\ndensity = "1 kg/m^3"\ncp = "300 m/s"\n'
+    high += 'where = { kind = "layer", bottom = "31 m", top = "32 m" }\n[[source]]'
+    text = CASE.replace(media, 'file = "model.h5"').replace("[[source]]", high, 1)
+    (tmp_path / "case.toml").write_text(text)
+    notes = prepare(tmp_path / "case.toml").notes
+    assert 'material["high"] lies outside the mesh' in notes
+    assert (
+        'material["rock"]: its file goes from y = 0 m to 20 m, the mesh needs 0 m to 30 m; beyond the file are the'
+        " values of its edge" in notes
+    )
 
 
 def test_a_file_of_media_that_is_none(tmp_path: Path) -> None:

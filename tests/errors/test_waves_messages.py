@@ -86,7 +86,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
         lambda: Generator(Brick((1, 1), (False,) * 2), SizeField([[0.3, 0.3]], [[0.3, 0.3]], [1e-9])).leaves(),
         "smaller than 2^-19 of a tree, the finest level",
     ),
-    (lambda: elements_per_wavelength(2, 1e-3), "2 nodes a direction, known for 3 to 10"),
+    (lambda: elements_per_wavelength(11, 1e-3), "11 nodes a direction, known for 2 to 10"),
     (lambda: elements_per_wavelength(5, 0.5), "error 0.5 a wavelength has to lie between 1e-5 and 0.1"),
     (lambda: PlaneWave("p", (0.0, 0.0), 1.0, 1.0), "direction [0.0, 0.0] has no length"),
     (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 1.0), "an s wave needs cs > 0"),

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
+#: Least c_p over c_s: below it the bulk modulus is negative.
+SLOWEST_CP = float(np.sqrt(4 / 3))
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,13 @@ class Material:
             if not good.all():
                 element, value = self._first(~good, values)
                 raise CaseError(f"material: {name} = {value:g} in element {element}, has to be finite and {lowest}")
-        weak = self.cp <= np.sqrt(4 / 3) * self.cs
+        weak = self.cp <= SLOWEST_CP * self.cs
         if weak.any():
             element, cp = self._first(weak, self.cp)
             _, cs = self._first(weak, self.cs)
             raise CaseError(
                 f"material: cp = {cp:g} with cs = {cs:g} in element {element}, cp has to exceed sqrt(4/3) cs ="
-                f" {np.sqrt(4 / 3) * cs:g}: the bulk modulus would be negative"
+                f" {SLOWEST_CP * cs:g}: the bulk modulus would be negative"
             )
         if self.by_node:
             mixed = (self.cs == 0).any(1) & (self.cs > 0).any(1)

@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 #: Elements a wavelength so that phase and damping error of one wavelength stay below 1e-2, 1e-3, 1e-4 (upwind flux;
 #: theory/waves, table 2), by nodes a direction.
 ELEMENTS_PER_WAVELENGTH = {
+    2: (64.1, 203.0, 643.0),
     3: (6.64, 11.97, 21.3),
     4: (2.74, 4.10, 6.08),
     5: (1.63, 2.23, 3.01),
@@ -40,7 +41,7 @@ def elements_per_wavelength(nodes: int, error: float) -> float:
         CaseError: no entry for so many nodes, or an error out of range.
     """
     if nodes not in ELEMENTS_PER_WAVELENGTH:
-        raise CaseError(f"refinement by wavelength: {nodes} nodes a direction, known for 3 to 10")
+        raise CaseError(f"refinement by wavelength: {nodes} nodes a direction, known for 2 to 10")
     if not 1e-5 <= error <= 0.1:
         raise CaseError(f"refinement by wavelength: error {error:g} a wavelength has to lie between 1e-5 and 0.1")
     numbers = np.log(ELEMENTS_PER_WAVELENGTH[nodes])

@@ -14,7 +14,7 @@ from seiche.case.waves.schema import AttenuationTable, Box, Ellipsoid, Layer, Ma
 from seiche.errors import CaseError, FormatError
 from seiche.io.formats.segy import read_segy
 from seiche.waves.attenuation import Attenuation, attenuated
-from seiche.waves.material import Material
+from seiche.waves.material import SLOWEST_CP, Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.sizes import SizeField
 
@@ -39,6 +39,24 @@ class Grid:
 
         inside = np.stack([np.clip(points[:, a], axis[0], axis[-1]) for a, axis in enumerate(self.axes)], 1)
         return np.stack([RegularGridInterpolator(self.axes, value)(inside) for value in self.values])
+
+    def refuse_impossible(self, sources: Sequence[tuple[Path, str]]) -> None:
+        """Refuse densities and speeds that no medium has; `sources` are file and field of each.
+
+        Raises:
+            FormatError: the first such value, by its place.
+        """
+        density, cp, cs = self.values
+        for source, value, wrong, wanted in (
+            (sources[0], density, density <= 0, "has to be > 0"),
+            (sources[1], cp, cp <= 0, "has to be > 0"),
+            (sources[2], cs, cs < 0, "has to be >= 0"),
+            (sources[1], cp, cp <= SLOWEST_CP * cs, "has to exceed sqrt(4/3) cs there"),
+        ):
+            if wrong.any():
+                index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+                place = ", ".join(f"{axis[i]:g}" for axis, i in zip(self.axes, index, strict=True))
+                raise FormatError(*source, f"{value[index]:g} at ({place}) m {wanted}")
 
 
 def read_grid(path: Path, dim: int) -> Grid:
@@ -76,7 +94,9 @@ def read_grid(path: Path, dim: int) -> Grid:
         if not np.isfinite(value).all():
             place = np.unravel_index(int(np.argmax(~np.isfinite(value))), shape)
             raise FormatError(path, name, f"is not finite at {[int(index) for index in place]}")
-    return Grid(axes, np.stack(values))
+    grid = Grid(axes, np.stack(values))
+    grid.refuse_impossible([(path, name) for name in NAMES])
+    return grid
 
 
 def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> Grid:
@@ -112,7 +132,9 @@ def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> Grid:
             raise FormatError(path, "traces", f"have other places or samples than those of {table.density}")
         axes = these
         found.append(values[np.argsort(number)].reshape(*shape, -1)[..., ::-1])
-    return Grid(axes, np.stack(found))
+    grid = Grid(axes, np.stack(found))
+    grid.refuse_impossible([(folder / (name or table.cp), "samples") for name in (table.density, table.cp, table.cs)])
+    return grid
 
 
 def _inside(where: Layer | Box | Ellipsoid | None, points: Floats) -> npt.NDArray[np.bool_]:
@@ -166,6 +188,24 @@ class Media:
                 other = len(where.upper if isinstance(where, Box) else where.radii)
                 if {size, other} != {dim}:
                     raise CaseError(f'material["{table.name}"].where: needs {dim} numbers, one an axis of the mesh')
+
+    def notes(self, lower: Floats, upper: Floats) -> list[str]:
+        """Return what a user may not have meant in a box: media beside it, files that do not cover them."""
+        found = []
+        for table, grid in zip(self._tables, self._grids, strict=True):
+            lows, highs = _boxes(table.where, self._dim)
+            low, high = np.maximum(lows.min(0), lower), np.minimum(highs.max(0), upper)
+            if (low >= high).any():
+                found.append(f'material["{table.name}"] lies outside the mesh')
+                continue
+            for axis, name in enumerate("xyz"[: self._dim] if grid is not None else ""):
+                first, last = grid.axes[axis][[0, -1]] if grid is not None else (0.0, 0.0)
+                if first - low[axis] > 1e-6 * (last - first) or high[axis] - last > 1e-6 * (last - first):
+                    found.append(
+                        f'material["{table.name}"]: its file goes from {name} = {first:g} m to {last:g} m, the mesh needs '
+                        f"{low[axis]:g} m to {high[axis]:g} m; beyond the file are the values of its edge"
+                    )
+        return found
 
     def at(self, points: Floats) -> Floats:
         """Return density, cp and cs at points (n, dim): (3, n)."""

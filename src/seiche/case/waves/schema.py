@@ -86,6 +86,12 @@ class Box(Table):
     lower: Place = Field(description="lower corner")
     upper: Place = Field(description="upper corner")
 
+    @model_validator(mode="after")
+    def _has_extent(self) -> Box:
+        if any(high <= low for low, high in zip(self.lower, self.upper, strict=False)):
+            raise ValueError("upper has to exceed lower along every axis")
+        return self
+
 
 class Ellipsoid(Table):
     """An ellipsoid (an ellipse in the plane) along the axes: a basin, a salt body."""

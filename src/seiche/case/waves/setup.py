@@ -24,7 +24,7 @@ from seiche.waves import Brick, Material, Mesh, PointSource, SizeField, Solver
 from seiche.waves.attenuation import Attenuation
 from seiche.waves.basis import Basis
 from seiche.waves.limits import largest_step
-from seiche.waves.sizes import ELEMENTS_PER_WAVELENGTH, elements_per_wavelength
+from seiche.waves.sizes import elements_per_wavelength
 from seiche.waves.solver import SAFETY
 
 Floats = npt.NDArray[np.float64]
@@ -86,6 +86,8 @@ def _misfits(case: WaveCase) -> Iterator[str]:
         if sides and len(sides) != dim:
             yield f"boundary.{name}: has {len(sides)} kinds, the mesh has {dim} axes"
     for snapshot in case.output.snapshots:
+        if dim == 2 and snapshot.model_fields_set & {"normal", "at"}:
+            yield f'output.snapshots["{snapshot.file}"]: normal and at cut planes out of three axes; the mesh has two'
         if dim == 3 and snapshot.at is not None:
             axis = AXES.index(snapshot.normal)
             if not case.mesh.lower[axis] <= snapshot.at <= case.mesh.upper[axis]:
@@ -108,6 +110,7 @@ class WaveSetup:
         steps, step: how many time steps of how many seconds.
         limit: the largest stable time step.
         resolution: nodes a wavelength where they are fewest, and as many as are advised; None if no frequency is known.
+        remarks: what a user may not have meant with the media.
     """
 
     case: WaveCase
@@ -124,6 +127,7 @@ class WaveSetup:
     limit: float
     resolution: tuple[float, float] | None
     attenuation: Attenuation | None
+    remarks: tuple[str, ...] = ()
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -170,7 +174,7 @@ class WaveSetup:
                 f"{self.resolution[0]:.1f} nodes a shortest wavelength at {frequency:.3g} Hz, the highest frequency; "
                 f"{self.resolution[1]:.1f} keep the error of a wavelength below {_COARSE:.0%}"
             )
-        return tuple(found)
+        return (*found, *self.remarks)
 
 
 def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None = None) -> WaveSetup:
@@ -239,13 +243,14 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
         limit=limit,
         resolution=_resolution(case, mesh, slow, world),
         attenuation=attenuation,
+        remarks=tuple(media.notes(lower, upper)),
     )
 
 
 def _resolution(case: WaveCase, mesh: Mesh, material: Material, world: World) -> tuple[float, float] | None:
     """Return nodes a wavelength where they are fewest, and as many as are advised (collective)."""
     frequency = highest_frequency(case) or case.mesh.frequency
-    if not frequency or case.mesh.nodes not in ELEMENTS_PER_WAVELENGTH:
+    if not frequency:
         return None
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
     elements = speed / frequency / mesh.sizes[: mesh.count].max(1)
@@ -260,7 +265,9 @@ def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:
         CaseError: too many elements, by the volumes and sizes that are asked for.
     """
     sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
-    count = float(np.max(np.prod(sides / sizes.size[:, None], axis=1)))
+    count = max(
+        float(np.max(np.prod(sides / sizes.size[:, None], axis=1))), float(np.prod(np.array(brick.trees, float)))
+    )
     if count > _MOST:
         raise CaseError(f"{source}: mesh: more than {count:.2g} elements are asked for; {_MOST:.2g} are possible")
 
