@@ -73,12 +73,18 @@ def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
     try:
         return root.model_validate(data)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=True)
+        every = error.errors(include_url=False, include_context=True)
+        # What is wrong with a table as a whole because of an entry in it goes away with that.
+        details = [this for this in every if not any(_within(other["loc"], this["loc"]) for other in every)]
         # An unknown key is often the misspelling of one that is then missing: say the cause, not the effect; and the
         # solver decides what is known.
         first = min(details, key=lambda detail: (detail["loc"] != ("solver",), detail["type"] != "extra_forbidden"))
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
         raise CaseError(f"{source}: {_describe(first, data, root)}{more}") from None
+
+
+def _within(place: tuple[int | str, ...], table: tuple[int | str, ...]) -> bool:
+    return len(place) > len(table) and place[: len(table)] == table
 
 
 def _read_toml(path: Path | str) -> dict[str, Any]:

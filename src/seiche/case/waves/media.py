@@ -202,8 +202,8 @@ class Media:
                 first, last = grid.axes[axis][[0, -1]] if grid is not None else (0.0, 0.0)
                 if first - low[axis] > 1e-6 * (last - first) or high[axis] - last > 1e-6 * (last - first):
                     found.append(
-                        f'material["{table.name}"]: its file goes from {name} = {first:g} m to {last:g} m, the mesh needs '
-                        f"{low[axis]:g} m to {high[axis]:g} m; beyond the file are the values of its edge"
+                        f'material["{table.name}"]: its file goes from {name} = {first:g} m to {last:g} m, the mesh'
+                        f" needs {low[axis]:g} m to {high[axis]:g} m; beyond the file are the values of its edge"
                     )
         return found
 
