@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from seiche.errors import CaseError
 from seiche.waves import Brick, Forest, Material, Mesh, PointSource, Ricker
 from seiche.waves.adjoint import Experiment, Gradient
+from seiche.waves.revolve import places
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "inversion-2d" / "invert.py"
 
@@ -91,6 +94,40 @@ def test_gradients_pass_the_taylor_test(medium: str, flux: str, boundaries: str,
     assert (after - before) / (2 * step) == pytest.approx(found.sources[0, number], rel=1e-9)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 7, 30, 64])
+@pytest.mark.parametrize("snapshots", [1, 2, 3, 5, 11])
+def test_no_schedule_computes_fewer_steps(steps: int, snapshots: int) -> None:
+    """The least number of steps forward by trying every place of the next snapshot, for all lengths."""
+
+    @cache
+    def least(length: int, kept: int) -> int:
+        if length <= 1:
+            return 0
+        if kept == 1:
+            return length * (length - 1) // 2
+        return min(m + least(length - m, kept - 1) + least(m, kept) for m in range(1, length))
+
+    kept, computed = [0], 0
+    for step in reversed(range(steps)):
+        while kept[-1] > step:
+            kept.pop()
+        begin = kept[-1]
+        kept += places(begin, step + 1, snapshots - len(kept)) if begin < step else []
+        assert len(kept) <= snapshots
+        computed += step - begin
+    assert computed == least(steps, snapshots)
+
+
+def test_few_snapshots_give_the_same_gradient() -> None:
+    shot = experiment("mixed", "upwind", "absorbing", 2, "cpu")
+    count = shot.mesh.count
+    shear = np.where(np.arange(count) % 3 > 0, 1.0, 0.0)
+    medium = Material(np.ones(count), np.full(count, 1.9), shear)
+    data = shot.simulate(Material(np.ones(count), np.full(count, 2.0), shear))
+    many, few = (replace(shot, snapshots=number).gradient(medium, data) for number in (None, 2))
+    assert np.array_equal(many.cp, few.cp) and np.array_equal(many.sources, few.sources) and many.cp.any()
+
+
 def test_the_misfit_is_zero_where_the_data_come_from(device: str) -> None:
     shot = experiment("acoustic", "upwind", "absorbing", 2, device)
     medium = Material.uniform(shot.mesh.count, 1.0, 1.9)
@@ -105,6 +142,8 @@ def refused(change: str) -> None:
     water = Material.uniform(count, 1.0, 1.9)
     if change == "receivers":
         Experiment(shot.mesh, 0.01, 2, (), [])
+    elif change == "snapshots":
+        replace(shot, snapshots=0)
     elif change == "part":
         Experiment(Mesh.of_forest(Forest.uniform(Brick((2, 1), (False, False)), 0), ranks=2), 0.01, 2, (), [(0.5, 0.5)])
     elif change == "nodes":
@@ -119,6 +158,7 @@ def refused(change: str) -> None:
     ("change", "message"),
     [
         ("receivers", "there are no receivers"),
+        ("snapshots", "snapshots = 0: needs at least one"),
         ("part", "the mesh has to be whole, on one rank"),
         ("nodes", "the media have to be given by element"),
         ("field", "'sxx' is not measured here; p of fluids, vx, vy, vz are"),

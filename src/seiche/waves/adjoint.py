@@ -2,10 +2,10 @@
 """Gradients of a least-squares misfit by the exact adjoint of the discrete scheme (theory/waves, section 10).
 
 The misfit compares samples of a run with data (theory/waves, eq. 22). Its gradient with respect to the media of all
-elements and to the sources costs about two runs: the states are kept at every so many steps and computed again between
-these, stage by stage, while the adjoint runs backwards. The adjoint of the right-hand side in the energy product is the
-right-hand side with the sign of velocities changed, so the same kernels compute it; only its Runge-Kutta stages go
-backwards.
+elements and to the sources costs about two runs: few states are kept, where `revolve` says, and those between them
+computed again, stage by stage, while the adjoint runs backwards. The adjoint of the right-hand side in the energy
+product is the right-hand side with the sign of velocities changed, so the same kernels compute it; only its
+Runge-Kutta stages go backwards.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from seiche.waves.basis import LSRK_A, LSRK_B, LSRK_C
 from seiche.waves.material import Material
 from seiche.waves.media_gradient import MediaGradient
 from seiche.waves.mesh import NONE, Mesh
+from seiche.waves.revolve import places
 from seiche.waves.solver import Solver
 from seiche.waves.sources import PointSource, share_out
 
@@ -58,6 +59,8 @@ class Experiment:
         receivers: positions, (r, dim).
         fields: what they measure: "p" of fluids, velocities "vx", "vy", "vz".
         options: of the solver: nodes, flux, boundaries, medium, device, threads.
+        snapshots: states that a gradient keeps at once; fewer cost less memory and more steps. By default twice the
+            root of the steps, with which hardly any step is computed more than twice.
     """
 
     mesh: Mesh
@@ -67,13 +70,16 @@ class Experiment:
     receivers: Sequence[Sequence[float]]
     fields: tuple[str, ...] = ("p",)
     options: dict[str, Any] = field(default_factory=dict)
+    snapshots: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what has no gradient here.
 
         Raises:
-            CaseError: a share of a mesh, or no receivers.
+            CaseError: a share of a mesh, no receivers, or no snapshot.
         """
+        if self.snapshots is not None and self.snapshots < 1:
+            raise CaseError(f"gradient: snapshots = {self.snapshots}: needs at least one")
         if self.mesh.count != self.mesh.total:
             raise CaseError("gradient: the mesh has to be whole, on one rank")
         if not len(self.receivers):
@@ -132,23 +138,29 @@ class Experiment:
         """
         solver = self.solver(material)
         solver.set_state(np.zeros(solver.state().shape))
-        interval = max(1, ceil(sqrt(self.steps)))
-        kept = {0: solver.state()}
-        while solver.steps < self.steps:
-            solver.run(min(interval, self.steps - solver.steps))
-            kept[solver.steps] = solver.state()
+        most = self.snapshots or 2 * ceil(sqrt(self.steps))
+        kept = [(0, solver.state())]
+
+        def keep_until(end: int) -> None:
+            for place in places(solver.steps, end, most - len(kept)):
+                solver.run(place - solver.steps)
+                kept.append((place, solver.state()))
+
+        keep_until(self.steps)
+        solver.run(self.steps - solver.steps)
         index = [solver.fields.index(name) for name in self.fields]
         value, residual = self._misfit(solver.samples()[..., index], data)
         backward = _Backward(self, solver, index)
-        for first in sorted((step for step in kept if step < self.steps), reverse=True):
-            last = min(first + interval, self.steps)
-            solver.set_state(kept[first], first)
-            states = [np.asarray(kept[first], np.float64)]
-            while solver.steps < last - 1:
-                solver.run(1)
-                states.append(np.asarray(solver.state(), np.float64))
-            for step in range(last - 1, first - 1, -1):
-                backward.step(step, states[step - first], residual[step])
+        for step in range(self.steps - 1, -1, -1):
+            while kept[-1][0] > step:
+                kept.pop()
+            first, state = kept[-1]
+            if first < step:
+                solver.set_state(state, first)
+                keep_until(step + 1)
+                solver.run(step - solver.steps)
+                state = solver.state()
+            backward.step(step, np.asarray(state, np.float64), residual[step])
         density, cp, cs = backward.media.of_speeds()
         return Gradient(value, density, cp, cs, backward.sources)
 
