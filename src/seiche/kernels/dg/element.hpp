@@ -85,37 +85,19 @@ struct Elements {
     });
   }
 
-  /// A line of nodes along the first axis, read in parts of 8 or 16 bytes where its length allows that.
-  template <bool parts>
-  SEICHE_FN static void read_line(const Real* from, Real (&to)[n]) {
-    constexpr int real = static_cast<int>(sizeof(Real));
-    constexpr int wide = n * real % 16 == 0 ? 16 / real : n * real % 8 == 0 ? 8 / real : 1;
-    struct alignas(parts ? wide * real : real) Part {
-      Real of[parts ? wide : 1];
-    };
-    constexpr int count = n / (parts ? wide : 1), each_has = n / count;
-    each<0, count>([&]<int q>() SEICHE_INLINED {
-      const Part part = reinterpret_cast<const Part*>(from)[q];
-      each<0, each_has>([&]<int r>() SEICHE_INLINED { to[q * each_has + r] = part.of[r]; });
-    });
-  }
-
   /// D along a line of nodes that begins at `start`, of velocities, of stresses, or of both; `start` lies in an array
   /// whose first field is `first`.
-  template <int axis, bool velocities = true, bool stresses = true, int first = 0, bool parts = false>
+  template <int axis, bool velocities = true, bool stresses = true, int first = 0>
   SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
     constexpr int stride = Box::stride(axis);
     each<0, waves>([&]<int c>() SEICHE_INLINED {
       const Real* v = start + (velocities ? Fields::velocity(axis, c) - first : 0) * Box::nodes;
       const Real* s = start + (stresses ? Fields::stress(axis, c) - first : 0) * Box::nodes;
-      Real sum_v = 0, sum_s = 0, row_v[n], row_s[n];
-      constexpr bool whole = parts && axis == 0 && !vector_lanes;
-      if constexpr (whole && velocities) read_line<parts>(v, row_v);
-      if constexpr (whole && stresses) read_line<parts>(s, row_s);
+      Real sum_v = 0, sum_s = 0;
       each<0, n>([&]<int q>() SEICHE_INLINED {
         const Real d = axis == 0 ? line.x[q] : axis == dim - 1 ? derivative[k * n + q] : line.y[q];
-        if constexpr (velocities) sum_v = multiply_add(d, whole ? row_v[whole ? q : 0] : v[q * stride], sum_v);
-        if constexpr (stresses) sum_s = multiply_add(d, whole ? row_s[whole ? q : 0] : s[q * stride], sum_s);
+        if constexpr (velocities) sum_v = multiply_add(d, v[q * stride], sum_v);
+        if constexpr (stresses) sum_s = multiply_add(d, s[q * stride], sum_s);
       });
       dv[c] = sum_v;
       ds[c] = Real(Fields::sign) * sum_s;
@@ -131,10 +113,10 @@ struct Elements {
     Real coefficients[nodal ? 1 : Box::faces][record];
     i32 from[Box::faces];
   };
-  /// Brings it from memory, on GPUs `behind` the threads' backs if wanted; a barrier has to follow.
-  template <bool behind = false, class Given>
+  /// Brings it from memory, on GPUs behind the threads' backs: `wait_for_copies` and a barrier have to follow.
+  template <class Given>
   SEICHE_FN void bring(const Team& team, Index first, int many, const Real* trace, Given* to) const {
-    constexpr int all = Box::faces * slot, numbers = Box::faces * record;
+    constexpr int numbers = Box::faces * record;
     if constexpr (vector_lanes) {  // a face is one run of memory
       for (int q = 0; q < many * Box::faces; ++q) {
         const i32 from = in_slots[first * Box::faces + q];
@@ -144,7 +126,7 @@ struct Elements {
           team.each(slot, [&](int node) SEICHE_INLINED { here[node] = there[node]; });
         }
       }
-    } else if constexpr (behind) {
+    } else {
       constexpr int real = static_cast<int>(sizeof(Real)), most = 16 / real;
       constexpr int wide = slot % most == 0 ? most : slot * real % 8 == 0 ? 8 / real : 1, parts = slot / wide;
       team.each(many * Box::faces * parts, [&](int q) SEICHE_INLINED {
@@ -152,12 +134,6 @@ struct Elements {
         const i32 from = in_slots[first * Box::faces + q / parts];
         if (!hanging || from >= 0)
           copy_behind<wide * real>(trace + Index{from} * slot + node, &to[e].trace[face][0][0] + node);
-      });
-    } else {
-      team.each(many * all, [&](int q) SEICHE_INLINED {
-        const int e = q / all, face = q % all / slot, node = q % slot;
-        const i32 from = in_slots[first * Box::faces + q / slot];
-        if (!hanging || from >= 0) (&to[e].trace[face][0][0])[node] = trace[Index{from} * slot + node];
       });
     }
     if constexpr (hanging) {
@@ -172,7 +148,7 @@ struct Elements {
     if constexpr (!nodal) {
       team.each(many * numbers, [&](int q) SEICHE_INLINED {
         Real* here = &to[q / numbers].coefficients[0][0] + q % numbers;
-        if constexpr (behind && !vector_lanes) {
+        if constexpr (!vector_lanes) {
           copy_behind<static_cast<int>(sizeof(Real))>(faces + first * numbers + q, here);
         } else {
           *here = faces[first * numbers + q];

@@ -21,7 +21,7 @@ struct Leap {
   static_assert(Flux::words == 2, "only averages know velocities and tractions apart");
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr bool velocities = half == Half::velocities;
-  static constexpr bool unrolled = tuning & 2, early = tuning & 4, ahead = tuning & 8, passing = tuning & 16;
+  static constexpr bool unrolled = tuning & 1, early = tuning & 2, ahead = tuning & 4, passing = tuning & 8;
   /// Fields that are read and those that change: the first, and how many. Velocities lie before or after stresses.
   static constexpr int first_velocity = Fields::velocity(0, 0), first_stress = first_velocity == 0 ? dim : 0;
   static constexpr int stresses = Fields::count - dim;

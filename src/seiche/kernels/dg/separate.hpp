@@ -112,6 +112,7 @@ struct FaceFlux {
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch& scratch) const {
     on.bring(team, element, 1, trace, scratch.given);
+    wait_for_copies();
     team.barrier();
     const Line line = on.line(element, 0, 0);
     each<0, dim>([&]<int axis>() SEICHE_INLINED {

@@ -11,15 +11,14 @@ namespace seiche {
 /// place of the register; the state and its traces are then another kernel's (integrate.hpp).
 enum class Position { first, inner, last, rates };
 
-/// `tuning`, bit by bit: lines read in parts, nodes unrolled, the register asked for early, memory asked for ahead,
-/// results stored past the caches (registry/dg.py, Team).
+/// `tuning`, bit by bit: nodes unrolled, the register asked for early, memory asked for ahead, results stored past the
+/// caches (registry/dg.py, Team).
 template <class Elements, Position position, int elements, int layers, int tuning>
 struct FusedStage {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
-  static constexpr bool parts = tuning & 1, unrolled = tuning & 2, early = tuning & 4;
-  static constexpr bool ahead = tuning & 8, passing = tuning & 16;
+  static constexpr bool unrolled = tuning & 1, early = tuning & 2, ahead = tuning & 4, passing = tuning & 8;
   static constexpr bool rates_only = position == Position::rates;
   static constexpr bool reads_register = position != Position::first && !rates_only;
   using Given = typename Elements::template Given<true>;
@@ -112,7 +111,7 @@ struct FusedStage {
       const Real* from = u + first * size - before(first);
       team.each(runs, [&](int q) SEICHE_INLINED { copy_behind<16>(from + q * wide, scratch.u + q * wide); });
     }
-    on.template bring<true>(team, first, many, trace, scratch.given);
+    on.bring(team, first, many, trace, scratch.given);
   }
 
   SEICHE_FN void node(const Line& line, const Kept& kept, const Real* own, const Given& given, Index element, int i,
@@ -122,7 +121,7 @@ struct FusedStage {
     each<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis, true, true, 0, parts>(line, own + start, k, dv[axis], ds[axis]);
+      on.template derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
       const int place = Elements::template place<axis>(i, j, k);
       const auto &low = given.trace[2 * axis], &high = given.trace[2 * axis + 1];
       each<0, waves>([&]<int c>() SEICHE_INLINED {

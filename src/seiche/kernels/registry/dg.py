@@ -109,9 +109,8 @@ class Team:
     """How a block of a GPU shares its work; on the CPU only the number of elements an item matters.
 
     `elements` an item; `layers` threads along the last axis; a thread's nodes `unrolled`, and what it needs of the
-    register asked for `early`, before the team meets; lines of nodes read in `parts` of several; memory of elements
-    `reach` items ahead asked for; results stored as `passing` the caches; `blocks` on a multiprocessor, which bound the
-    registers.
+    register asked for `early`, before the team meets; memory of elements `reach` items ahead asked for; results stored
+    as `passing` the caches; `blocks` on a multiprocessor, which bound the registers.
     """
 
     elements: int
@@ -121,12 +120,11 @@ class Team:
     passing: bool = False
     unrolled: bool = False
     early: bool = True
-    parts: bool = False
 
     @property
     def tuning(self) -> int:
         """Return the flags as the kernel's template argument."""
-        flags = (self.parts, self.unrolled, self.early, self.reach > 0, self.passing)
+        flags = (self.unrolled, self.early, self.reach > 0, self.passing)
         return sum(1 << bit for bit, flag in enumerate(flags) if flag)
 
 

@@ -25,9 +25,9 @@ THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed: half the box's width and its depth, in trees of 1 km, a layer before its absorbing sides.
+    """How much is computed: half the box's width and its depth in trees, a layer before its absorbing sides.
 
-    `layer` and `below` are sides of elements, `sigma` the width of the moment rate's Gaussian, which peaks at 6 sigma.
+    Trees have the side `tree`. `layer` and `below` are sides of elements, `sigma` the width of the moment rate's Gaussian, which peaks at 6 sigma.
     Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of the relative error of a receiver, of one of its
     components, and of the misfits of envelope and phase of a component.
     """
@@ -43,6 +43,7 @@ class Size:
     receivers: int
     bounds: tuple[float, float, float, float]
     precision: Real = "float64"
+    tree: float = 1000.0
 
     @property
     def band(self) -> tuple[float, float]:
@@ -52,7 +53,7 @@ class Size:
 
 QUICK = Size(5, 5, 1500.0, 1000.0, 1000.0, 6, 0.2, 2.7, 2, (0.09, 0.15, 0.07, 0.03))
 REDUCED = Size(6, 6, 2000.0, 1000.0, 1000.0, 7, 0.15, 2.6, 2, (0.05, 0.09, 0.07, 0.015))
-FULL = Size(12, 10, 3000.0, 250.0, 500.0, 6, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32")
+FULL = Size(9, 8, 2500.0, 1000 / 3, 2000 / 3, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32", 4000 / 3)
 
 
 def layer_over_half_space(setting: Setting) -> list[Check]:
@@ -66,12 +67,13 @@ def layer_over_half_space(setting: Setting) -> list[Check]:
 
 def _checks(setting: Setting, size: Size, name: str, media: tuple[Medium, Medium]) -> list[Check]:
     layer, below = media
-    edges = [0.0, size.deep - THICKNESS / 1000, float(size.deep)]
+    tree = size.tree
+    edges = [0.0, size.deep - THICKNESS / tree, float(size.deep)]
     mesh = Mesh.generate(
         Brick((2 * size.half, 2 * size.half, size.deep), (False,) * 3),
-        slabs(edges, [size.below / 1000 * 1.001, size.layer / 1000 * 1.001], axis=2, dim=3),
-        tree_size=1000.0,
-        origin=(-1000.0 * size.half, -1000.0 * size.half, -1000.0 * size.deep),
+        slabs(edges, [size.below / tree * 1.001, size.layer / tree * 1.001], axis=2, dim=3),
+        tree_size=tree,
+        origin=(-tree * size.half, -tree * size.half, -tree * size.deep),
     )
     soft = mesh.lower[: mesh.count, 2] >= -THICKNESS - 1.0
 
