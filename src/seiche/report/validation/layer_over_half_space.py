@@ -27,9 +27,9 @@ THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
 class Size:
     """How much is computed: half the box's width and its depth in trees, a layer before its absorbing sides.
 
-    Trees have the side `tree`. `layer` and `below` are sides of elements, `sigma` the width of the moment rate's Gaussian, which peaks at 6 sigma.
-    Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of the relative error of a receiver, of one of its
-    components, and of the misfits of envelope and phase of a component.
+    Trees have the side `tree`. `layer` and `below` are sides of elements, `sigma` the width of the moment rate's
+    Gaussian, which peaks at 6 sigma. Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of the relative
+    error of a receiver, of one of its components, and of the misfits of envelope and phase of a component.
     """
 
     half: int
