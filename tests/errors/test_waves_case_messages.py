@@ -38,6 +38,8 @@ position = ["20 m", "30 m"]
 [time]
 steps = 2
 """
+#: The rest of a plane wave.
+WAVE = 'position = ["20 m", "9 m"]\nvelocity = "1 mm/s"\ntime = { kind = "ricker", frequency = "20 Hz" }\n'
 #: What is replaced, by what, and what the message says.
 WRONG = [
     ('cs = "1000 m/s"', 'cs = "-1 m/s"', "material: cs = -1 in element 0, has to be finite and >= 0"),
@@ -87,6 +89,14 @@ WRONG = [
         "upper has to exceed lower along every axis",
     ),
     ("trees = [4, 3]", "trees = [40000, 30000]", "mesh: more than 1.2e+09 elements are asked for"),
+    ("[time]", '[plane_wave]\nkind = "p"\ndirection = [1.0]\n{WAVE}[time]', "plane_wave.direction: has 1 numbers"),
+    ("[time]", '[plane_wave]\nkind = "p"\ndirection = [0.0, 0.0]\n{WAVE}[time]', "direction [0.0, 0.0] has no length"),
+    ("[time]", '[plane_wave]\nkind = "q"\ndirection = [1.0, 0.0]\n{WAVE}[time]', '"q" is not known; expected "p"'),
+    (
+        "[time]",
+        '[plane_wave]\nkind = "s"\npolarization = [1.0, 0.0]\ndirection = [1.0, 0.0]\n{WAVE}[time]',
+        "polarization [1.0, 0.0] is not across the direction",
+    ),
     (
         "[time]",
         '[[output.snapshots]]\nfile = "a.h5"\nevery = 1\nat = "1 m"\n[time]',
@@ -114,7 +124,7 @@ def test_one_line_says_what_is_wrong(
 ) -> None:
     path = tmp_path / "case.toml"
     assert old in CASE
-    path.write_text(CASE.replace(old, new, 1))
+    path.write_text(CASE.replace(old, new.replace("{WAVE}", WAVE), 1))
     status = main(["run", str(path)])
     text = capsys.readouterr().err
     if message is None:

@@ -306,3 +306,38 @@ def test_attenuation_makes_waves_smaller_and_goes_on_from_a_checkpoint(
     assert np.all(np.abs(whole.solver.samples()).max(0)[:, :2] < 0.9 * np.abs(lossless.solver.samples()).max(0)[:, :2])
     assert main(["check", str(lossy)]) == 0
     assert "2 to 200 Hz, 3 mechanisms" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("kind", "component", "speed"), [("p", 0, 2000.0), ("s", 1, 1000.0)])
+def test_a_plane_wave_of_a_case_passes_a_receiver(kind: str, component: int, speed: float, tmp_path: Path) -> None:
+    """A Ricker pulse along x, periodic across: the receiver sees it in its own time, and later as far behind."""
+    frequency, velocity = speed / 20, 1e-3
+    (tmp_path / "case.toml").write_text(
+        f"""
+solver = "waves"
+mesh.lower = ["0 m", "0 m"]
+mesh.upper = ["80 m", "10 m"]
+mesh.trees = [8, 1]
+mesh.nodes = 8
+mesh.periodic = [false, true]
+mesh.size = "10 m"
+material = [{{ name = "rock", density = "2000 kg/m^3", cp = "2000 m/s", cs = "1000 m/s" }}]
+receiver = [{{ name = "A", position = ["60 m", "5 m"] }}, {{ name = "B", position = ["70 m", "5 m"] }}]
+time = {{ duration = "{40 / speed} s" }}
+[plane_wave]
+kind = "{kind}"
+direction = [2.0, 0.0]
+position = ["60 m", "5 m"]
+velocity = "1 mm/s"
+time = {{ kind = "ricker", frequency = "{frequency} Hz" }}
+"""
+    )
+    simulation = load_waves(tmp_path / "case.toml")
+    simulation.run()
+    with h5py.File(tmp_path / "out" / "receivers.h5") as file:
+        times, motion = file["time"][:], file["samples"][:, :, component]
+    for seen, late in zip(motion, (0.0, 10 / speed), strict=True):
+        a = (np.pi * (frequency * (times - late) - 1.5)) ** 2
+        expected = velocity * (1 - 2 * a) * np.exp(-a)
+        assert abs(seen).max() > 0.9 * velocity
+        assert np.linalg.norm(seen - expected) < 0.02 * np.linalg.norm(expected)

@@ -257,7 +257,7 @@ def _store(output: Path | None, rows: Sequence[Row], bench: _Bench) -> None:
         part.write_text(json.dumps({**stored, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
 
 
-_COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6}{:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"
+_COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"
 _NAMES = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "of fused")
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import e, pi, sqrt
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.waves.schema import BrunePulse, GaussianPulse, RickerPulse, SourceTable, WaveCase
+from seiche.case.waves.schema import BrunePulse, GaussianPulse, Pulse, RickerPulse, WaveCase
 from seiche.errors import CaseError, FormatError
+from seiche.kernels.registry.dg import Medium
+from seiche.waves.plane import PlaneWave
 from seiche.waves.sources import Brune, Gaussian, PointSource, Ricker, TimeFunction
 
 Floats = npt.NDArray[np.float64]
@@ -71,18 +74,17 @@ def read_pulse(path: Path) -> Sampled:
     return Sampled(*np.array(rows).T)
 
 
-def pulse(table: SourceTable, folder: Path) -> TimeFunction:
-    """Return how a source acts in time."""
-    time, force = table.time, table.force is not None
+def pulse(time: Pulse, folder: Path, peak: bool) -> TimeFunction:
+    """Return the function of a pulse, with a `peak` of one or as the rate of a moment or volume."""
     if isinstance(time, RickerPulse):
         made = Ricker(time.frequency, time.delay if time.delay is not None else 1.5 / time.frequency)
-        return made if force else Multiple(made, time.frequency)
+        return made if peak else Multiple(made, time.frequency)
     if isinstance(time, GaussianPulse):
         gaussian = Gaussian(time.sigma, time.delay if time.delay is not None else 6 * time.sigma)
-        return Multiple(gaussian, time.sigma * sqrt(2 * pi)) if force else gaussian
+        return Multiple(gaussian, time.sigma * sqrt(2 * pi)) if peak else gaussian
     if isinstance(time, BrunePulse):
         brune = Brune(time.duration)
-        return Multiple(brune, e * time.duration) if force else brune
+        return Multiple(brune, e * time.duration) if peak else brune
     return read_pulse(folder / time.file)
 
 
@@ -92,8 +94,7 @@ def highest_frequency(case: WaveCase) -> float:
     2.5 f of a Ricker pulse, 0.48/sigma of a Gaussian, 1.6/T of a Brune; 0 if none is known.
     """
     found = [0.0]
-    for table in case.source:
-        time = table.time
+    for time in (*(table.time for table in case.source), *([case.plane_wave.time] if case.plane_wave else [])):
         if isinstance(time, RickerPulse):
             found.append(2.5 * time.frequency)
         elif isinstance(time, GaussianPulse):
@@ -101,6 +102,34 @@ def highest_frequency(case: WaveCase) -> float:
         elif isinstance(time, BrunePulse):
             found.append(1.6 / time.duration)
     return max(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A plane wave at the start: what the point `origin` sees over time is `motion`."""
+
+    wave: PlaneWave
+    origin: Floats
+    motion: TimeFunction
+
+    def state(self, medium: Medium, positions: Floats) -> Floats:
+        """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
+        return self.wave.state(medium, positions - self.origin, 0.0, lambda s: self.motion(-s))
+
+
+def start_of(case: WaveCase, at: Callable[[Floats], Floats], folder: Path) -> Start | None:
+    """Return the plane wave of a case in the medium that `at` gives, or None.
+
+    Raises:
+        CaseError, FormatError: a wave that does not exist there, or a file of a pulse.
+    """
+    table = case.plane_wave
+    if table is None:
+        return None
+    origin = np.array(table.position)
+    density, cp, cs = at(origin[None])[:, 0]
+    wave = PlaneWave(table.kind, table.direction, density, cp, cs, table.polarization)
+    return Start(wave, origin, Multiple(pulse(table.time, folder, peak=True), table.velocity))
 
 
 def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
@@ -111,7 +140,7 @@ def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
     """
     sources = []
     for number, table in enumerate(case.source):
-        made = pulse(table, folder)
+        made = pulse(table.time, folder, peak=table.force is not None)
         if table.force is not None:
             sources.append(PointSource(table.position, made, force=table.force))
         elif table.volume is not None:

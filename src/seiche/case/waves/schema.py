@@ -214,6 +214,19 @@ class SourceTable(Table):
         return self
 
 
+class PlaneWaveTable(Table):
+    """A plane wave that is on its way at the start: exact in one medium, and as long as no side cuts its front."""
+
+    kind: Literal["p", "s"] = Field(description="longitudinal or transverse")
+    direction: Annotated[tuple[float, ...], FromList] = Field(description="of travel, of any length")
+    polarization: Annotated[tuple[float, ...], FromList] | None = Field(
+        default=None, description="of a transverse wave, across the direction; chosen if left out"
+    )
+    position: Place = Field(description="a point that sees the pulse in its own time, in whose medium the wave is")
+    velocity: PositiveVelocity = Field(description="velocity at the pulse's value one")
+    time: Pulse = Field(description="the pulse, with peak one; at the start it is still before the position")
+
+
 class ReceiverTable(Table):
     """A point where the unknowns are sampled, or `count` of them along a line."""
 
@@ -343,6 +356,7 @@ class WaveCase(Table):
     attenuation: AttenuationTable | None = Field(default=None, description="band of the materials' qualities")
     boundary: BoundaryTable = Field(default=BoundaryTable(), description="the sides of the box")
     source: Annotated[tuple[SourceTable, ...], FromList] = Field(default=(), description="point sources")
+    plane_wave: PlaneWaveTable | None = Field(default=None, description="a wave at the start")
     receiver: Annotated[tuple[ReceiverTable, ...], FromList] = Field(default=(), description="where to sample")
     time: WaveTime = Field(description="how long")
     run: WaveRun = Field(default=WaveRun(), description="how and where to compute")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.case.agreement import on_rank_zero
 from seiche.case.load import check_tables, is_hemelb, read_tables
 from seiche.case.waves.media import Media
-from seiche.case.waves.pulses import highest_frequency, sources_of
+from seiche.case.waves.pulses import Start, highest_frequency, sources_of, start_of
 from seiche.case.waves.schema import WaveCase
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -76,6 +76,13 @@ def _misfits(case: WaveCase) -> Iterator[str]:
             value = getattr(source, name)
             if value is not None and len(value) != dim:
                 yield f"source[{number}].{name}: has {len(value)} numbers, the mesh has {dim} axes"
+    if case.plane_wave is not None:
+        for name in ("direction", "polarization", "position"):
+            value = getattr(case.plane_wave, name)
+            if value is not None and len(value) != dim:
+                yield f"plane_wave.{name}: has {len(value)} numbers, the mesh has {dim} axes"
+        if case.attenuation is not None:
+            yield "plane_wave: goes without attenuation"
     for table in case.receiver:
         for name in ("position", "start", "end"):
             value = getattr(table, name)
@@ -111,6 +118,7 @@ class WaveSetup:
         limit: the largest stable time step.
         resolution: nodes a wavelength where they are fewest, and as many as are advised; None if no frequency is known.
         remarks: what a user may not have meant with the media.
+        start: a plane wave at the start, or None.
     """
 
     case: WaveCase
@@ -128,6 +136,7 @@ class WaveSetup:
     resolution: tuple[float, float] | None
     attenuation: Attenuation | None
     remarks: tuple[str, ...] = ()
+    start: Start | None = None
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -185,11 +194,12 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
     world = world or World.serial()
     folder = Path(path).parent
 
-    def read() -> tuple[WaveCase, Media, list[PointSource]]:
+    def read() -> tuple[WaveCase, Media, list[PointSource], Start | None]:
         case = read_wave_case(path, overrides)
-        return case, Media(case.material, case.dim, folder), sources_of(case, folder)
+        media = Media(case.material, case.dim, folder)
+        return case, media, sources_of(case, folder), start_of(case, media.at, folder)
 
-    case, media, sources = on_rank_zero(world, read)
+    case, media, sources, start = on_rank_zero(world, read)
     table = case.mesh
     lower, upper = np.array(table.lower), np.array(table.upper)
     trees = np.array(table.trees or (1,) * case.dim)
@@ -223,6 +233,7 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
     for what, number, place in (
         *(("source", f"[{n}]", source.position) for n, source in enumerate(sources)),
         *(("receiver", f'["{name}"]', place) for name, place in zip(names, places, strict=True)),
+        *([("plane_wave", "", case.plane_wave.position)] if case.plane_wave else []),
     ):
         if not (np.all(np.array(place) >= lower) and np.all(np.array(place) <= upper)):
             raise CaseError(
@@ -244,6 +255,7 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
         resolution=_resolution(case, mesh, slow, world),
         attenuation=attenuation,
         remarks=tuple(media.notes(lower, upper)),
+        start=start,
     )
 
 

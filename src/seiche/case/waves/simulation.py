@@ -74,6 +74,8 @@ class WaveSimulation:
         self.solver = setup.solver(sponge=setup.case.boundary.sponge or 0.0, peak_side=peak)
         if restart is not None:
             self._resume(restart)
+        elif setup.start is not None:
+            self.solver.set_state(setup.start.state(self.solver.medium, self.solver.positions))
         self.first_step = self.solver.steps
         on_rank_zero(self.world, lambda: _make(setup, folder))
         self._snapshots = [
