@@ -39,6 +39,9 @@ def unbalanced() -> Mesh:
 
 CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: solver(nodes=11), "nodes = 11 a direction: 2 to 10 are possible"),
+    (lambda: solver(flux="roe"), "flux: 'roe' is not one of upwind, central"),
+    (lambda: solver(precision="float16"), "precision: 'float16' is not one of float64, float32"),
+    (lambda: solver(medium="fluid"), "medium: 'fluid' is not one of acoustic, elastic"),
     (lambda: solver(boundaries="open"), "boundaries: 'open' is not one of free, rigid, absorbing"),
     (lambda: solver(boundaries=["free"]), "boundaries: 1 kinds for the 4 sides of the box"),
     (lambda: solver(material=ROCK, medium="acoustic"), "cs > 0 in some elements needs the elastic medium"),

@@ -45,7 +45,7 @@ from seiche.waves.peak import Peak
 from seiche.waves.probes import WINDOW, Receivers, Sources
 from seiche.waves.sources import PointSource
 from seiche.waves.sponge import Sponge
-from seiche.waves.sweeps import STAGES, Sweeps, check_variant
+from seiche.waves.sweeps import STAGES, Sweeps, check_kernels
 
 Floats = npt.NDArray[np.float64]
 
@@ -116,7 +116,7 @@ class Solver:
         sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
         check_boundaries(sides, mesh.dim)
         check_ghosts(ghosts)
-        check_variant(variant)
+        check_kernels(variant, flux, precision, medium)
         check_integrator(integrator, flux, variant, ghosts)
         leapfrog = integrator == "leapfrog"
         if attenuation is not None and (leapfrog or variant == "separate"):
