@@ -166,12 +166,18 @@ def seismogram_figure(
         save(figure, part, path.name)
 
 
+#: Units of small velocities, and how many of them are 1 m/s.
+_SPEEDS = (("m/s", 1.0), ("mm/s", 1e3), ("\N{MICRO SIGN}m/s", 1e6), ("nm/s", 1e9))
+
+
 def map_figure(
     path: Path, places: Floats, peaks: Floats, axes_names: Sequence[str], stations: Floats | None = None
 ) -> None:
     """Draw peak velocities at places (n, 1 or 2) of a side. Raises OSError when the file cannot be written."""
     lower, upper = places.min(0), places.max(0)
     unit, factor = _unit(lower, upper)
+    speed, times = next((pair for pair in _SPEEDS if peaks.max() * pair[1] >= 1), ("m/s", 1.0))
+    peaks = peaks * times
     with paper_style(), replacing(path) as part:
         figure = new_figure(SINGLE_COLUMN if places.shape[1] == 1 else DOUBLE_COLUMN * 0.8, 3.0)
         axes = figure.add_subplot()
@@ -179,7 +185,7 @@ def map_figure(
         if places.shape[1] == 1:
             order = np.argsort(places[:, 0], kind="stable")
             axes.plot(places[order, 0] * factor, peaks[order], color=COLORS[0])
-            axes.set_ylabel("peak velocity (m/s)")
+            axes.set_ylabel(f"peak velocity ({speed})")
         else:
             image = axes.imshow(
                 _raster(places, peaks, lower, upper),
@@ -189,7 +195,7 @@ def map_figure(
                 vmin=0,
             )
             axes.set_ylabel(f"{axes_names[1]} ({unit})")
-            color_bar(axes, image, "peak velocity (m/s)")
+            color_bar(axes, image, f"peak velocity ({speed})")
             if stations is not None:
                 axes.plot(stations[:, 0] * factor, stations[:, 1] * factor, "^", color="white", markersize=3)
         save(figure, part, path.name)
