@@ -324,7 +324,7 @@ def test_parts_cover_the_grid_once_and_the_split_is_the_one_of_least_work():
             n.stop - n.start + 2 * m.overlap for n, m in zip(part.place, part.windows, strict=True)
         )
     assert (seen == 1).all()
-    assert best_split((256, 256, 256), 8, 8) == (1, 2, 4)  # 256 144 80 points; cut once each, 144 144 144
+    assert best_split((256, 256, 256), 8, 8) == (4, 2, 1)  # 80 144 256 points; cut once each, 144 144 144
     assert best_split((1024, 64, 64), 8, 8) == (8, 1, 1)
     with pytest.raises(CaseError, match="split: 20x20 points cannot be cut for 7 ranks with overlap 8"):
         best_split((20, 20), 7, 8)

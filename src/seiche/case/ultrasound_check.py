@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from seiche.case.ultrasound_setup import UltrasoundSetup, error_of_ranks, refuse_impossible, sharing_of
+from seiche.case.ultrasound_setup import UltrasoundSetup, error_of_ranks, local_parts, refuse_impossible, sharing_of
 from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
 from seiche.ultrasound.crossing import cuts_on_the_way
-from seiche.ultrasound.plan import parts_for
+from seiche.ultrasound.local_basis import least_overlap
 from seiche.ultrasound.slabs import slabs_of
 
 
@@ -69,7 +69,7 @@ def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) ->
     basis, overlap = sharing.basis, sharing.overlap
     if basis == "auto":  # as a run chooses without a machine file
         try:
-            parts_for(problem.shape, ranks, "local", sharing.split, overlap)
+            local_parts(setup, ranks, sharing.split, overlap)
         except CaseError:
             basis = "global"
     if basis == "global":
@@ -77,13 +77,15 @@ def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) ->
         extents = " x ".join(str(n) for n in largest.shape)
         work = ranks * int(np.prod(largest.shape)) / problem.points
         return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
-    parts = parts_for(problem.shape, ranks, "local", sharing.split, overlap)
+    parts = local_parts(setup, ranks, sharing.split, overlap)
     largest = max(parts, key=lambda part: int(np.prod(part.shape)))
     work = ranks * int(np.prod(largest.shape)) / problem.points
     extents = " x ".join(str(n) for n in largest.shape)
-    rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {overlap}, {work:.2f} times the work of one")]
+    wider = f" (asked: {overlap}; the kernels transform such lines)" if least_overlap(parts) > overlap else ""
+    told = f"{extents} points with overlaps of {least_overlap(parts)}{wider}, {work:.2f} times the work of one"
+    rows = [(f"{ranks} ranks", told)]
     cuts = cuts_on_the_way(parts)
     for frequency in frequencies:
-        error = error_of_ranks(problem, parts, frequency, overlap)
+        error = error_of_ranks(problem, parts, frequency)
         rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
     return rows, work

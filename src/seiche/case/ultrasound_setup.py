@@ -27,7 +27,8 @@ from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
-from seiche.ultrasound.local_basis import Part
+from seiche.ultrasound.extents import lines_of
+from seiche.ultrasound.local_basis import Part, least_overlap
 from seiche.ultrasound.medium import longest_time_step
 from seiche.ultrasound.plan import basis_of, parts_for
 from seiche.ultrasound.problem import Problem
@@ -242,10 +243,10 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
     least = np.inf
     for width in WIDTHS:
         try:
-            parts = parts_for(problem.shape, ranks, "local", run.split, width)
+            parts = local_parts(setup, ranks, run.split, width)
         except CaseError:
             break
-        least = error_of_ranks(problem, parts, max(frequencies), width)
+        least = error_of_ranks(problem, parts, max(frequencies))
         if least <= run.error:
             return Sharing(basis, width, run.split)
     if basis == "auto" and run.split is None:
@@ -256,10 +257,22 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
     )
 
 
-def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float, overlap: int) -> float:
+def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | None, overlap: int) -> list[Part]:
+    """Return the parts of the local basis as a run has them: wider than asked where transforms of lines need it.
+
+    Raises:
+        CaseError: the grid cannot be cut so.
+    """
+    run = setup.case.run
+    lines = lines_of({"device": run.device, "precision": run.precision, "scheme": run.scheme})
+    return parts_for(setup.problem.shape, ranks, "local", split, overlap, lines)
+
+
+def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
     """Return the relative error that is predicted of a wave that crosses the cuts of the local basis."""
     cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
-    return cuts_on_the_way(parts) * crossing_error(points_per_wavelength(problem, frequency), overlap, cfl=cfl)
+    resolved = points_per_wavelength(problem, frequency)
+    return cuts_on_the_way(parts) * crossing_error(resolved, least_overlap(parts), cfl=cfl)
 
 
 def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:

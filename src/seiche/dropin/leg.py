@@ -224,7 +224,7 @@ class Leg:
         lines = [f"{extents} points, {problem.steps} steps of {problem.time_step:g} s", f"records: {records}"]
         if isinstance(self.solver, RanksSolver):
             parts = " x ".join(str(n) for n in reversed(self.solver.part.shape))
-            kind = f"overlaps of {self._options.overlap}" if self._options.overlap else "transforms of the whole grid"
+            kind = f"overlaps of {self.solver.overlap}" if self._options.overlap else "transforms of the whole grid"
             lines.append(f"{world.size} ranks with {parts} points, {kind}")
         return lines
 

@@ -30,9 +30,9 @@ class ExactScheme:
     name = "exact"
     _gradient: list[Bound]
     #: By whether a source acts on the velocity before its divergence is taken.
-    _velocity: dict[bool, Bound]
+    _velocity: dict[bool, list[Bound]]
     _divergence: dict[bool, list[Bound]]
-    _velocity_without_layer: Bound
+    _velocity_without_layer: list[Bound]
     _density_and_pressure: Bound
     _density_alone: Bound
     #: By whether a source acted on the density before.
@@ -69,8 +69,8 @@ class ExactScheme:
         )
         self._gradient = [*forward_p, gradient, inverse]
         self._divergence = {key: [*forward_u, divergence, inverse] for key in (False, True)}
-        self._velocity = dict.fromkeys((False, True), self._bind_velocity(self._staggered_layer, time_step))
-        self._velocity_without_layer = self._bind_velocity(self._no_layer, -time_step / 2)
+        self._velocity = {key: [self._bind_velocity(self._staggered_layer, time_step)] for key in (False, True)}
+        self._velocity_without_layer = [self._bind_velocity(self._no_layer, -time_step / 2)]
         fractional = bind_power_law(state, self._medium, self._real)
         self._fractional = {key: fractional for key in (False, True)}
         self._density_and_pressure = self._bind_density(finish_of(state))
@@ -113,7 +113,8 @@ class ExactScheme:
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
         between = bool(velocity_source)
-        momentum = [*stages("gradient", *self._gradient), stage("velocity", self._velocity[between]), *velocity_source]
+        momentum = [*stages("gradient", *self._gradient), *stages("velocity", *self._velocity[between])]
+        momentum += velocity_source
         divergence = stages("divergence", *self._divergence[between])
         fractional = stages("absorption", *self._fractional[bool(mass_source)])
         if not mass_source:
@@ -134,5 +135,5 @@ class ExactScheme:
         )
         return [
             stage("initial density", density, *bind_start(state, self._medium, self._real)),
-            *stages("initial velocity", *self._gradient, self._velocity_without_layer),
+            *stages("initial velocity", *self._gradient, *self._velocity_without_layer),
         ]

@@ -9,6 +9,8 @@ gradient     rows of p forward 2; middle axis 2; first axis, times D+ kappa, 4; 
 velocity     rows back, u, rows of u forward 12
 divergence   middle axis 6; first axis, times D- kappa, 6; middle axis back 6
 density      rows back, rho, p 10
+
+On a part with overlaps messages travel beside these passes, and rows are tapered as they are loaded (`line_items.py`).
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from seiche.errors import CaseError
 from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry import kspace as registry
 from seiche.kernels.registry import kspace_passes as passes
-from seiche.kernels.registry.kspace_lines import LineShape, fixed_transform
+from seiche.kernels.registry.kspace_lines import fixed_transform
 from seiche.ultrasound import operators
 from seiche.ultrasound.absorption import coefficients_of, finish_members, finish_of
 from seiche.ultrasound.exact import ExactScheme
+from seiche.ultrasound.line_items import Axis, Rows, Span
 from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.state import Bound, State
+from seiche.ultrasound.state import Bound
 
 
 def has_lines(problem: Problem, real: Real) -> bool:
@@ -44,58 +47,114 @@ class ExactLinesScheme(ExactScheme):
             raise CaseError(
                 f"transforms: lines need two or three axes with factors of at most 7, not {tuple(problem.shape)}"
             )
-        self._across = [_Axis(state, axis, self._real) for axis in range(3 - problem.dimensions, 2)]
-        self._along = _Axis(state, 2, self._real)
-        time_step = problem.time_step
-        self._gradient = [*self._forward(state.p, 1), self._gradient_pass(), *self._sides(self._dimensions, True)]
-        middle = [*self._sides(self._dimensions, False), self._divergence_pass(), *self._sides(self._dimensions, True)]
+        self._across = [Axis(state, axis, self._real) for axis in range(3 - problem.dimensions, 2)]
+        self._along = Axis(state, 2, self._real)
+        self._rows = rows = Rows(state, self._along)
+        self._overlaps = state.local.overlaps if state.local is not None and rows.cut else None
+        p, u = self._exchanged(state.p.reshape(1, -1)), self._exchanged(state.u)
+        last = state.work[self._dimensions - 1 :]
+        start, spectrum = self._spectra(state.p, last, 1, p)
+        self._gradient = [*start, *spectrum, self._gradient_pass(), *self._back()]
+        # Without a source between them, rows of a whole grid or slab go on to their spectra while they are there.
+        start, forward = self._spectra(state.u, state.work, self._dimensions, u)
+        _, onward = self._spectra(state.u, state.work, self._dimensions, u, ready=rows.slabs)
+        middle = [self._divergence_pass(), *self._back()]
+        layer, time_step = self._staggered_layer, problem.time_step
         self._velocity = {
-            between: self._row_velocity(self._staggered_layer, time_step, onward=not between)
-            for between in (False, True)
+            True: self._row_velocity(layer, time_step, [], onward=False),
+            False: self._row_velocity(layer, time_step, start, onward=rows.slabs),
         }
-        rows = self._row_forward(state.u, state.work, self._dimensions)
-        self._divergence = {False: middle, True: [rows, *middle]}
-        self._velocity_without_layer = self._row_velocity(self._no_layer, -time_step / 2, onward=False)
-        onward = finish_of(state) == "power-law"
-        self._density_and_pressure = self._row_density_onward() if onward else self._row_density(finish_of(state))
+        self._divergence = {True: [*start, *forward, *middle], False: [*onward, *middle]}
+        self._velocity_without_layer = self._row_velocity(self._no_layer, -time_step / 2, [], onward=False)
+        onward_density = finish_of(state) == "power-law" and not rows.cut
+        self._density_and_pressure = (
+            self._row_density_onward() if onward_density else self._row_density(finish_of(state))
+        )
         self._density_alone = self._row_density("keep-rate")
-        self._fractional = {key: self._power_law(from_rows=key) for key in (False, True)}
+        from_rows = self._power_law(from_rows=True)
+        self._fractional = {True: from_rows, False: self._power_law(from_rows=False) if onward_density else from_rows}
 
     @property
     def _dimensions(self) -> int:
         return self._state.problem.dimensions
 
-    def _forward(self, field: Array, components: int) -> list[Bound]:
-        """Return what leaves the spectrum of one field, complete but for the first axis, in the last of the work."""
-        last = self._state.work[self._dimensions - 1 :]
-        return [self._row_forward(field, last, components), *self._sides(components, False, last)]
+    def _exchanged(self, fields: Array, *, padded: bool = False) -> list[tuple[Bound, Bound]]:
+        """Return what starts and what ends the messages of each field; empty where no part has overlaps."""
+        if self._overlaps is None:
+            return []
+        return [self._overlaps.exchange(one.reshape(-1), padded=padded) for one in fields]
 
-    def _row_forward(self, fields: Array, spectra: Array, components: int, *, padded: bool = False) -> Bound:
-        state, axis = self._state, self._along
-        return self._state.bind(
-            passes.row_forward(axis.shape),
-            items=components * axis.row_batches(state.row_count),
+    def _spectra(
+        self,
+        fields: Array,
+        spectra: Array,
+        count: int,
+        messages: list[tuple[Bound, Bound]],
+        *,
+        ready: bool = False,
+        padded: bool = False,
+    ) -> tuple[list[Bound], list[Bound]]:
+        """Return what starts the messages of fields, and what leaves their spectra, complete but for the first axis.
+
+        Complete rows, which may be `ready`, are transformed while messages are under way. `padded` rows are
+        transformed in place: then but for those that messages are made of.
+        """
+        rows, starts, each = self._rows, [start for start, _ in messages], range(count)
+        early = rows.early(behind_sent=padded)
+        planes = rows.planes(early)
+        forward: dict[str, Any] = {"fields": fields, "spectra": spectra, "padded": padded}
+        bound = [] if ready else self._row_forward(early, each, **forward)
+        bound += self._sides(planes, each, spectra)
+        if early.count:
+            bound += [end for _, end in messages]
+            bound += self._row_forward(early.rest, each, **forward)
+            return starts, [*bound, *self._sides(planes.rest, each, spectra)]
+        for k, (_, end) in enumerate(messages):  # while one travels, those before it are transformed
+            one = range(k, k + 1)
+            bound += [end, *self._row_forward(rows.all, one, **forward), *self._sides(rows.all_planes, one, spectra)]
+        return starts, bound
+
+    def _row_forward(self, span: Span, each: range, *, fields: Array, spectra: Array, padded: bool) -> list[Bound]:
+        """Return the transforms along rows of some fields."""
+        state, axis, overlaps = self._state, self._along, self._overlaps
+        if not span.count:
+            return []
+        run = state.bind(
+            passes.row_forward(axis.shape, tapered=overlaps is not None),
+            begin=each.start * span.count,
+            items=len(each) * span.count,
             fields=fields,
             spectra=spectra,
             roots=axis.roots,
             count=state.row_count,
             apart=2 * state.rows["half"] if padded else axis.length,
+            weight={} if overlaps is None else {"bell": overlaps.bell, "rows": state.rows},
+            range=span.members,
         )
+        return [run]
 
-    def _sides(self, components: int, inverse: bool, spectra: Array | None = None) -> list[Bound]:
-        """Return the transforms along the axes between the first and the last."""
+    def _sides(self, planes: Span, each: range, spectra: Array, *, inverse: bool = False) -> list[Bound]:
+        """Return the transforms of some spectra along the axes between the first and the last."""
         state, bound = self._state, []
-        for axis in self._across[1:]:
+        for axis in self._across[1:] if planes.count else ():
+            span = planes.times(axis.batches)
             bound.append(
                 state.bind(
                     passes.side_transform(axis.shape, inverse=inverse),
-                    items=components * axis.blocks * axis.batches,
-                    spectra=state.work if spectra is None else spectra,
+                    begin=each.start * span.count,
+                    items=len(each) * span.count,
+                    spectra=spectra,
                     roots=axis.roots,
                     lines=axis.lines,
+                    range=span.members,
                 )
             )
         return bound
+
+    def _back(self, spectra: Array | None = None, count: int | None = None) -> list[Bound]:
+        """Return the transforms back along these axes, of what rows are then updated with."""
+        each = range(self._dimensions if count is None else count)
+        return self._sides(self._rows.own_planes, each, self._state.work if spectra is None else spectra, inverse=True)
 
     def _first_axis(self) -> dict[str, Any]:
         """Return the members of passes along the first axis."""
@@ -117,20 +176,27 @@ class ExactLinesScheme(ExactScheme):
             factor={"derivative": self._back_table, "kappa": self._kappa},
         )
 
-    def _row_velocity(self, layer: Array, time_step: float, *, onward: bool) -> Bound:
-        state, axis = self._state, self._along
+    def _row_velocity(self, layer: Array, time_step: float, starts: list[Bound], *, onward: bool) -> list[Bound]:
+        """Return the momentum equation; messages of a component start as soon as it is there."""
+        state, axis, own = self._state, self._along, self._rows.own
         kind, density = self._medium.staggered()
-        return self._state.bind(
-            passes.row_velocity(axis.shape, self._dimensions, kind, onward=onward),
-            items=self._dimensions * axis.row_batches(state.row_count),
-            u=state.u,
-            work=state.work,
-            roots=axis.roots,
-            pml=layer,
-            density=density,
-            rows=state.rows,
-            dt=time_step,
-        )
+        together = own.count == own.whole and not starts
+        bound: list[Bound] = []
+        for k in range(1 if together else self._dimensions):
+            run = state.bind(
+                passes.row_velocity(axis.shape, self._dimensions, kind, onward=onward),
+                begin=k * own.whole + own.first,
+                items=self._dimensions * own.whole if together else own.count,
+                u=state.u,
+                work=state.work,
+                roots=axis.roots,
+                pml=layer,
+                density=density,
+                rows=state.rows,
+                dt=time_step,
+            )
+            bound += [run, *starts[k : k + 1]]
+        return bound
 
     def _row_density(self, finish: registry.Finish) -> Bound:
         state, nonlinear = self._state, self._state.problem.BonA is not None
@@ -153,7 +219,8 @@ class ExactLinesScheme(ExactScheme):
         state, axis = self._state, self._along
         return self._state.bind(
             spec,
-            items=axis.row_batches(state.row_count),
+            begin=self._rows.own.first,
+            items=self._rows.own.count,
             rho=state.rho,
             work=state.work,
             roots=axis.roots,
@@ -181,16 +248,17 @@ class ExactLinesScheme(ExactScheme):
                 **{**self._first_axis(), "work": active},
                 factor={**factor, "scale": 1 / state.problem.points, "first": first},
             )
-            forward = [self._row_forward(active, active, count, padded=True)] if from_rows else []
-            there, back = (self._sides(count, inverse, active) for inverse in (False, True))
-            bound = [*forward, *there, laplacians, *back]
+            messages = self._exchanged(active.reshape(count, -1).view(state.real), padded=True) if from_rows else []
+            starts, there = self._spectra(active, active, count, messages, ready=not from_rows, padded=True)
+            bound = [*starts, *there, laplacians, *self._back(active, count)]
         varying, medium = self._medium.members("c0", "tau")
         tangent = float(np.tan(np.pi * absorption.alpha_power / 2)) if absorption.dispersion else 0.0
         pressure = state.bind(
             passes.row_power_law(
                 self._along.shape, varying, losses=absorption.losses, dispersion=absorption.dispersion
             ),
-            items=self._along.row_batches(state.row_count),
+            begin=self._rows.own.first,
+            items=self._rows.own.count,
             p=state.p,
             work=state.work,
             roots=self._along.roots,
@@ -199,23 +267,3 @@ class ExactLinesScheme(ExactScheme):
             tangent=tangent,
         )
         return [*bound, pressure]
-
-
-class _Axis:
-    """Lines along one of the three axes: their transform, and how they lie in a spectrum."""
-
-    def __init__(self, state: State, axis: int, real: Real) -> None:
-        self.length = int(state.extents[axis])
-        shape = fixed_transform(self.length, axis == 2, real)
-        assert shape is not None
-        self.shape: LineShape = shape
-        self.roots = state.upload(np.exp(-2j * np.pi * np.arange(self.length) / self.length))
-        spectrum = (*state.extents[:2], state.extents[2] // 2 + 1)
-        inner = int(np.prod(spectrum[axis + 1 :], dtype=np.int64))
-        self.blocks = int(np.prod(spectrum[:axis], dtype=np.int64))
-        self.batches = -(-inner // shape.lanes)
-        self.lines = {"inner": inner, "batches": self.batches}
-
-    def row_batches(self, rows: int) -> int:
-        """Return the batches of rows, two a complex line."""
-        return -(-rows // (2 * self.shape.lanes))

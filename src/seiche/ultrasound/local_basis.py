@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,8 +69,15 @@ def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> li
     ]
 
 
+def least_overlap(parts: Iterable[Part]) -> int:
+    """Return the width of the narrowest overlap of any part, 0 where no axis is cut."""
+    return min((one.overlap for part in parts for one in part.windows if one.overlap), default=0)
+
+
 def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, ...]:
     """Return the split into `ranks` pieces whose largest part has the fewest points, overlaps included.
+
+    Of several it is the one that cuts the first axes most: rows and planes then stay whole.
 
     Raises:
         CaseError: no split is possible.
@@ -80,7 +87,9 @@ def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, .
         raise CaseError(
             f"split: {'x'.join(map(str, shape))} points cannot be cut for {ranks} ranks with overlap {overlap}"
         )
-    return min((max(int(np.prod(part.shape)) for part in parts), split) for split, parts in splits.items())[1]
+    return min(
+        splits, key=lambda split: (max(int(np.prod(part.shape)) for part in splits[split]), *(-n for n in split))
+    )
 
 
 def possible_splits(shape: tuple[int, ...], ranks: int, overlap: int) -> dict[tuple[int, ...], list[Part]]:
@@ -118,10 +127,11 @@ def bell(window: Window, slope: float | None = None) -> Floats:
     """Return the bell along an axis, (extent,): one on the own points, falling to zero over the overlaps (eq. 32)."""
     from scipy.special import erf
 
-    width = window.overlap
-    z = 2 * (np.arange(width) + 0.5) / max(width, 1) - 1
-    rise = 0.5 * (1 + erf((slope_of(width) if slope is None else slope) * z / np.sqrt(1 - z * z)))
-    return np.concatenate([rise, np.ones(window.core), rise[::-1]])
+    def rise(width: int) -> Floats:
+        z = 2 * (np.arange(width) + 0.5) / max(width, 1) - 1
+        return np.asarray(0.5 * (1 + erf((slope_of(width) if slope is None else slope) * z / np.sqrt(1 - z * z))))
+
+    return np.concatenate([rise(window.overlap), np.ones(window.core), rise(window.overlap + window.more)[::-1]])
 
 
 def derivative_error(core: int, overlap: int, points_per_wavelength: float, slope: float | None = None) -> float:

@@ -17,10 +17,12 @@ from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.choice import machine_in_use
+from seiche.kernels.registry import Real
 from seiche.machine.file import Machine
 from seiche.machine.halo_times import transport_times
 from seiche.machine.locality import Place, places
 from seiche.machine.predict import exchange_times, layout_of
+from seiche.ultrasound.extents import lines_of, widened
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
@@ -29,6 +31,8 @@ Basis: TypeAlias = Literal["auto", "local", "global"]
 Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
 #: Bytes a point and step in single precision: passes and transforms, without and with power-law absorption.
 _PASSES, _TRANSFORM = {False: 120, True: 180}, 24
+#: Both where kernels transform lines, on a part.
+_BY_LINES = {False: 220, True: 328}
 _TRANSFORMS = {False: 10, True: 14}
 #: Read and written by the packing of a message's half spectrum, or by the taper of a field.
 _PACKED = 8
@@ -78,7 +82,14 @@ def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
     return "global"
 
 
-def choose(problem: Problem, splits: Splits, machine: Machine | None, places: Sequence[Place], size: int) -> Plan:
+def choose(
+    problem: Problem,
+    splits: Splits,
+    machine: Machine | None,
+    places: Sequence[Place],
+    size: int,
+    lines: Real | None = None,
+) -> Plan:
     """Return the plan of a problem whose basis is left open: the faster one, the local one without a machine file.
 
     Args:
@@ -87,6 +98,7 @@ def choose(problem: Problem, splits: Splits, machine: Machine | None, places: Se
         machine: what was measured, if anything.
         places: of all ranks.
         size: bytes of a number.
+        lines: precision in which kernels transform the lines of parts, if they do.
 
     Raises:
         CaseError: the grid cannot be shared in either way.
@@ -102,7 +114,7 @@ def choose(problem: Problem, splits: Splits, machine: Machine | None, places: Se
         return Plan("global")
     if machine is None:
         return Plan("local")
-    local = {split: _local_seconds(problem, parts, machine, places, size) for split, parts in splits.items()}
+    local = {split: _local_seconds(problem, parts, machine, places, size, lines) for split, parts in splits.items()}
     split = min(local, key=lambda split: local[split])
     times = {"local": local[split]}
     if slabs is not None:
@@ -128,12 +140,19 @@ def _memory_seconds(machine: Machine, size: int, gpus: bool, points: int, bytes_
 
 
 def _local_seconds(
-    problem: Problem, parts: Sequence[Part], machine: Machine, places: Sequence[Place], size: int
+    problem: Problem,
+    parts: Sequence[Part],
+    machine: Machine,
+    places: Sequence[Place],
+    size: int,
+    lines: Real | None,
 ) -> float:
     gpus, power = all(place.gpu for place in places), _is_power_law(problem)
     fields = 1 + problem.dimensions + 2 * power
     points = max(int(np.prod(part.shape)) for part in parts)
-    work = _PASSES[power] + _TRANSFORM * _TRANSFORMS[power] + _PACKED * fields
+    by_lines = lines is not None and widened(parts, lines) is not None
+    library = _PASSES[power] + _TRANSFORM * _TRANSFORMS[power] + _PACKED * fields
+    work = _BY_LINES[power] if by_lines else library
     total = _memory_seconds(machine, size, gpus, points, work)
     slowest = 0.0
     for part in parts:
@@ -176,16 +195,24 @@ def plan_of(
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
     machine = machine_in_use(world, None)
-    splits = possible_splits(problem.shape, world.size, overlap)
+    lines = lines_of(options)
+    splits = {
+        one: _for_lines(parts, lines) for one, parts in possible_splits(problem.shape, world.size, overlap).items()
+    }
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, splits, machine, places(backend, world), size)
+    return choose(problem, splits, machine, places(backend, world), size, lines)
 
 
 def parts_for(
-    shape: tuple[int, ...], ranks: int, basis: str, split: tuple[int, ...] | None, overlap: int
+    shape: tuple[int, ...],
+    ranks: int,
+    basis: str,
+    split: tuple[int, ...] | None,
+    overlap: int,
+    lines: Real | None = None,
 ) -> list[Part]:
-    """Return the parts of a grid, one a rank.
+    """Return the parts of a grid, one a rank; overlaps are wider where `lines` of that precision need it.
 
     Raises:
         CaseError: the grid cannot be cut so.
@@ -195,4 +222,8 @@ def parts_for(
     parts = parts_of(shape, best_split(shape, ranks, overlap) if split is None else split, overlap)
     if len(parts) != ranks:
         raise CaseError(f"split: {split} makes {len(parts)} parts for {ranks} ranks")
-    return parts
+    return _for_lines(parts, lines)
+
+
+def _for_lines(parts: list[Part], lines: Real | None) -> list[Part]:
+    return parts if lines is None else widened(parts, lines) or parts

@@ -48,21 +48,26 @@ class Pml:
 
 @dataclass(frozen=True)
 class Window:
-    """A part of an axis of `total` points: `core` own ones from `start`, and `overlap` of neighbours at both sides."""
+    """A part of an axis of `total` points: `core` own ones from `start`, and `overlap` of neighbours at both sides.
+
+    Behind them are `more` of the neighbours' points than before them.
+    """
 
     total: int
     start: int
     core: int
     overlap: int
+    more: int = 0
 
     @property
     def extent(self) -> int:
         """Return the points of the part, overlaps included."""
-        return self.core + 2 * self.overlap
+        return self.core + 2 * self.overlap + self.more
 
     def indices(self, *, clipped: bool) -> npt.NDArray[np.int64]:
         """Return the numbers of these points; beyond the ends the axis begins anew, or `clipped` the end stays."""
-        numbers = np.arange(self.start - self.overlap, self.start + self.core + self.overlap, dtype=np.int64)
+        first = self.start - self.overlap
+        numbers = np.arange(first, first + self.extent, dtype=np.int64)
         return np.clip(numbers, 0, self.total - 1) if clipped else numbers % self.total
 
 

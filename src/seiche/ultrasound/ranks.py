@@ -19,11 +19,13 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.plan import build_plan
+from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace_ranks as registry
 from seiche.machine.collectives import WAYS
+from seiche.ultrasound.extents import lines_of, widened
 from seiche.ultrasound.gathered import GatheredRows
 from seiche.ultrasound.grid import Grid
-from seiche.ultrasound.local_basis import Part, bell, part_problem, points_in, taken
+from seiche.ultrasound.local_basis import Part, bell, least_overlap, part_problem, points_in, taken
 from seiche.ultrasound.medium import Medium, longest_time_step
 from seiche.ultrasound.plan import parts_for, plan_of
 from seiche.ultrasound.problem import Problem
@@ -65,6 +67,16 @@ class LocalBasis:
         tables = [np.ones(1)] * (3 - state.problem.dimensions)
         tables += [bell(window, self._slope) for window in self.part.windows]
         self._bell = state.upload(np.concatenate(tables))
+
+    @property
+    def bell(self) -> Array:
+        """Return the bell along the axes one after another."""
+        return self._bell
+
+    @property
+    def reach(self) -> int:
+        """Return how many own points behind a cut of the first axis neighbours have in their overlaps, at most."""
+        return max(part.windows[0].overlap + part.windows[0].more for part in self.parts)
 
     @property
     def exchanges(self) -> tuple[HaloExchange, ...]:
@@ -159,7 +171,8 @@ class RanksSolver:
         problem: the whole problem, the same on every rank.
         world: the ranks.
         split: pieces along each axis; by default those with the least work.
-        overlap: points that parts share with each neighbour.
+        overlap: points that parts share with each neighbour, at least: some more where that makes parts whose lines the
+            kernels can transform (`Solver`).
         slope: of the bell.
         transport: how messages travel.
         basis: "local" as above, "global": slabs whose transforms cover the whole grid (slabs.py, two_layouts.py), or
@@ -190,7 +203,10 @@ class RanksSolver:
         exact = options.get("scheme", "exact") == "exact"
         self.plan = plan_of(problem, world, basis or ("local" if exact else "global"), split, overlap, options)
         basis = self.plan.basis
-        self.parts = parts_for(problem.shape, world.size, basis, self.plan.split, overlap)
+        lines = lines_of(options)
+        self.parts = parts_for(problem.shape, world.size, basis, self.plan.split, overlap, lines)
+        if basis == "local" and lines is not None and world.size > 1:
+            self._fix_transforms(lines, options)
         self.problem, self.world, self.recorder = problem, world, self
         self.part = self.parts[world.rank]
         self.sensors = 0 if request.points is None else len(request.points)
@@ -215,6 +231,21 @@ class RanksSolver:
         )
         for exchange in self.basis.exchanges if isinstance(self.basis, LocalBasis) else ():
             exchange.beside = lambda name: self.solver.timers.beside(name)
+
+    def _fix_transforms(self, lines: Real, options: dict[str, Any]) -> None:
+        """Let all ranks take lines, or none: where a part's cannot be transformed, those of a library."""
+        if widened(self.parts, lines) is not None:
+            options["transforms"] = "lines"
+        elif options.get("transforms") != "lines":
+            options["transforms"] = "library"
+        else:
+            sizes = "; ".join(sorted({"x".join(map(str, part.shape)) for part in self.parts}))
+            raise CaseError(f"transforms: no lines near those of parts of {sizes} points have factors of at most 7")
+
+    @property
+    def overlap(self) -> int:
+        """Return the width of the narrowest overlap, 0 where transforms cover the whole grid."""
+        return least_overlap(self.parts)
 
     @property
     def time_step(self) -> int:

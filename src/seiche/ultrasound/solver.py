@@ -106,11 +106,12 @@ class Solver:
                 return TwoLayoutScheme(state, *state.local.open_columns(state), scheme, fixed=fixed)
             return AxisWiseScheme(state, scheme, fixed=fixed)
         real: Real = "float32" if state.real == np.float32 else "float64"
+        whole = state.local is not None and state.local.overlaps is None
         lines = transforms == "lines"
         if transforms == "auto":
-            lines = self.backend.asynchronous and state.local is None and has_lines(self.problem, real)
-        if lines and state.local is not None:
-            raise CaseError("transforms: those of lines run on one rank; use the library's")
+            lines = self.backend.asynchronous and not whole and has_lines(self.problem, real)
+        if lines and whole:
+            raise CaseError("transforms: those of lines do not cover a grid that ranks share; use the library's")
         return ExactLinesScheme(state) if lines else ExactScheme(state)
 
     @property

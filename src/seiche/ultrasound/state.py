@@ -90,6 +90,14 @@ class DeclaredTransforms:
 class Overlaps(Protocol):
     """What a part of a larger grid does with its overlaps (ranks.py)."""
 
+    @property
+    def bell(self) -> Array:
+        """Return the bell along the axes one after another."""
+
+    @property
+    def reach(self) -> int:
+        """Return how many own points behind a cut of the first axis neighbours have in their overlaps, at most."""
+
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
         """Return what starts to fill the overlaps of a field, and what ends it."""
 
@@ -248,11 +256,11 @@ class State:
 
         return self.once(name, make)
 
-    def bind(self, spec: KernelSpec, items: int | None = None, **members: Any) -> Bound:
-        """Return the launch of a kernel over all rows, or over `items` items."""
+    def bind(self, spec: KernelSpec, items: int | None = None, begin: int = 0, **members: Any) -> Bound:
+        """Return the launch of a kernel over all rows, or over `items` items from `begin` on."""
         self._kept.append(members)  # kernels know addresses only
         kernel, count = self.backend.load(spec), self.row_count if items is None else items
-        run = kernel.bind(self.backend.pack(kernel, **members), 0, count)
+        run = kernel.bind(self.backend.pack(kernel, **members), begin, begin + count)
         return Work(run, kernel.bytes_per_item * count * _numbers(spec, members))
 
     def bind_spectral(self, spec: KernelSpec, **members: Any) -> Bound:

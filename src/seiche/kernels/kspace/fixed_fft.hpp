@@ -30,6 +30,17 @@ struct Radices {
   }
 };
 
+/// What is done of the items of several fields: `count` of the `all` of each, from `first` on; the last is followed by
+/// the first.
+struct Range {
+  i32 first, count, all;
+  SEICHE_FN Index of(Index item) const {
+    const u32 each = static_cast<u32>(count), field = static_cast<u32>(item) / each;
+    const u32 place = static_cast<u32>(first) + (static_cast<u32>(item) - field * each);
+    return static_cast<Index>(field) * all + (place < static_cast<u32>(all) ? place : place - static_cast<u32>(all));
+  }
+};
+
 /// `lanes` complex lines at once. Neighbouring threads have neighbouring lanes, or with `along` neighbouring numbers of
 /// a line: as they lie in memory.
 template <class Real_, class Factors, int lanes_, int block, bool along>

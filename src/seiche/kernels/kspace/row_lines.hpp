@@ -136,24 +136,58 @@ struct RowBatch {
   }
 };
 
+/// Rows as they are.
+struct Even {
+  u8 unused;
+  struct Row {
+    template <class Real>
+    SEICHE_FN Real operator()(Real value, int) const {
+      return value;
+    }
+  };
+  SEICHE_FN Row of(Index) const { return {}; }
+};
+/// Rows of a part of a grid times the bell of its overlaps (theory/ultrasound, eq. 32).
+template <class Real>
+struct Tapered {
+  const Real* bell;  // numbers along the axes one after another
+  Rows rows;
+  struct Row {
+    Real across;
+    const Real* along;
+    SEICHE_FN Real operator()(Real value, int m) const { return (across * unchanging(along + m)) * value; }
+  };
+  SEICHE_FN Row of(Index row) const {
+    return {unchanging(bell + rows.template entry<0>(row)) * unchanging(bell + rows.template entry<1>(row)),
+            bell + rows.template entry<2>(row)};
+  }
+};
+
 /// Rows of real fields, `apart` numbers each, into spectra; rows padded to half rows are transformed in place.
 /// Bytes a point: one read, one written.
-template <class Transform>
+template <class Transform, class Weight>
 struct RowForward {
   using Real = typename Transform::Real;
   const Real* fields;
   Complex<Real>* spectra;
   const Complex<Real>* roots;
   Index count, apart;  // rows of a field
+  Weight weight;
+  Range range;
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes = 4 * Transform::n * Transform::lanes * sizeof(Real);
 
+  struct Place {
+    const Real* field;
+    typename Weight::Row weight;
+  };
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const auto batch = RowBatch<Transform>::of(team, roots, scratch, item, count);
+    const auto batch = RowBatch<Transform>::of(team, roots, scratch, range.of(item), count);
+    const Index first = batch.component * count;
     typename RowBatch<Transform>::Held held = {};
     batch.update(
-        held, [&](Index row) SEICHE_INLINED { return fields + row * apart; },
-        [](Real, int m, const Real* field) SEICHE_INLINED { return field[m]; });
+        held, [&](Index row) SEICHE_INLINED { return Place{fields + row * apart, weight.of(row - first)}; },
+        [](Real, int m, const Place& row) SEICHE_INLINED { return row.weight(row.field[m], m); });
     batch.forward(held, spectra);
   }
 };

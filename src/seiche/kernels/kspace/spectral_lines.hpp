@@ -50,11 +50,12 @@ struct SideTransform {
   Complex<Real>* spectra;
   const Complex<Real>* roots;
   SpectralLines lines;
+  Range range;
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes = 4 * Transform::n * Transform::lanes * sizeof(Real);
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const auto batch = SpectralBatch<Transform>::of(lines, item);
+    const auto batch = SpectralBatch<Transform>::of(lines, range.of(item));
     const Transform transform{roots, scratch, thread_of(team)};
     typename Transform::template Held<inverse ? Transform::last_radix : Transform::first_radix> held;
     batch.load(transform, held, spectra);

@@ -26,12 +26,16 @@ LINES: Members = (("outer", "int64"), ("inner", "int64"), ("batches", "int64"), 
 
 @dataclass(frozen=True)
 class LineShape:
-    """How a team works on lines: its C++ type, how many complex lines of two real ones it has, and its threads."""
+    """How a team works on lines: its C++ type, how many complex lines of two real ones it has, and its threads.
+
+    `cost` is what they do for a number, in a model: 1 where none is ever idle and each holds what it should.
+    """
 
     cpp: str
     real: Real
     lanes: int
     threads: int
+    cost: float = 1.0
 
 
 def any_lines(length: int, last: bool, real: Real) -> LineShape | None:
@@ -118,7 +122,7 @@ def _shape(name: str, radices: tuple[int, ...], last: bool, real: Real, lanes: i
     threads = min(range(32, most + 1, 32), key=cost)
     text = ",".join(map(str, radices))
     cpp = f"{CPP}{name}<{CPP_TYPE[real]},{CPP}Radices<{text}>,{lanes},{threads},{cpp_bool(last)}>"
-    return LineShape(cpp, real, lanes, threads)
+    return LineShape(cpp, real, lanes, threads, cost(threads))
 
 
 def _line(name: str, members: Members, shape: LineShape, rest: str = "") -> KernelSpec:

@@ -10,6 +10,7 @@ from .kspace_lines import LineShape, fixed_transform
 from .spec import CPP_TYPE, KernelSpec, Members, Real
 
 _LINES: Members = (("inner", "int64"), ("batches", "int64"))
+_RANGE: Members = (("first", "int32"), ("count", "int32"), ("all", "int32"))
 
 
 #: Threads of a multiprocessor that passes with many registers leave room for.
@@ -28,7 +29,7 @@ def _pass(name: str, header: str, members: Members, shape: LineShape, *, crowded
 
 def side_transform(shape: LineShape, *, inverse: bool) -> KernelSpec:
     """Spectra along one axis, in place."""
-    members: Members = (("spectra", "ptr"), ("roots", "ptr"), ("lines", _LINES))
+    members: Members = (("spectra", "ptr"), ("roots", "ptr"), ("lines", _LINES), ("range", _RANGE))
     return _pass(f"SideTransform<{shape.cpp},{cpp_bool(inverse)}>", "spectral_lines", members, shape)
 
 
@@ -58,11 +59,13 @@ def _product(shape: LineShape, factor: str, factor_members: Members) -> KernelSp
     return _pass(f"ProductPass<{shape.cpp},{factor}>", "spectral_lines", members, shape, crowded=True)
 
 
-def row_forward(shape: LineShape) -> KernelSpec:
-    """Rows of fields into spectra."""
+def row_forward(shape: LineShape, *, tapered: bool = False) -> KernelSpec:
+    """Rows of fields into spectra, `tapered` over the overlaps of a part."""
     pointers = tuple((name, "ptr") for name in ("fields", "spectra", "roots"))
-    members: Members = (*pointers, ("count", "int64"), ("apart", "int64"))
-    return _pass(f"RowForward<{shape.cpp}>", "row_lines", members, shape)
+    weight: Members = (("bell", "ptr"), ("rows", ROWS)) if tapered else (("unused", "uint8"),)
+    members: Members = (*pointers, ("count", "int64"), ("apart", "int64"), ("weight", weight), ("range", _RANGE))
+    kind = f"{CPP}Tapered<{CPP_TYPE[shape.real]}>" if tapered else f"{CPP}Even"
+    return _pass(f"RowForward<{shape.cpp},{kind}>", "row_lines", members, shape)
 
 
 def row_velocity(shape: LineShape, dimensions: int, density: DensityKind, *, onward: bool) -> KernelSpec:
@@ -118,7 +121,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield gradient_pass(across, 3)
         yield divergence_pass(across, 3)
         yield laplacian_pass(across, 3)
-        yield row_forward(along)
+        yield from (row_forward(along, tapered=tapered) for tapered in (False, True))
         yield from (row_velocity(along, 3, "mean", onward=onward) for onward in (False, True))
         yield row_density(along, 3, False, False, "lossless")
         yield row_density(along, 3, True, True, "stokes")

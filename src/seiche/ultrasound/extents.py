@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts whose lines the kernels themselves can transform: their overlaps are widened to the next good extent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+from seiche.kernels.registry import Real
+from seiche.kernels.registry.kspace_lines import fixed_transform
+from seiche.ultrasound.local_basis import Part
+from seiche.ultrasound.problem import Window
+
+#: A part may grow by one of so many points, or by the fewest points, so that its lines can be transformed.
+_LARGEST_SHARE, _FEWEST = 10, 4
+
+
+def lines_of(options: Mapping[str, Any]) -> Real | None:
+    """Return the precision of the lines that a `Solver` with these options takes where it can, None for a library."""
+    transforms, device = options.get("transforms", "auto"), options.get("device", "cpu")
+    exact = options.get("scheme", "exact") == "exact"
+    wanted = transforms == "lines" or (transforms == "auto" and device != "cpu")
+    precision: Real = options.get("precision", "float32")
+    return precision if exact and wanted and precision in get_args(Real) else None
+
+
+def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
+    """Return parts with overlaps at least as wide, all of whose lines can be transformed; None if there are none near.
+
+    Where lines of the extent that was asked for cannot be, it is the cheapest one near; rows then have even lengths.
+    """
+    found = []
+    for part in parts:
+        windows = [_window(one, axis, len(part.windows), real) for axis, one in enumerate(part.windows)]
+        known = tuple(one for one in windows if one is not None)
+        if len(known) < len(windows) or len(windows) < 2:
+            return None
+        found.append(replace(part, windows=known))
+    return found
+
+
+def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:
+    least, last = window.extent, axis == dimensions - 1
+    if fixed_transform(least, last, real) is not None:
+        return window
+    if not window.overlap:
+        return None
+    near = range(least + 1, least + max(_FEWEST, least // _LARGEST_SHARE) + 1)
+    costs = {extent: _cost(extent, axis, dimensions, real) for extent in near if not last or extent % 2 == 0}
+    extent = min(costs, key=lambda extent: costs[extent])
+    if costs[extent] == float("inf"):
+        return None
+    overlap, more = divmod(extent - window.core, 2)
+    return replace(window, overlap=overlap, more=more)
+
+
+def _cost(extent: int, axis: int, dimensions: int, real: Real) -> float:
+    """Return what an extent costs: all passes move that many points, those along the axis compute besides."""
+    shape = fixed_transform(extent, axis == dimensions - 1, real)
+    return float("inf") if shape is None else extent * (1 + (shape.cost - 1) / dimensions)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which lines a pass transforms: batches along an axis, and on a part with overlaps what needs no message first.
+
+Rows whose points along the first axis are another rank's are never updated. Where only the first axis is cut, all other
+rows are complete at once: their bell is one. With other cuts every row has points of a neighbour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seiche.errors import CaseError
+from seiche.kernels.registry import Real
+from seiche.kernels.registry.kspace_lines import LineShape, fixed_transform
+from seiche.ultrasound.state import State
+
+
+class Axis:
+    """Lines along one of the three axes: their transform, and how they lie in a spectrum."""
+
+    def __init__(self, state: State, axis: int, real: Real) -> None:
+        """Find the transform.
+
+        Raises:
+            CaseError: the length has a prime factor above 7.
+        """
+        self.length = int(state.extents[axis])
+        shape = fixed_transform(self.length, axis == 2, real)
+        if shape is None:
+            raise CaseError(f"transforms: lines of {self.length} points have factors above 7")
+        self.shape: LineShape = shape
+        self.roots = state.upload(np.exp(-2j * np.pi * np.arange(self.length) / self.length))
+        spectrum = (*state.extents[:2], state.extents[2] // 2 + 1)
+        inner = int(np.prod(spectrum[axis + 1 :], dtype=np.int64))
+        self.blocks = int(np.prod(spectrum[:axis], dtype=np.int64))
+        self.batches = -(-inner // shape.lanes)
+        self.lines = {"inner": inner, "batches": self.batches}
+
+
+@dataclass(frozen=True)
+class Span:
+    """The items `first` to `first + count` of `whole` of each field; the last is followed by the first."""
+
+    first: int
+    count: int
+    whole: int
+
+    @property
+    def rest(self) -> Span:
+        """Return the others."""
+        return Span((self.first + self.count) % self.whole, self.whole - self.count, self.whole)
+
+    def times(self, count: int) -> Span:
+        """Return what this is where each item is so many."""
+        return Span(self.first * count, self.count * count, self.whole * count)
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """Return the members of a kernel's `Range`."""
+        return {"first": self.first, "count": self.count, "all": self.whole}
+
+
+class Rows:
+    """Rows of a state, in batches of two a complex line, and the planes that they make.
+
+    Attributes:
+        own: batches with rows that this rank updates, and `own_planes` the planes that they lie in.
+        cut: whether there are overlaps at all.
+        slabs: whether they are whole rows, those of the first axis only.
+    """
+
+    def __init__(self, state: State, along: Axis) -> None:
+        """Find the rows of the part."""
+        problem = state.problem
+        self._batch = 2 * along.shape.lanes
+        self._rows, self._planes = state.row_count, state.extents[0] if problem.dimensions == 3 else state.row_count
+        self._plane = self._rows // self._planes  # rows of a plane, in two dimensions one
+        overlaps = None if state.local is None else state.local.overlaps
+        windows = None if overlaps is None else problem.window
+        self._reach = 0 if overlaps is None else overlaps.reach
+        self.cut = windows is not None and any(one.overlap for one in windows)
+        self.slabs = windows is None or not any(one.overlap for one in windows[1:])
+        self._begin, self._end = 0, self._planes
+        if windows is not None:
+            self._begin, self._end = windows[0].overlap, windows[0].overlap + windows[0].core
+        self.own = self._outside(self._begin, self._end)
+        last = min(self._rows, (self.own.first + self.own.count) * self._batch)
+        begin, end = self.own.first * self._batch // self._plane, -(-last // self._plane)
+        self.own_planes = Span(begin, end - begin, self._planes)
+
+    @property
+    def all(self) -> Span:
+        """Return all batches."""
+        return self._outside(0, self._planes)
+
+    @property
+    def all_planes(self) -> Span:
+        """Return all planes."""
+        return Span(0, self._planes, self._planes)
+
+    def early(self, *, behind_sent: bool = False) -> Span:
+        """Return the batches of complete rows, with `behind_sent` but for those that neighbours are sent."""
+        if not self.slabs:
+            return Span(0, 0, self.all.whole)
+        inside = self._reach if behind_sent else 0
+        begin, whole = -(-(self._begin + inside) * self._plane // self._batch), self.all.whole
+        rows = (self._end - inside) * self._plane
+        end = whole if rows == self._rows else rows // self._batch
+        return Span(begin, max(0, end - begin), whole) if end > begin else Span(0, 0, whole)
+
+    def planes(self, batches: Span) -> Span:
+        """Return the planes that batches have all rows of."""
+        begin = -(-batches.first * self._batch // self._plane)
+        end = min(self._rows, (batches.first + batches.count) * self._batch) // self._plane
+        return Span(begin, end - begin, self._planes) if end > begin else Span(0, 0, self._planes)
+
+    def _outside(self, begin: int, end: int) -> Span:
+        """Return the batches that have rows of these planes."""
+        first, whole = begin * self._plane // self._batch, -(-self._rows // self._batch)
+        return Span(first, -(-end * self._plane // self._batch) - first, whole)

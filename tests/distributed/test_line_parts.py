@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of a local Fourier basis whose lines the kernels transform: as a library does it, on one to four ranks."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.kernels.registry import Real
+from seiche.ultrasound.extents import lines_of, widened
+from seiche.ultrasound.local_basis import least_overlap, parts_of
+from seiche.ultrasound.problem import Absorption, MaskSource, Mode, Pml, Problem
+from seiche.ultrasound.ranks import RanksSolver
+from seiche.ultrasound.records import Request
+from seiche.ultrasound.solver import Solver
+
+#: Greatest difference from a library's transforms over the greatest number.
+ROUND_OFF = {"float64": 1e-13, "float32": 5e-6}
+STEPS = 14
+LOSSY: dict[str, Any] = {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)}
+#: Water, layers, and what layers may have besides.
+MEDIA: list[dict[str, Any]] = [
+    *({"layered": False}, {}, LOSSY),
+    {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
+    {"absorption": Absorption(0.7, 1.5, losses=False)},
+]
+
+
+def problem_of(shape: tuple[int, ...], *, layered: bool = True, **given: Any) -> Problem:
+    """Return a pressure pulse in two layers (or in water), at a third of every axis."""
+    x = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
+    pressure = 1e6 * np.exp(-sum((a - n / 3) ** 2 for a, n in zip(x, shape, strict=True)) / 8)
+    beyond = x[0] >= shape[0] // 2
+    values: dict[str, Any] = {
+        "axes": ("x", "y", "z")[: len(shape)],
+        "shape": shape,
+        "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
+        "time_step": 1.5e-8,
+        "steps": STEPS,
+        "reference_speed": 1800.0,
+        "sound_speed": np.where(beyond, 1800.0, 1500.0) if layered else 1500.0,
+        "density": np.where(beyond, 1200.0, 1000.0) if layered else 1000.0,
+        "pml": (Pml(3, 2.0),) * len(shape),
+        "initial_pressure": pressure,
+    }
+    return Problem(**(values | given))
+
+
+def names(problem: Problem) -> list[str]:
+    return ["p", *(f"{one}{axis}" for one in ("u", "rho") for axis in problem.axes)]
+
+
+def fields(problem: Problem, world: World, transforms: str, **options: Any) -> tuple[dict[str, np.ndarray], Any]:
+    """Return all fields and what was recorded at the end."""
+    points = np.arange(3, problem.points, 41)
+    record = Request(points=points, quantities=("p", "p_max", "p_rms", "p_max_all"))
+    solver = RanksSolver(problem, world, transforms=transforms, threads=1, record=record, **options)
+    solver.run()
+    assert (solver.solver.transforms == "lines") == (transforms == "lines")
+    found = {name: solver.field(name) for name in names(problem)} | {"series": solver.series("p")}
+    found |= {name: solver.aggregate(name) for name in solver.aggregates}
+    parts = solver.parts
+    solver.close()
+    return found, parts
+
+
+def same_as_a_library(problem: Problem, world: World, precision: Real, **options: Any) -> None:
+    given = {"precision": precision, "overlap": 4, **options}
+    found, parts = fields(problem, world, "lines", **given)
+    wanted, _ = fields(problem, world, "library", **(given | {"overlap": least_overlap(parts) or 4}))
+    for name, values in wanted.items():
+        assert np.abs(found[name] - values).max() <= ROUND_OFF[precision] * np.abs(values).max(), name
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_slabs_of_lines_step_as_with_a_library() -> None:
+    """Extents 16 12 15 on several ranks, and 32 27: only the first axis is cut, and rows go on to their spectra."""
+    world = World.from_mpi()
+    for medium in MEDIA:
+        volume = problem_of((8 * world.size if world.size > 1 else 16, 12, 15), **medium)
+        same_as_a_library(volume, world, "float64", split=(world.size, 1, 1))
+        plane = problem_of((24 * world.size if world.size > 1 else 32, 27), **medium)
+        same_as_a_library(plane, world, "float32", split=(world.size, 1))
+
+
+@pytest.mark.ranks(2, 4)
+def test_parts_cut_along_other_axes_step_as_with_a_library() -> None:
+    world = World.from_mpi()
+    splits = {2: ((1, 2, 1), (1, 1, 2)), 4: ((2, 2, 1), (2, 1, 2))}
+    for split in splits[world.size]:
+        shape = tuple(8 * count if count > 1 else 16 for count in split)
+        for medium in ({}, LOSSY):
+            same_as_a_library(problem_of(shape, **medium), world, "float64", split=split)
+
+
+@pytest.mark.ranks(2, 3)
+def test_single_precision_and_a_part_with_one_point_more_at_its_end() -> None:
+    """Nine own points and twice four are 17: the part has 18, and as many points of its neighbours as it needs."""
+    world = World.from_mpi()
+    problem = problem_of((9 * world.size, 21, 24), BonA=6.0)
+    found, parts = fields(problem, world, "lines", overlap=4, split=(world.size, 1, 1))
+    assert [part.shape for part in parts] == [(18, 21, 24)] * world.size
+    wanted, _ = fields(problem, world, "lines", overlap=4, split=(world.size, 1, 1), precision="float64")
+    assert np.abs(found["p"] - wanted["p"]).max() < 1e-5 * np.abs(wanted["p"]).max()
+    single = Solver(problem, threads=1)
+    single.run()
+    # A short overlap and a pulse with short waves: the error is that of the overlap, not of round-off.
+    assert np.abs(found["p"] - single.field("p")).max() < 0.1 * np.abs(single.field("p")).max()
+
+
+@pytest.mark.ranks(2, 3)
+def test_sources_act_between_velocity_and_divergence_as_with_a_library() -> None:
+    """Points on both sides of a cut, in some steps only; losses are then transformed in a pass of their own."""
+    world = World.from_mpi()
+    shape = (8 * world.size, 12, 15)
+    points = np.arange(5 * 12 * 15 + 60, 9 * 12 * 15 + 60, 7)
+    tone = 1e3 * np.sin(0.5 * np.arange(STEPS))[:, None]
+    modes: tuple[Mode, ...] = get_args(Mode)
+    for mode in modes:
+        sources = (
+            MaskSource("p", points, 1e-3 * tone, mode, STEPS - 3),
+            MaskSource("x", points, 1e-3 * tone, mode, STEPS - 6),
+            MaskSource("y", points + 1, 1e-3 * tone, mode, STEPS - 8),
+        )
+        problem = problem_of(shape, initial_pressure=None, sources=sources, **LOSSY)
+        same_as_a_library(problem, world, "float64", split=(world.size, 1, 1))
+
+
+@pytest.mark.ranks(2)
+def test_the_difference_from_one_rank_is_the_one_of_the_overlap() -> None:
+    """Six points a wavelength along the first axis, an overlap of 8: 7e-4 is predicted."""
+    world = World.from_mpi()
+    problem = problem_of((64, 27))
+    x = np.arange(64.0)[:, None] - 20 + np.zeros(27)
+    packet = np.exp(-((x / 7.2) ** 2) / 2) * np.cos(2 * np.pi * x / 6)
+    problem = problem_of((64, 27), initial_pressure=packet, steps=60, pml=(Pml(8, 2.0), Pml(0, 0.0)))
+    found, _ = fields(problem, world, "lines", overlap=8, precision="float64", split=(2, 1))
+    alone = Solver(problem, precision="float64", threads=1)
+    alone.run()
+    error = np.linalg.norm(found["p"] - alone.field("p")) / np.linalg.norm(alone.field("p"))
+    assert 1e-6 < error < 1e-3
+
+
+@pytest.mark.ranks(2)
+def test_lines_that_parts_cannot_have_are_said_on_all_ranks() -> None:
+    world = World.from_mpi()
+    problem = problem_of((32, 22))
+    words = "transforms: no lines near those of parts of 24x22 points have factors of at most 7"
+    with pytest.raises(CaseError, match=words):
+        RanksSolver(problem, world, transforms="lines", overlap=4, split=(2, 1), threads=1)
+    with pytest.raises(CaseError, match="transforms: those of lines do not cover a grid that ranks share"):
+        RanksSolver(problem_of((32, 27)), world, transforms="lines", basis="global", threads=1)
+
+
+@pytest.mark.parametrize(
+    ("core", "asked", "extent", "overlap"),
+    [(512, 8, 540, 14), (512, 16, 560, 24), (256, 8, 280, 12), (256, 16, 288, 16), (128, 8, 144, 8), (64, 8, 80, 8)],
+)
+def test_overlaps_are_widened_to_the_cheapest_extent_near(core: int, asked: int, extent: int, overlap: int) -> None:
+    shape = (2 * core, 256, 256)
+    for part in widened(parts_of(shape, (2, 1, 1), asked), "float32") or []:
+        assert part.shape == (extent, 256, 256)
+        assert part.windows[0].overlap == overlap
+        assert part.windows[0].more == 0
+        assert part.core[0] == slice(overlap, overlap + core)
+
+
+def test_parts_cover_the_grid_when_they_are_widened_unevenly():
+    """Pieces of 129 and 128 points; the last axis keeps even lengths."""
+    seen = np.zeros((257, 257), int)
+    parts = widened(parts_of((257, 257), (2, 2), 8), "float64")
+    assert parts is not None
+    for part in parts:
+        seen[part.place] += 1
+        assert part.windows[1].extent % 2 == 0
+        assert all(one.extent == one.core + 2 * one.overlap + one.more for one in part.windows)
+    assert (seen == 1).all()
+    assert widened(parts_of((256, 254), (2, 1), 8), "float32") is None  # 254 is twice a prime, and not cut
+    assert widened(parts_of((256,), (2,), 8), "float32") is None
+
+
+def test_lines_are_taken_where_a_device_or_an_option_says_so():
+    assert lines_of({"device": "cuda:1"}) == "float32"
+    assert lines_of({"device": "cuda", "precision": "float64"}) == "float64"
+    assert lines_of({"device": "cuda", "transforms": "library"}) is None
+    assert lines_of({"transforms": "lines"}) == "float32"
+    assert lines_of({}) is None
+    assert lines_of({"device": "cuda", "scheme": "local4"}) is None
