@@ -17,39 +17,7 @@ struct Box {
 
 #if defined(__CUDACC__)
 
-/// Whether the lanes of a vector go through the nodes together: what few nodes do is then better done apart.
-inline constexpr bool vector_lanes = false;
-
-/// a b + c, rounded once: the same bits on every device.
-SEICHE_FN float multiply_add(float a, float b, float c) {
-  return __fmaf_rn(a, b, c);
-}
-SEICHE_FN double multiply_add(double a, double b, double c) {
-  return __fma_rn(a, b, c);
-}
-
-/// Stores a value; one that is `passing` will not be read soon and need not stay in a cache.
-template <bool passing>
-SEICHE_FN void store(float* to, float value) {
-  if constexpr (passing) {
-    __stcs(to, value);
-  } else {
-    *to = value;
-  }
-}
-template <bool passing>
-SEICHE_FN void store(double* to, double value) {
-  if constexpr (passing) {
-    __stcs(to, value);
-  } else {
-    *to = value;
-  }
-}
-
-/// Asks for memory that some team will read soon: a line, or `bytes` by all threads of a team.
-SEICHE_FN void prefetch_line_ahead(const void* from) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-}
+/// Asks for `bytes` of memory that some team will read soon, by all threads of a team.
 SEICHE_FN void prefetch_ahead(const Team& team, const void* from, int bytes) {
   const char* first = static_cast<const char*>(from);
   for (int k = team.thread * 128; k < bytes; k += team.threads * 128) {
@@ -90,20 +58,6 @@ SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early,
 
 #else
 
-inline constexpr bool vector_lanes = true;
-
-SEICHE_FN float multiply_add(float a, float b, float c) {
-  return __builtin_fmaf(a, b, c);
-}
-SEICHE_FN double multiply_add(double a, double b, double c) {
-  return __builtin_fma(a, b, c);
-}
-
-template <bool passing, class Real>
-SEICHE_FN void store(Real* to, Real value) {
-  *to = value;
-}
-SEICHE_FN void prefetch_line_ahead(const void*) {}
 SEICHE_FN void prefetch_ahead(const Team&, const void*, int) {}
 
 template <class Box, int elements, int layers, bool unrolled, class Line, class Early, class Middle, class F>

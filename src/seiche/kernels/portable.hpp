@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The only file that knows which compiler is running: a host C++20 compiler or NVRTC. Kernels include nothing else.
+/// In what a host C++20 compiler and NVRTC differ: attributes, instructions and built-in functions. Kernels have them
+/// from here; what threads do together is in launch.hpp, warps.hpp and atomics.hpp, and only work that goes another way
+/// on a GPU asks where it stands which of them is running.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -12,10 +14,15 @@
 /// Leave this item alone; on the CPU all lanes of a vector go on instead, so the work must then be harmless.
 #define SEICHE_SKIP_IF(condition) \
   if (condition) return
+/// Before a loop: as many copies of its body as it has rounds, or one.
+#define SEICHE_UNROLLED _Pragma("unroll")
+#define SEICHE_ONE_BY_ONE _Pragma("unroll 1")
 #else
 #define SEICHE_FN inline __attribute__((always_inline))
 #define SEICHE_INLINED __attribute__((always_inline))
 #define SEICHE_SKIP_IF(condition)
+#define SEICHE_UNROLLED
+#define SEICHE_ONE_BY_ONE
 #endif
 
 namespace seiche {
@@ -65,6 +72,65 @@ SEICHE_FN double square_root(double x) {
 }
 SEICHE_FN float square_root(float x) {
   return __fsqrt_rn(x);
+}
+/// Whether the lanes of a vector go through a loop together: what few of them do is then better done apart.
+inline constexpr bool vector_lanes = false;
+
+/// a b + c, rounded once: the same bits on every device.
+SEICHE_FN float multiply_add(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
+SEICHE_FN double multiply_add(double a, double b, double c) {
+  return __fma_rn(a, b, c);
+}
+/// a b + c, rounded once on a GPU; on a CPU, where that may take a call, twice.
+template <class Real>
+SEICHE_FN Real fused(Real a, Real b, Real c) {
+  return multiply_add(a, b, c);
+}
+/// 1/x of a number that is neither tiny nor huge, without the branches of a division on a GPU.
+template <class Real>
+SEICHE_FN Real inverse_of(Real x) {
+  if constexpr (sizeof(Real) == 4) {
+    float guess;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"(x));
+    return __fmaf_rn(__fmaf_rn(-x, guess, 1.0f), guess, guess);
+  } else {
+    return Real(1) / x;
+  }
+}
+/// The same number, of which the compiler knows no more where it came from.
+SEICHE_FN int anew(int same) {
+  asm volatile("" : "+r"(same));
+  return same;
+}
+
+/// A number, or a pair of them, that nobody writes while the kernel runs: a GPU may load it before what was stored
+/// earlier.
+template <class T>
+SEICHE_FN T unchanging(const T* from) {
+  if constexpr (requires { __ldg(from); }) {
+    return __ldg(from);
+  } else if constexpr (sizeof(T) == 8) {
+    const float2 z = __ldg(reinterpret_cast<const float2*>(from));
+    return {z.x, z.y};
+  } else {
+    const double2 z = __ldg(reinterpret_cast<const double2*>(from));
+    return {z.x, z.y};
+  }
+}
+/// Asks for a line of memory that some team will read soon.
+SEICHE_FN void prefetch_line_ahead(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+/// Stores a value; one that is `passing` will not be read soon and need not stay in a cache.
+template <bool passing, class Real>
+SEICHE_FN void store(Real* to, Real value) {
+  if constexpr (passing) {
+    __stcs(to, value);
+  } else {
+    *to = value;
+  }
 }
 #else
 template <class To, class From>
@@ -128,6 +194,33 @@ SEICHE_FN double square_root(double x) {
 }
 SEICHE_FN float square_root(float x) {
   return __builtin_sqrtf(x);
+}
+inline constexpr bool vector_lanes = true;
+SEICHE_FN float multiply_add(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+SEICHE_FN double multiply_add(double a, double b, double c) {
+  return __builtin_fma(a, b, c);
+}
+template <class Real>
+SEICHE_FN Real fused(Real a, Real b, Real c) {
+  return a * b + c;
+}
+template <class Real>
+SEICHE_FN Real inverse_of(Real x) {
+  return Real(1) / x;
+}
+SEICHE_FN int anew(int same) {
+  return same;
+}
+template <class T>
+SEICHE_FN T unchanging(const T* from) {
+  return *from;
+}
+SEICHE_FN void prefetch_line_ahead(const void*) {}
+template <bool passing, class Real>
+SEICHE_FN void store(Real* to, Real value) {
+  *to = value;
 }
 #endif
 

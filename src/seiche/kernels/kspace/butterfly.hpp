@@ -6,6 +6,28 @@
 
 namespace seiche::kspace {
 
+/// Factors of the length of lines.
+template <int... r>
+struct Radices {
+  static constexpr int count = sizeof...(r), length = (1 * ... * r);
+  static constexpr int of(int s) {
+    constexpr int all[] = {r...};
+    return all[s];
+  }
+  /// Factor number s, from the last one for the inverse.
+  template <bool inverse>
+  static constexpr int at(int s) {
+    return of(inverse ? count - 1 - s : s);
+  }
+  /// The product of the factors before number s.
+  template <bool inverse>
+  static constexpr int before(int s) {
+    int product = 1;
+    for (int j = 0; j < s; ++j) product *= at<inverse>(j);
+    return product;
+  }
+};
+
 /// cos(2 pi q/n), exact at multiples of a quarter turn.
 constexpr double turned_cosine(int q, int n) {
   q = (q % n + n) % n;
@@ -34,6 +56,17 @@ SEICHE_FN Complex<Real> operator-(Complex<Real> a, Complex<Real> b) {
   return {a.re - b.re, a.im - b.im};
 }
 
+/// The type of constants that numbers are multiplied by: vectors of numbers have one for all of them.
+template <class Real>
+struct ScalarOf {
+  using Type = Real;
+};
+/// A number times c + i s.
+template <class Scalar, class Real>
+SEICHE_FN Complex<Real> turned_by(Scalar c, Scalar s, Complex<Real> z) {
+  return {fused(c, z.re, -(s * z.im)), fused(c, z.im, s * z.re)};
+}
+
 /// A number times exp(-+ 2 pi i q/n): minus forward, plus backward.
 template <int q, int n, bool inverse, class Real>
 SEICHE_FN Complex<Real> turned(Complex<Real> z) {
@@ -49,9 +82,10 @@ SEICHE_FN Complex<Real> turned(Complex<Real> z) {
       return {z.im, -z.re};
     }
   } else {
-    constexpr Real c = static_cast<Real>(turned_cosine(q, n));
-    constexpr Real s = static_cast<Real>(inverse ? turned_sine(q, n) : -turned_sine(q, n));
-    return Complex<Real>{c, s} * z;
+    using Scalar = typename ScalarOf<Real>::Type;
+    constexpr Scalar c = static_cast<Scalar>(turned_cosine(q, n));
+    constexpr Scalar s = static_cast<Scalar>(inverse ? turned_sine(q, n) : -turned_sine(q, n));
+    return turned_by(c, s, z);
   }
 }
 
@@ -106,10 +140,11 @@ SEICHE_FN void butterfly(Complex<Real>* x) {
       x[0] = x[0] + sum[j];
     });
     each<0, pairs>([&]<int k>() SEICHE_INLINED {
-      Complex<Real> even = first, odd{0, 0};
+      Complex<Real> even = first, odd = {};
       each<0, pairs>([&]<int j>() SEICHE_INLINED {
-        constexpr Real c = static_cast<Real>(turned_cosine((j + 1) * (k + 1), r));
-        constexpr Real s = static_cast<Real>(turned_sine((j + 1) * (k + 1), r));
+        using Scalar = typename ScalarOf<Real>::Type;
+        constexpr Scalar c = static_cast<Scalar>(turned_cosine((j + 1) * (k + 1), r));
+        constexpr Scalar s = static_cast<Scalar>(turned_sine((j + 1) * (k + 1), r));
         even = {fused(c, sum[j].re, even.re), fused(c, sum[j].im, even.im)};
         odd = {fused(s, difference[j].re, odd.re), fused(s, difference[j].im, odd.im)};
       });

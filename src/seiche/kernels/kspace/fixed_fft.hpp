@@ -8,28 +8,6 @@
 
 namespace seiche::kspace {
 
-/// Factors of the length of lines.
-template <int... r>
-struct Radices {
-  static constexpr int count = sizeof...(r), length = (1 * ... * r);
-  static constexpr int of(int s) {
-    constexpr int all[] = {r...};
-    return all[s];
-  }
-  /// Factor number s, from the last one for the inverse.
-  template <bool inverse>
-  static constexpr int at(int s) {
-    return of(inverse ? count - 1 - s : s);
-  }
-  /// The product of the factors before number s.
-  template <bool inverse>
-  static constexpr int before(int s) {
-    int product = 1;
-    for (int j = 0; j < s; ++j) product *= at<inverse>(j);
-    return product;
-  }
-};
-
 /// What is done of the items of several fields: `count` of the `all` of each, from `first` on; the last is followed by
 /// the first.
 struct Range {
@@ -47,11 +25,7 @@ template <class Real_, class Factors, int lanes_, int block, bool along>
 struct FixedTransform {
   using Real = Real_;
   static constexpr int n = Factors::length, lanes = lanes_, stages = Factors::count;
-#if defined(__CUDACC__)
-  static constexpr int threads = block;
-#else
-  static constexpr int threads = 1;
-#endif
+  static constexpr int threads = vector_lanes ? 1 : block;
   static constexpr int first_radix = Factors::of(0), last_radix = Factors::of(stages - 1);
   /// One more for every eight along a line: threads that write numbers 8 or 64 apart do not meet in a bank.
   static constexpr int pitch = along ? n + n / 8 + 1 : lanes;
@@ -86,29 +60,21 @@ struct FixedTransform {
 
   /// The same transform, its places and roots to be found once more: kept from one transform to the next they would
   /// fill the registers.
-  SEICHE_FN FixedTransform afresh() const {
-    int same = thread;
-#if defined(__CUDACC__)
-    asm volatile("" : "+r"(same));
-#endif
-    return {roots, scratch, same};
-  }
+  SEICHE_FN FixedTransform afresh() const { return {roots, scratch, anew(thread)}; }
 
   /// f(k) for every 128th k < size, shared by the threads; there is no need of it on a CPU, which looks ahead itself.
   template <class F>
   SEICHE_FN void each_line_of_memory(int size, F&& f) const {
-#if defined(__CUDACC__)
-    for (int k = thread * 128; k < size; k += threads * 128) f(k);
-#endif
+    if constexpr (!vector_lanes) {
+      for (int k = thread * 128; k < size; k += threads * 128) f(k);
+    }
   }
 
   /// f(l, i, lane) for the butterflies of this thread.
   template <int r, class F>
   SEICHE_FN void each_butterfly(F&& f) const {
     constexpr int all = butterflies<r>, loops = Held<r>::loops, apart = n / r;
-#if defined(__CUDACC__)
-#pragma unroll
-#endif
+    SEICHE_UNROLLED
     for (int l = 0; l < loops; ++l) {
       const int b = thread + l * threads;
       if (all % threads == 0 || b < all) f(l, along ? b % apart : b / lanes, along ? b / apart : b % lanes);

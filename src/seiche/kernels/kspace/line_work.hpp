@@ -148,15 +148,15 @@ struct FixedLines {
 
   /// Asks for these lines of a field, so that they are near when they are needed.
   SEICHE_FN void ask(const Real* field) const {
-#if defined(__CUDACC__)
     if constexpr (last_axis) {
       const char* const first = reinterpret_cast<const char*>(field + batch.begin);
       const int size = batch.count * Transform::n * static_cast<int>(sizeof(Real));
-      transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { ask_for(first + k); });
-    } else {
-      for (int k = transform.thread; k < Transform::n; k += Transform::threads) ask_for(field + batch.at(k, 0));
+      transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { prefetch_line_ahead(first + k); });
+    } else if constexpr (!vector_lanes) {
+      for (int k = transform.thread; k < Transform::n; k += Transform::threads) {
+        prefetch_line_ahead(field + batch.at(k, 0));
+      }
     }
-#endif
   }
   SEICHE_FN void apply(const Complex<Real>* multiplier) {
     const Transform transform = this->transform.afresh();

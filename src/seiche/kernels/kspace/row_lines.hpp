@@ -42,7 +42,7 @@ struct RowBatch {
   SEICHE_FN void ask(const T* field, int each) const {
     const char* const first = reinterpret_cast<const char*>(field + begin * each);
     const int size = count * each * static_cast<int>(sizeof(T));
-    transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { ask_for(first + k); });
+    transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { prefetch_line_ahead(first + k); });
   }
   SEICHE_FN RowBatch afresh() const { return {team, transform.afresh(), begin, component, count}; }
   SEICHE_FN bool has(int lane, int part) const { return lane + part * lanes < count; }
@@ -92,9 +92,7 @@ struct RowBatch {
   /// f(slot, k, lane) for the numbers of half rows: neighbours in memory are side by side.
   template <class F>
   SEICHE_FN void each_half(F&& f) const {
-#if defined(__CUDACC__)
-#pragma unroll
-#endif
+    SEICHE_UNROLLED
     for (int slot = 0; slot < halves; ++slot) {
       const int j = transform.thread + slot * Transform::threads;
       if (half * lanes % Transform::threads == 0 || j < half * lanes) f(slot, j % half, j / half);

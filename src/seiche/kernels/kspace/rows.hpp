@@ -11,19 +11,6 @@ template <class Real>
 struct Complex {
   Real re, im;
 };
-/// a b + c, rounded once on a GPU.
-template <class Real>
-SEICHE_FN Real fused(Real a, Real b, Real c) {
-#if defined(__CUDACC__)
-  if constexpr (sizeof(Real) == 4) {
-    return __fmaf_rn(a, b, c);
-  } else {
-    return __fma_rn(a, b, c);
-  }
-#else
-  return a * b + c;
-#endif
-}
 template <class Real>
 SEICHE_FN Complex<Real> operator*(Complex<Real> a, Complex<Real> b) {
   return {fused(a.re, b.re, -(a.im * b.im)), fused(a.re, b.im, a.im * b.re)};
@@ -31,55 +18,6 @@ SEICHE_FN Complex<Real> operator*(Complex<Real> a, Complex<Real> b) {
 template <class Real>
 SEICHE_FN Complex<Real> operator*(Real a, Complex<Real> b) {
   return {a * b.re, a * b.im};
-}
-
-/// A number that nobody writes while the kernel runs: a GPU may load it before what was stored earlier.
-template <class T>
-SEICHE_FN T unchanging(const T* from) {
-#if defined(__CUDACC__)
-  return __ldg(from);
-#else
-  return *from;
-#endif
-}
-template <class Real>
-SEICHE_FN Complex<Real> unchanging(const Complex<Real>* from) {
-#if defined(__CUDACC__)
-  if constexpr (sizeof(Real) == 4) {
-    const float2 z = __ldg(reinterpret_cast<const float2*>(from));
-    return {z.x, z.y};
-  } else {
-    const double2 z = __ldg(reinterpret_cast<const double2*>(from));
-    return {z.x, z.y};
-  }
-#else
-  return *from;
-#endif
-}
-
-/// Asks for a line of memory that will be needed.
-SEICHE_FN void ask_for(const void* from) {
-#if defined(__CUDACC__)
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-#else
-  (void)from;
-#endif
-}
-
-/// 1/x of a number that is neither tiny nor huge, without the branches of a division on a GPU.
-template <class Real>
-SEICHE_FN Real inverse_of(Real x) {
-#if defined(__CUDACC__)
-  if constexpr (sizeof(Real) == 4) {
-    float guess;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"(x));
-    return __fmaf_rn(__fmaf_rn(-x, guess, 1.0f), guess, guess);
-  } else {
-    return Real(1) / x;
-  }
-#else
-  return Real(1) / x;
-#endif
 }
 
 /// Whether a team consists of several threads, that is, on a GPU.
@@ -128,9 +66,7 @@ struct Rows {
 /// that a thread needs for its numbers.
 template <int count, class F>
 SEICHE_FN void one_by_one(F&& f) {
-#if defined(__CUDACC__)
-#pragma unroll 1
-#endif
+  SEICHE_ONE_BY_ONE
   for (int j = 0; j < count; ++j) f(j);
 }
 
