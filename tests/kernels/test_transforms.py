@@ -12,6 +12,8 @@ import pytest
 
 from seiche.backend import open_backend
 from seiche.backend.transforms import FftwTransforms, ScipyTransforms, cpu_transforms
+from seiche.backend.wide_transforms import WideTransforms, wide_kernels
+from seiche.errors import BackendUnavailable
 
 SHAPES = [(1, 1, 30), (1, 12, 15), (6, 7, 8), (5, 4, 9), (4, 1, 6)]
 
@@ -44,6 +46,38 @@ def test_cpu_libraries_transform_as_numpy_does(library, shape, real, tmp_path, m
         pytest.importorskip("pyfftw")
     kind = FftwTransforms if library == "fftw" else ScipyTransforms
     check(kind(shape, real, 2), open_backend("cpu", 2), shape, real)
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 12, 15), (6, 7, 8), (5, 1, 49), (18, 40, 34)], ids=str)
+def test_lines_in_vectors_are_transformed_as_numpy_does(shape, real):
+    """Batches that are full and such that are not, odd lengths, rows shorter than a vector."""
+    if shape == (18, 40, 34):
+        assert wide_kernels(shape, real) is None  # 34 is twice a prime
+        shape = (18, 40, 36)
+    backend, kernels = open_backend("cpu", 2), wide_kernels(shape, real)
+    assert kernels is not None
+    check(WideTransforms(backend, ScipyTransforms(shape, real, 2), kernels), backend, shape, real)
+
+
+def test_large_grids_have_lines_in_vectors_unless_a_library_is_named(monkeypatch):
+    backend = open_backend("cpu", 2)
+    monkeypatch.delenv("SEICHE_FFT", raising=False)
+    assert isinstance(backend.transforms((64, 64, 64), "float32"), WideTransforms)
+    assert not isinstance(backend.transforms((32, 32, 32), "float32"), WideTransforms)  # too few points
+    assert not isinstance(backend.transforms((64, 61, 64), "float32"), WideTransforms)
+    assert not isinstance(backend.transforms((1, 1, 1 << 18), "float32"), WideTransforms)
+    monkeypatch.setenv("SEICHE_FFT", "scipy")
+    assert isinstance(backend.transforms((64, 64, 64), "float32"), ScipyTransforms)
+
+
+def test_without_a_compiler_a_library_transforms(monkeypatch):
+    def missing(*_: object) -> None:
+        raise BackendUnavailable("no compiler")
+
+    monkeypatch.delenv("SEICHE_FFT", raising=False)
+    monkeypatch.setattr(WideTransforms, "__init__", missing)
+    assert not isinstance(open_backend("cpu", 2).transforms((64, 64, 64), "float32"), WideTransforms)
 
 
 @pytest.mark.parametrize("real", ["float32", "float64"])

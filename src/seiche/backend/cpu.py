@@ -219,8 +219,22 @@ class CpuBackend(Backend):
         return self._kernels[spec]
 
     def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:
-        """Return FFTW's or SciPy's."""
-        return cpu_transforms(shape, real, self.threads)
+        """Return those of kernels for large grids, where there is a compiler for them, else FFTW's or SciPy's.
+
+        A library that SEICHE_FFT names is taken in any case.
+        """
+        from seiche.backend.wide_transforms import LEAST_POINTS, WideTransforms, wide_kernels
+
+        library = cpu_transforms(shape, real, self.threads)
+        if os.environ.get("SEICHE_FFT") or int(np.prod(shape)) < LEAST_POINTS:
+            return library
+        kernels = wide_kernels(shape, real)  # type: ignore[arg-type]
+        if kernels is None:
+            return library
+        try:
+            return WideTransforms(self, library, kernels)
+        except (BackendUnavailable, KernelCompileError):
+            return library
 
     def stream(self, *, urgent: bool = False) -> Stream:
         """Return the one stream."""

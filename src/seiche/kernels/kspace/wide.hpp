@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Fourier transforms of lines on a CPU: `lanes` of them side by side in vectors, so that every instruction of a
+/// butterfly does all of them (theory/ultrasound, section 3).
+#pragma once
+#include "butterfly.hpp"
+
+namespace seiche::kspace {
+
+/// The numbers of `lanes` lines.
+template <class Real, int lanes>
+struct Wide {
+  typedef Real Vector __attribute__((vector_size(lanes * sizeof(Real))));
+  Vector of;
+  SEICHE_FN friend Wide operator+(Wide a, Wide b) { return {a.of + b.of}; }
+  SEICHE_FN friend Wide operator-(Wide a, Wide b) { return {a.of - b.of}; }
+  SEICHE_FN friend Wide operator-(Wide a) { return {-a.of}; }
+  SEICHE_FN friend Wide operator*(Real a, Wide b) { return {a * b.of}; }
+  SEICHE_FN friend Wide fused(Real a, Wide b, Wide c) { return {a * b.of + c.of}; }
+  SEICHE_FN static Wide at(const Real* from) {
+    Wide found;
+    __builtin_memcpy(&found.of, from, sizeof found.of);
+    return found;
+  }
+  SEICHE_FN void put(Real* to) const { __builtin_memcpy(to, &of, sizeof of); }
+};
+template <class Real_, int lanes>
+struct ScalarOf<Wide<Real_, lanes>> {
+  using Type = Real_;
+};
+
+/// The numbers 0 ... count - 1.
+template <int... k>
+struct Numbered {};
+template <int count, int... k>
+struct NumbersTo : NumbersTo<count - 1, count - 1, k...> {};
+template <int... k>
+struct NumbersTo<0, k...> {
+  using Type = Numbered<k...>;
+};
+
+/// Vectors as rows of a square become its columns: at distance `step` numbers change places, then at twice that.
+template <int step, class Real, int lanes, int... k>
+SEICHE_FN void transpose_from(Wide<Real, lanes>* rows, Numbered<k...> numbers) {
+  if constexpr (step < lanes) {
+    for (int i = 0; i < lanes; ++i) {
+      if ((i & step) == 0) {
+        const auto a = rows[i].of, b = rows[i + step].of;
+        rows[i].of = __builtin_shufflevector(a, b, ((k & step) == 0 ? k : k - step + lanes)...);
+        rows[i + step].of = __builtin_shufflevector(a, b, ((k & step) == 0 ? k + step : k + lanes)...);
+      }
+    }
+    transpose_from<2 * step>(rows, numbers);
+  }
+}
+template <class Real, int lanes>
+SEICHE_FN void transpose(Wide<Real, lanes>* rows) {
+  transpose_from<1>(rows, typename NumbersTo<lanes>::Type{});
+}
+
+/// Complex numbers side by side, to and from vectors of their parts.
+template <class Real, int lanes>
+SEICHE_FN Complex<Wide<Real, lanes>> parted(const Real* from) {
+  Real re[lanes], im[lanes];
+#pragma omp simd
+  for (int lane = 0; lane < lanes; ++lane) {
+    re[lane] = from[2 * lane];
+    im[lane] = from[2 * lane + 1];
+  }
+  return {Wide<Real, lanes>::at(re), Wide<Real, lanes>::at(im)};
+}
+template <class Real, int lanes>
+SEICHE_FN void put_together(Real* to, const Complex<Wide<Real, lanes>>& z, int count = lanes) {
+  Real re[lanes], im[lanes];
+  z.re.put(re);
+  z.im.put(im);
+  if (count == lanes) {
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) {
+      to[2 * lane] = re[lane];
+      to[2 * lane + 1] = im[lane];
+    }
+  } else {
+    for (int lane = 0; lane < count; ++lane) {
+      to[2 * lane] = re[lane];
+      to[2 * lane + 1] = im[lane];
+    }
+  }
+}
+/// The same from `count` numbers, zero behind them.
+template <class Real, int lanes>
+SEICHE_FN Complex<Wide<Real, lanes>> parted(const Real* from, int count) {
+  if (count == lanes) return parted<Real, lanes>(from);
+  Real re[lanes] = {}, im[lanes] = {};
+  for (int lane = 0; lane < count; ++lane) {
+    re[lane] = from[2 * lane];
+    im[lane] = from[2 * lane + 1];
+  }
+  return {Wide<Real, lanes>::at(re), Wide<Real, lanes>::at(im)};
+}
+
+/// The transform of `lanes` complex lines.
+template <class Real, class Factors, int lanes, bool inverse>
+struct WideLines {
+  static constexpr int n = Factors::length, stages = Factors::count;
+  using Numbers = Complex<Wide<Real, lanes>>;
+  struct Scratch {
+    Numbers first[n], second[n];
+  };
+  const Complex<Real>* roots;  // exp(-2 pi i q/n)
+
+  /// From `first`; returns where it is then.
+  SEICHE_FN Numbers* run(Scratch& scratch) const { return factor<0>(scratch.first, scratch.second); }
+
+  /// Factor number s, from `in` to `out`, and those after it.
+  template <int s>
+  SEICHE_FN Numbers* factor(Numbers* in, Numbers* out) const {
+    constexpr int r = Factors::template at<false>(s), d = Factors::template before<false>(s), turn = n / (d * r);
+    for (int i = 0; i < n / r; ++i) {
+      Numbers x[r];
+      each<0, r>([&]<int t>() SEICHE_INLINED {
+        x[t] = in[i + t * (n / r)];
+        if constexpr (d > 1 && t > 0) {
+          const Complex<Real> root = roots[i % d * (t * turn)];
+          x[t] = turned_by(root.re, inverse ? -root.im : root.im, x[t]);
+        }
+      });
+      butterfly<r, inverse>(x);
+      const int to = i / d * (d * r) + i % d;
+      each<0, r>([&]<int t>() SEICHE_INLINED { out[to + t * d] = x[t]; });
+    }
+    if constexpr (s + 1 == stages) {
+      return out;
+    } else {
+      return factor<s + 1>(out, in);
+    }
+  }
+};
+
+/// Spectra along an axis that is not the last, in place: numbers of a line are `inner` apart, blocks of `inner` lines
+/// lie one after another; items are batches of `lanes` lines, `batches` a block. Bytes a number: one read, one written.
+template <class Real, class Factors, int lanes, bool inverse>
+struct WideSide {
+  Complex<Real>* spectra;
+  const Complex<Real>* roots;
+  Index inner, batches;
+  using Lines = WideLines<Real, Factors, lanes, inverse>;
+  using Scratch = typename Lines::Scratch;
+  static constexpr int n = Factors::length, bytes = 4 * n * lanes * sizeof(Real);
+
+  SEICHE_FN void operator()(const Team&, Index item, Scratch& scratch) const {
+    const Index begin = item % batches * lanes, left = inner - begin;
+    const int count = left < lanes ? static_cast<int>(left) : lanes;
+    Real* const at = reinterpret_cast<Real*>(spectra + (item / batches * n * inner + begin));
+    for (int k = 0; k < n; ++k) scratch.first[k] = parted<Real, lanes>(at + 2 * inner * k, count);
+    const auto* const done = Lines{roots}.run(scratch);
+    for (int k = 0; k < n; ++k) put_together<Real, lanes>(at + 2 * inner * k, done[k], count);
+  }
+};
+
+/// Rows of reals, `apart` numbers each, and their half spectra; both may be in the same place. Items are batches of
+/// 2 `lanes` rows: two rows are the parts of a complex line. Bytes a point: one read, one written.
+template <class Real, class Factors, int lanes, bool inverse>
+struct WideRows {
+  Real* reals;
+  Complex<Real>* spectra;
+  const Complex<Real>* roots;
+  Index rows, apart;
+  using Lines = WideLines<Real, Factors, lanes, inverse>;
+  using Scratch = typename Lines::Scratch;
+  using Vector = Wide<Real, lanes>;
+  static constexpr int n = Factors::length, half = n / 2 + 1, bytes = 4 * n * lanes * sizeof(Real);
+
+  /// The row of a lane, the last one where there is none.
+  SEICHE_FN Index row(Index begin, int lane) const { return begin + lane < rows ? begin + lane : rows - 1; }
+
+  SEICHE_FN void operator()(const Team&, Index item, Scratch& scratch) const {
+    const Index first = item * (2 * lanes), second = first + lanes;
+    if constexpr (inverse) {
+      from_spectra(first, scratch.first, [](auto& z, auto& mirror, const auto& a, bool) SEICHE_INLINED {
+        z = a;
+        mirror = {a.re, -a.im};
+      });
+      from_spectra(second, scratch.first, [](auto& z, auto& mirror, const auto& b, bool alone) SEICHE_INLINED {
+        if (alone) {  // of real rows these are real: what else is there is left out
+          z.im = b.re;
+        } else {
+          z = {z.re - b.im, z.im + b.re};
+          mirror = {mirror.re + b.im, mirror.im + b.re};
+        }
+      });
+      const auto* const done = Lines{roots}.run(scratch);
+      to_reals(first, done, [](const auto& z) SEICHE_INLINED { return z.re; });
+      to_reals(second, done, [](const auto& z) SEICHE_INLINED { return z.im; });
+    } else {
+      from_reals(first, [&](int m, Vector value) SEICHE_INLINED { scratch.first[m].re = value; });
+      from_reals(second, [&](int m, Vector value) SEICHE_INLINED { scratch.first[m].im = value; });
+      const auto* const done = Lines{roots}.run(scratch);
+      const Real h = Real(0.5);
+      to_spectra(first, done, [&](const auto& z, const auto& w) SEICHE_INLINED {
+        return Complex<Vector>{h * (z.re + w.re), h * (z.im - w.im)};
+      });
+      to_spectra(second, done, [&](const auto& z, const auto& w) SEICHE_INLINED {
+        return Complex<Vector>{h * (z.im + w.im), h * (w.re - z.re)};
+      });
+    }
+  }
+
+  /// f(m, the numbers m of `lanes` rows).
+  template <class F>
+  SEICHE_FN void from_reals(Index begin, F&& f) const {
+    for (int m = 0; m < n; m += lanes) {
+      const int count = n - m < lanes ? n - m : lanes;
+      Vector square[lanes];
+      for (int lane = 0; lane < lanes; ++lane) {
+        const Real* const from = reals + row(begin, lane) * apart + m;
+        Real padded[lanes] = {};
+        for (int k = 0; k < count && count < lanes; ++k) padded[k] = from[k];
+        square[lane] = Vector::at(count < lanes ? padded : from);
+      }
+      transpose<Real, lanes>(square);
+      for (int k = 0; k < count; ++k) f(m + k, square[k]);
+    }
+  }
+  template <class F>
+  SEICHE_FN void to_reals(Index begin, const Complex<Vector>* lines, F&& f) const {
+    for (int m = 0; m < n; m += lanes) {
+      const int count = n - m < lanes ? n - m : lanes;
+      Vector square[lanes];
+      for (int k = 0; k < lanes; ++k) square[k] = f(lines[k < count ? m + k : m]);
+      transpose<Real, lanes>(square);
+      for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
+        Real* const to = reals + (begin + lane) * apart + m;
+        if (count == lanes) {
+          square[lane].put(to);
+        } else {
+          Real padded[lanes];
+          square[lane].put(padded);
+          for (int k = 0; k < count; ++k) to[k] = padded[k];
+        }
+      }
+    }
+  }
+  /// f(numbers k, numbers n - k of the lines, those of the spectra, whether these are real).
+  template <class F>
+  SEICHE_FN void from_spectra(Index begin, Complex<Vector>* lines, F&& f) const {
+    for (int k = 0; k < half; k += lanes) {
+      const int count = half - k < lanes ? half - k : lanes;
+      Vector re[lanes], im[lanes];
+      for (int lane = 0; lane < lanes; ++lane) {
+        const auto z = parted<Real, lanes>(reinterpret_cast<const Real*>(spectra + row(begin, lane) * half + k), count);
+        re[lane] = z.re;
+        im[lane] = z.im;
+      }
+      transpose<Real, lanes>(re);
+      transpose<Real, lanes>(im);
+      for (int j = k; j < k + count; ++j) {
+        Complex<Vector> unused;
+        const bool alone = j == 0 || 2 * j == n;
+        f(lines[j], alone ? unused : lines[n - j], Complex<Vector>{re[j - k], im[j - k]}, alone);
+      }
+    }
+  }
+  template <class F>
+  SEICHE_FN void to_spectra(Index begin, const Complex<Vector>* lines, F&& f) const {
+    for (int k = 0; k < half; k += lanes) {
+      const int count = half - k < lanes ? half - k : lanes;
+      Vector re[lanes], im[lanes];
+      for (int j = 0; j < lanes; ++j) {
+        const int at = j < count ? k + j : k;
+        const auto z = f(lines[at], lines[at == 0 ? 0 : n - at]);
+        re[j] = z.re;
+        im[j] = z.im;
+      }
+      transpose<Real, lanes>(re);
+      transpose<Real, lanes>(im);
+      for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
+        Real* const to = reinterpret_cast<Real*>(spectra + (begin + lane) * half + k);
+        put_together<Real, lanes>(to, {re[lane], im[lane]}, count);
+      }
+    }
+  }
+};
+
+}  // namespace seiche::kspace
