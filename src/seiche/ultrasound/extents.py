@@ -56,6 +56,6 @@ def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | 
 
 
 def _cost(extent: int, axis: int, dimensions: int, real: Real) -> float:
-    """Return what an extent costs: all passes move that many points, those along the axis compute besides."""
+    """Return what an extent costs: as many points, and what threads do for one along the axis."""
     shape = fixed_transform(extent, axis == dimensions - 1, real)
-    return float("inf") if shape is None else extent * (1 + (shape.cost - 1) / dimensions)
+    return float("inf") if shape is None else extent * shape.cost

@@ -17,6 +17,8 @@ CAPACITIES = {128: 16, 256: 16, 512: 8, 1024: 4, 2048: 2}
 LARGEST_RADIX, LONGEST_FIXED = 16, 4096
 #: Largest factor of rows, where few factors do with it: threads then hold less and more of them are resident.
 _ROW_RADIX = 8
+#: Lines up to this length fill whole lines of memory side by side: 128 bytes of a spectrum.
+_LONGEST_WIDE = 640
 #: Complex numbers that a thread is to hold, in a kernel with much else and in one that transforms spectra alone, and
 #: the most threads of a team.
 _HELD, _SIDE_HELD, _MOST_THREADS = 8, 20, 512
@@ -93,7 +95,7 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
         return None
     if last:
         return _shape("FixedTransform", radices, last, real, max(1, 256 * _HELD // length), _HELD)
-    lanes = _side_lanes(length, real) * (2 if 256 < length <= 512 else 1)
+    lanes = _side_lanes(length, real) * (2 if 256 < length <= _LONGEST_WIDE else 1)
     return _shape("FixedTransform", radices, last, real, lanes, _SIDE_HELD)
 
 
