@@ -60,6 +60,21 @@ def test_lines_in_vectors_are_transformed_as_numpy_does(shape, real):
     check(WideTransforms(backend, ScipyTransforms(shape, real, 2), kernels), backend, shape, real)
 
 
+@pytest.mark.parametrize("real", ["float32", "float64"])
+def test_rows_of_a_field_do_not_feel_those_of_another_in_vectors(real):
+    """Rows of two fields, twelve of each: a batch would hold all; the second field is far smaller."""
+    shape, backend = (1, 12, 15), open_backend("cpu", 2)
+    transforms = WideTransforms(backend, ScipyTransforms(shape, real, 2), wide_kernels(shape, real) or {})
+    fields = np.random.default_rng(3).standard_normal((2, *shape)) * np.array([1.0, 1e-9]).reshape(2, 1, 1, 1)
+    spectrum = backend.zeros((2, *transforms.spectrum_shape), transforms.complex)
+    transforms.forward(backend.upload(fields.astype(real)), spectrum)()
+    exact = np.fft.rfftn(fields.astype(real).astype(float)[1], axes=(1, 2))
+    assert np.abs(spectrum[1] - exact).max() < {"float32": 3e-6, "float64": 1e-14}[real] * np.abs(exact).max()
+    transforms.inverse(spectrum)()
+    found = spectrum.view(real)[1, ..., :15] / 180
+    assert np.abs(found - fields[1]).max() < {"float32": 3e-15, "float64": 1e-23}[real]
+
+
 def test_large_grids_have_lines_in_vectors_unless_a_library_is_named(monkeypatch):
     backend = open_backend("cpu", 2)
     monkeypatch.delenv("SEICHE_FFT", raising=False)

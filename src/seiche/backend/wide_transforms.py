@@ -70,11 +70,18 @@ class WideTransforms(Transforms):
         return self.shape[axis] > 1
 
     def _bind_rows(self, source: Array | None, spectrum: Array, *, back: bool) -> Bound:
-        reals = padded_view(spectrum, self.shape[2]) if source is None else source
-        count = int(spectrum.size) // self.half
-        apart = 2 * self.half if source is None else self.shape[2]
-        members = {"reals": reals, "spectra": spectrum, "roots": self._roots[2], "rows": count, "apart": apart}
-        return self._bind(2, back, -(-count // (2 * self._lanes)), members)
+        """Return the transforms of each field: rows of two, one perhaps far larger, never share a complex line."""
+        spectra = spectrum.reshape(-1, *self.spectrum_shape)
+        fields = padded_view(spectra, self.shape[2]) if source is None else source.reshape(-1, *self.shape)
+        count, apart = self.shape[0] * self.shape[1], 2 * self.half if source is None else self.shape[2]
+        more = {"roots": self._roots[2], "rows": count, "apart": apart}
+        items = -(-count // (2 * self._lanes))
+        return _in_turn(
+            [
+                self._bind(2, back, items, {"reals": reals, "spectra": one, **more})
+                for reals, one in zip(fields, spectra, strict=True)
+            ]
+        )
 
     def _bind_side(self, axis: int, spectrum: Array, *, back: bool) -> Bound:
         extents = self.spectrum_shape
