@@ -101,7 +101,6 @@ struct Interpolate {
   struct Known {
     double place[3];
     Real velocity[3];
-    Real slip[3];
     i32 listed[3];
   };
   SEICHE_FN void operator()(Index v) const {
@@ -120,7 +119,6 @@ struct Interpolate {
       const Index at = axis * vertices.stride + v;
       known.place[axis] = vertices.place[at];
       known.velocity[axis] = velocity[at];
-      known.slip[axis] = slip != nullptr ? slip[at] : Real(0);
       known.listed[axis] = vertices.listed[at];
     });
     return known;
@@ -152,7 +150,8 @@ struct Interpolate {
       const Index at = axis * vertices.stride + v;
       Real speed = found[axis];
       if constexpr (space != Space::open) speed *= vertices.t[v].w;
-      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis] + known.slip[axis]);
+      const Real beside = slip != nullptr ? slip[at] : Real(0);
+      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis] + beside);
       velocity[at] = speed;
       vertices.place[at] = x[axis];
     });

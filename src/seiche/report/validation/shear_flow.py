@@ -19,7 +19,7 @@ _TRAN = "Tran-Son-Tay, Sutera, Rao 1984, Biophys. J. 46, 65"
 _KELLER = "Keller, Skalak 1982, J. Fluid Mech. 120, 27"
 #: Viscosity inside over that outside that stands for cytosol and membrane in tank-treading (docs/theory/coupling.md,
 #: section 9).
-EFFECTIVE_CONTRAST = 1.0
+EFFECTIVE_CONTRAST = 0.5
 
 
 def _tank_treading(setting: Setting, rate: float = 57.1, contrast: float = EFFECTIVE_CONTRAST) -> Motion:
