@@ -280,10 +280,15 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
 
 @pytest.mark.ranks(3)
 def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
-    """All cells are on one side: where a vertex costs as much as many sites, that side becomes the smaller part."""
+    """All cells are on one side: where a vertex costs as much as many sites, that side becomes the smaller part.
+
+    Only the red ones have another viscosity inside.
+    """
     long, world = shapes.box((80, 24, 24)), World.from_mpi()
     reds = [[x, y, z] for x in (6.0, 18.0) for y, z in ((6.0, 6.0), (18.0, 18.0))]
-    shared, alone = (blood(long, [reds, [[30.0, 5.0, 12.0]]], world=w, contact=beside) for w in (world, None))
+    inside: dict[str, Any] = {"viscosity_contrast": 3.0, "filled": (True, False)}
+    places = [reds, [[30.0, 5.0, 12.0]]]
+    shared, alone = (blood(long, places, world=w, contact=beside, **inside) for w in (world, None))
     costs = measure_blood_costs(shared, 16)
     assert costs.vertex > 0.0
     costs = BloodCosts(SiteCosts(1.0, 0.0, 0.0), 50.0)

@@ -69,6 +69,9 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         ("packing", None, 'cells["red"]: its places are missing; give positions for every type, or [packing]'),
         ("solver", "flow", 'cells: cells go only with solver = "blood"'),
         ("contact", {"reach": "5 um"}, "contact.reach: 5e-06 m is more than a third of the periodic extent along x"),
+        ("coupling", {"slip": -0.1}, "coupling.slip: -0.1 is out of range; expected >= 0"),
+        ("coupling", {"slip": 2}, "coupling.slip: 2 is out of range; expected <= 1"),
+        ("coupling", {"slip": "text"}, 'coupling.slip: "text" is not a number'),
         ("reservoir", {}, "reservoir: the vessel has no inlet through which cells could enter"),
         ("output", {"cells": {"file": "a.vtu", "every": 1}}, '"a.vtu" ends neither with .vtkhdf nor with .pos'),
         (

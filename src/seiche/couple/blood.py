@@ -74,7 +74,7 @@ class Blood:
             "mark_every": mark_every,
         }
         #: What this coupling was made with.
-        self.options: dict[str, Any] = {**coupling, "slip": slip}
+        self.options: dict[str, Any] = {**coupling, "slip": slip, "filled": filled}
         self._total = [block.cells for block in cells.blocks]
         self._sharing: Sharing | None = None
         self.boundary: ImmersedBoundary | SharedBoundary
