@@ -233,15 +233,44 @@ def bench_ultrasound(
     threads: Threads = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time of each of three measurements.")] = 2.0,
     peer: Annotated[bool, typer.Option("--peer", help="Time k-wave-python, too, where it is installed.")] = False,
+    overlap: Annotated[
+        list[int] | None,
+        typer.Option(min=0, max=32, help="On several ranks: widths of overlaps, 0 the global basis; 8, 16, 0."),
+    ] = None,
+    transport: Transport = "auto",
     json: JsonFile = None,
 ) -> None:
-    """Measure a step of the ultrasound solver, stage by stage, and its memory."""
+    """Measure a step of the ultrasound solver, stage by stage, and its memory; on several ranks, a cube for each."""
+    from seiche.errors import CaseError
     from seiche.report.bench_ultrasound import main as measure
+    from seiche.report.bench_ultrasound_ranks import OVERLAPS
+    from seiche.report.bench_ultrasound_ranks import main as measure_ranks
 
+    world = world_of_command()
+    schemes = [one.value for one in scheme or [Scheme.EXACT]]
+    if world.size > 1:
+        if peer:
+            raise CaseError("bench ultrasound: --peer goes with one rank")
+        measure_ranks(
+            world,
+            device=device,
+            sizes=size or (),
+            schemes=schemes,
+            physics=[one.value for one in physics or [SoundPhysics.LOSSLESS, SoundPhysics.FULL]],
+            overlaps=OVERLAPS if overlap is None else overlap,
+            precision=precision.value,
+            threads=threads,
+            seconds=seconds,
+            transport=transport,
+            output=json,
+        )
+        return
+    if overlap is not None or transport != "auto":
+        raise CaseError("bench ultrasound: --overlap and --transport go with several ranks")
     measure(
         device=device,
         sizes=size or (),
-        schemes=[one.value for one in scheme or [Scheme.EXACT]],
+        schemes=schemes,
         physics=[one.value for one in physics or [SoundPhysics.HOMOGENEOUS, SoundPhysics.FULL]],
         precision=precision.value,
         threads=threads,

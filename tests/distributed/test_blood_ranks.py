@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,10 @@ _BALL = icosphere(162)
 PLATELET = CellType("platelet", Surface(_BALL.vertices * 2.5, _BALL.faces), SOFT)
 
 BOX = shapes.box((40, 24, 24))
-#: Cells in that box: across its periodic sides, and near each other.
+#: Across that box's periodic sides, and near each other.
 PLACES = [[[1.0, 12.0, 12.0], [14.0, 3.0, 6.0], [22.0, 14.0, 22.5], [33.0, 20.0, 9.0]], [[25.5, 4.0, 12.0]]]
+#: Repels cells from each other in a box of that size.
+beside = partial(Contact, between=Repulsion(1e-3, 1.5), lengths=(80.0, 24.0, 24.0))
 DRIVEN = FlowModel(Newtonian(0.1), initial_velocity=(0.05, 0.02, -0.01), body_force=(1e-4, 0.0, 2e-5))
 
 
@@ -286,11 +289,9 @@ def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
     """
     long, world = shapes.box((80, 24, 24)), World.from_mpi()
     reds = [[x, y, z] for x in (6.0, 18.0) for y, z in ((6.0, 6.0), (18.0, 18.0))]
-    inside: dict[str, Any] = {"viscosity_contrast": 3.0, "filled": (True, False)}
-    places = [reds, [[30.0, 5.0, 12.0]]]
-    shared, alone = (blood(long, places, world=w, contact=beside, **inside) for w in (world, None))
-    costs = measure_blood_costs(shared, 16)
-    assert costs.vertex > 0.0
+    given: dict[str, Any] = {"viscosity_contrast": 3.0, "filled": (True, False), "contact": beside}
+    shared, alone = (blood(long, [reds, [[30.0, 5.0, 12.0]]], world=w, **given) for w in (world, None))
+    assert measure_blood_costs(shared, 16).vertex > 0.0
     costs = BloodCosts(SiteCosts(1.0, 0.0, 0.0), 50.0)
     weights = costs.weights(shared)
     assert weights.sum() == pytest.approx(len(long) + 50.0 * (4 * 162 + 162))
@@ -370,16 +371,15 @@ def ranks_equal_the_cpu(transport: str) -> None:
     world = World.from_mpi()
     slow = FlowModel(Newtonian(0.1), initial_velocity=(0.02, 0.01, 0.0), body_force=(1e-5, 0.0, 0.0))
     long = shapes.box((80, 24, 24))
-    alone = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=8)
+    cells: dict[str, Any] = {"contact": beside, "viscosity_contrast": 2.0, "mark_every": 8}
+    alone = blood(long, PLACES, slow, **cells)
     alone.run(201)
     for layout in ("tiles-8", "list-aa"):
-        given: dict[str, Any] = {"world": world, "device": "cuda", "layout": layout, "transport": transport}
-        shared = blood(long, PLACES, slow, contact=beside, viscosity_contrast=2.0, mark_every=8, **given)
+        shared = blood(long, PLACES, slow, world=world, device="cuda", layout=layout, transport=transport, **cells)
         for steps in (100, 1, 100):
             sizes = fetched(shared.solver.backend)
             shared.solver.run(steps)
-            if transport != "host":
-                # Looks and sharings see a few words a cell, never a field.
+            if transport != "host":  # looks and sharings see a few words a cell, never a field
                 words = 4 * (1 + shared.boundary.sharing.territory.words) * shared.cells.count
                 assert max(sizes, default=0) <= max(12, words), sizes
             shared.state()
@@ -397,8 +397,3 @@ def test_cells_on_gpus_are_those_of_one_cpu(transport: str, ranks: int) -> None:
     if transport == "nccl" and cupy.cuda.runtime.getDeviceCount() < ranks:
         pytest.skip("NCCL needs a GPU a rank")
     run_ranks(ranks, ranks_equal_the_cpu, transport, timeout=400)
-
-
-def beside(cells: Cells) -> Contact:
-    """Repel cells from each other in a box of that size."""
-    return Contact(cells, Repulsion(1e-3, 1.5), lengths=(80.0, 24.0, 24.0))

@@ -160,15 +160,12 @@ def main(
     Raises:
         CaseError: a cube that is too small; k-wave-python asked for and not installed.
     """
-    world = World.from_mpi()
-    if world.size > 1:
-        raise CaseError(f"bench ultrasound runs on one rank, not on {world.size}")
     if peer:
         from seiche.report.bench_kwave import require
 
         require()
     backend = open_backend(device, threads)
-    described, copy = backend.describe(), copy_bandwidth(backend, world)
+    described, copy = backend.describe(), copy_bandwidth(backend, World.serial())
     rows: list[Row] = []
     for size in sizes or ((256, 384) if device.startswith("cuda") else (64, 128)):
         for name in physics:

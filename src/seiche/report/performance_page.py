@@ -16,6 +16,7 @@ from pathlib import Path
 
 from seiche.report import bench_blood, bench_ultrasound, bench_waves
 from seiche.report.bench_flow import Row
+from seiche.report.bench_ultrasound_ranks import RanksRow
 from seiche.report.performance_blood import blood_part, draw_compared
 from seiche.report.performance_movement import movement_page
 from seiche.report.performance_ultrasound import ultrasound_part
@@ -47,10 +48,13 @@ def page(
     blood: Sequence[Result[bench_blood.Row]] = (),
     ultrasound: Sequence[Result[bench_ultrasound.Row]] = (),
     waves: Sequence[Result[bench_waves.Row]] = (),
+    ultrasound_ranks: Sequence[Result[RanksRow]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
-    others = [part for part in (blood_part(blood), ultrasound_part(ultrasound), waves_part(waves)) if part]
+    others = [
+        part for part in (blood_part(blood), ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves)) if part
+    ]
     return "\n".join([_INTRODUCTION, *sections, *others])
 
 
@@ -128,8 +132,9 @@ def pages(root: Path) -> dict[Path, str]:
     results, blood = read_results(folder, "flow", Row), read_results(folder, "blood", bench_blood.Row)
     ultrasound = read_results(folder, "ultrasound", bench_ultrasound.Row)
     waves = read_results(folder, "waves", bench_waves.Row)
+    ultrasound_ranks = read_results(folder, "ultrasound-ranks", RanksRow)
     return {
-        target / "index.md": page(results, blood, ultrasound, waves),
+        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
         readme: with_table(readme.read_text(), readme_table(results)),
     }

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The part of the performance page about ultrasound: the rows of `seiche bench ultrasound`."""
+"""The part of the performance page about ultrasound: the rows of `seiche bench ultrasound` on one and more ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from seiche.report.bench_ultrasound import Row
+from seiche.report.bench_ultrasound_ranks import RanksRow
 from seiche.report.stored import Result
 from seiche.report.table import markdown
 
@@ -18,12 +19,25 @@ source of velocity acts in every step. *Transforms* are those of a library over 
 kernels themselves ([tuning](tuning.md)). Bytes a point are those that `seiche check` states, and what the device's
 memory grew by.
 """
+_RANKS = """\
+Several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`) have a cube each, in a row.
+*Width* is that of the overlaps, none where transforms cover the whole grid. *Efficiency* is the time of one cube on one
+rank over that of a step; *after work* counts all points that a rank computes, overlaps included, as its work.
+*Messages* is the share of a step in sending, receiving and transposing.
+"""
 _COLUMNS = ("program", "scheme", "medium", "precision", "transforms", "points", "ms a step", "ns a point", "B a point")
+_RANKS_COLUMNS = (
+    *("scheme", "medium", "precision", "basis", "transport", "transforms", "points a rank", "ranks", "width"),
+    *("ms alone", "ms a step", "efficiency", "after work", "messages"),
+)
 
 
-def ultrasound_part(results: Sequence[Result[Row]]) -> str:
+def ultrasound_part(results: Sequence[Result[Row]], ranks: Sequence[Result[RanksRow]] = ()) -> str:
     """Return the text about ultrasound; nothing without results."""
-    return "\n".join([_INTRODUCTION, *map(_section, results)]) if results else ""
+    if not results and not ranks:
+        return ""
+    several = [_RANKS, *map(_ranks_section, ranks)] if ranks else []
+    return "\n".join([_INTRODUCTION, *map(_section, results), *several])
 
 
 def _section(result: Result[Row]) -> str:
@@ -36,3 +50,15 @@ def _section(result: Result[Row]) -> str:
         for row in result.rows
     ]
     return result.head + markdown(_COLUMNS, lines, text_columns=5)
+
+
+def _ranks_section(result: Result[RanksRow]) -> str:
+    lines = [
+        (
+            *(row.scheme, row.physics, row.precision, row.basis, row.transport, row.transforms, f"{row.size}^3"),
+            *(str(row.ranks), str(row.width or ""), f"{row.milliseconds_alone:.2f}", f"{row.milliseconds:.2f}"),
+            *(f"{row.efficiency:.2f}", f"{row.efficiency_after_redundant_work:.2f}", f"{row.share_of_messages:.1%}"),
+        )
+        for row in result.rows
+    ]
+    return result.head + markdown(_RANKS_COLUMNS, lines, text_columns=6)

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from .dg_teams import TEAMS as TEAMS
+from .dg_teams import Medium as Medium
+from .dg_teams import Team as Team
 from .spec import CPP_TYPE, KernelSpec, Members
 from .spec import Real as Real
 
-Medium = Literal["acoustic", "elastic"]
 Flux = Literal["upwind", "central"]
 Position = Literal["first", "inner", "last"]
 #: How much of a stage one kernel does: all; volume and faces, then integration; each of these apart.
@@ -104,74 +106,9 @@ def words_a_leap(of: Discretisation) -> float:
     return 3 * of.fields + 2 * trace
 
 
-@dataclass(frozen=True)
-class Team:
-    """How a block of a GPU shares its work; on the CPU only the number of elements an item matters.
-
-    `elements` an item; `layers` threads along the last axis; a thread's nodes `unrolled`, and what it needs of the
-    register asked for `early`, before the team meets; memory of elements `reach` items ahead asked for; results stored
-    as `passing` the caches; `blocks` on a multiprocessor, which bound the registers.
-    """
-
-    elements: int
-    layers: int = 1
-    reach: int = 0
-    blocks: int = 0
-    passing: bool = False
-    unrolled: bool = False
-    early: bool = True
-
-    @property
-    def tuning(self) -> int:
-        """Return the flags as the kernel's template argument."""
-        flags = (self.unrolled, self.early, self.reach > 0, self.passing)
-        return sum(1 << bit for bit, flag in enumerate(flags) if flag)
-
-
-#: The fastest found on one H100 among forty to fifty each (docs/performance/tuning), by nodes a direction.
-_TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
-    ("acoustic", "float32"): {
-        4: Team(8, 1, 32, 6),
-        5: Team(5, 1, 26, 4),
-        6: Team(4, 1, 18),
-        7: Team(2, 2, 69, 4, passing=True),
-        8: Team(1, 2, 96, 6, passing=True),
-        9: Team(1, 2, 66, 4, passing=True),
-        10: Team(1, 1, 16, 3, unrolled=True),
-    },
-    ("acoustic", "float64"): {
-        4: Team(8, 1, 16, 3, passing=True),
-        5: Team(1, 5, 131, 6, unrolled=True),
-        6: Team(1, 3, 75, 4),
-        7: Team(1, 2, 47, 4, passing=True),
-        8: Team(1, 2, 32, 4, passing=True),
-        9: Team(1, 2, 22, 2, passing=True),
-        10: Team(1, 1, 8, 2),
-    },
-    ("elastic", "float32"): {
-        4: Team(2, 4, 128, 7),
-        5: Team(2, 5, 65, 4),
-        6: Team(1, 6, 75, 4, unrolled=True),
-        7: Team(1, 4, 47, 4, passing=True),
-        8: Team(1, 4, 32, 3, passing=True),
-        9: Team(1, 3, 22, 2, unrolled=True),
-        10: Team(1, 5, unrolled=True),
-    },
-    ("elastic", "float64"): {
-        4: Team(2, 4, 128, 4, passing=True, unrolled=True),
-        5: Team(1, 5, 65, 4),
-        6: Team(1, 3, 37, 3, passing=True, unrolled=True),
-        7: Team(1, 2, 23, 3, passing=True),
-        8: Team(1, 2, passing=True),
-        9: Team(1, 5, 11, 1),
-        10: Team(1, 1, blocks=1),
-    },
-}
-
-
 def team_of(of: Discretisation) -> Team:
     """Return the fastest known team of a stage; found with the upwind flux, constant media and no hanging faces."""
-    known = _TEAMS[of.medium, of.real] if of.dim == 3 else {}
+    known = TEAMS[of.medium, of.real] if of.dim == 3 else {}
     return known.get(of.nodes) or Team(max(1, 128 // of.face_nodes))
 
 
