@@ -123,6 +123,20 @@ SEICHE_FN T unchanging(const T* from) {
 SEICHE_FN void prefetch_line_ahead(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
+/// Copies 4, 8 or 16 aligned bytes into the memory of a team while its threads go on; they have come after
+/// `wait_for_copies` and a barrier.
+template <int bytes>
+SEICHE_FN void copy_behind(const void* from, void* to) {
+  const auto target = static_cast<u32>(__cvta_generic_to_shared(to));
+  if constexpr (bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(from) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(target), "l"(from), "n"(bytes) : "memory");
+  }
+}
+SEICHE_FN void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
 /// Stores a value; one that is `passing` will not be read soon and need not stay in a cache.
 template <bool passing, class Real>
 SEICHE_FN void store(Real* to, Real value) {
@@ -218,6 +232,9 @@ SEICHE_FN T unchanging(const T* from) {
   return *from;
 }
 SEICHE_FN void prefetch_line_ahead(const void*) {}
+template <int bytes>
+SEICHE_FN void copy_behind(const void*, void*) {}
+SEICHE_FN void wait_for_copies() {}
 template <bool passing, class Real>
 SEICHE_FN void store(Real* to, Real value) {
   *to = value;

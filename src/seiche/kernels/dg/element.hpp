@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// What all kernels of an element share: its arrays, the derivatives along lines, and what its faces add.
 #pragma once
-#include "behind.hpp"
+#include "../nodes.hpp"
 #include "fields.hpp"
 #include "flux.hpp"
 

@@ -18,7 +18,9 @@ struct FusedStage {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
-  static constexpr bool unrolled = tuning & 1, early = tuning & 2, ahead = tuning & 4, passing = tuning & 8;
+  static constexpr bool unrolled = tuning & 1, ahead = tuning & 4, passing = tuning & 8;
+  /// Not on the CPU, whose loop over a line of nodes would not become vectors.
+  static constexpr bool early = !vector_lanes && (tuning & 2);
   static constexpr bool rates_only = position == Position::rates;
   static constexpr bool reads_register = position != Position::first && !rates_only;
   using Given = typename Elements::template Given<true>;
