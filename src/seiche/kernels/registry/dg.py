@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from .dg_teams import LEAP_BLOCKS, LEAPS, NODES_AHEAD
 from .dg_teams import TEAMS as TEAMS
 from .dg_teams import Medium as Medium
 from .dg_teams import Team as Team
@@ -198,22 +199,13 @@ def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
     return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", members)
 
 
-#: Elements an item and layers of leapfrog's halves, by medium and nodes a direction.
-_LEAPS = {
-    "acoustic": {4: (8, 1), 5: (5, 1), 6: (4, 1), 7: (1, 2), 8: (1, 2), 9: (1, 2), 10: (1, 1)},
-    "elastic": {4: (4, 2), 5: (3, 2), 6: (4, 2), 7: (1, 4), 8: (1, 4), 9: (1, 2), 10: (1, 2)},
-}
-#: Nodes that lie ahead, about: far enough to hide the latency of memory, near enough to stay in the second cache.
-_NODES_AHEAD = 32 * 512
-
-
 def leap_team(of: Discretisation) -> Team:
     """Return the team of both halves of a leapfrog step."""
-    if of.dim == 2 or of.nodes not in _LEAPS[of.medium]:
+    if of.dim == 2 or of.nodes not in LEAPS[of.medium]:
         return Team(max(1, 128 // of.face_nodes), early=False)
-    elements, layers = _LEAPS[of.medium][of.nodes]
-    reach = max(1, _NODES_AHEAD // (elements * int(of.nodes**of.dim)))
-    return Team(elements, layers, reach, early=False)
+    elements, layers = LEAPS[of.medium][of.nodes]
+    reach = max(1, NODES_AHEAD // (elements * int(of.nodes**of.dim)))
+    return Team(elements, layers, reach, LEAP_BLOCKS.get((of.medium, of.real), {}).get(of.nodes, 0), early=False)
 
 
 def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:

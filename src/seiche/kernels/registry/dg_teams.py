@@ -74,3 +74,16 @@ TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
         10: Team(1, 1, blocks=1),
     },
 }
+
+#: Elements an item and layers of leapfrog's halves, by medium and nodes a direction.
+LEAPS: dict[Medium, dict[int, tuple[int, int]]] = {
+    "acoustic": {4: (8, 1), 5: (5, 1), 6: (4, 1), 7: (1, 2), 8: (1, 2), 9: (1, 2), 10: (1, 1)},
+    "elastic": {4: (4, 2), 5: (3, 2), 6: (4, 2), 7: (1, 4), 8: (1, 4), 9: (1, 2), 10: (1, 2)},
+}
+#: Their blocks on a multiprocessor where the compiler's own choice of registers leaves too few.
+LEAP_BLOCKS: dict[tuple[Medium, Real], dict[int, int]] = {
+    ("elastic", "float32"): {6: 2, 8: 3},
+    ("elastic", "float64"): {8: 2, 10: 2},
+}
+#: Nodes that lie ahead, about: far enough to hide the latency of memory, near enough to stay in the second cache.
+NODES_AHEAD = 32 * 512
