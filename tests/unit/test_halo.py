@@ -115,11 +115,11 @@ def test_an_empty_plan_exchanges_nothing():
     assert exchange.plan.peers == () and exchange.bytes == 0
 
 
-def test_keys_become_slots_of_the_owner():
+def test_keys_become_slots_of_the_owner_in_the_order_of_the_copies():
     plan = build_plan(WORLD, {0: (np.array([70, 50]), slots(4, 3))}, lambda keys: keys // 10 - 5)
     assert plan.peers == (0,) and plan.slots == 5
-    np.testing.assert_array_equal(plan.owned[0], [2, 0])
-    np.testing.assert_array_equal(plan.copies[0], [4, 3])
+    np.testing.assert_array_equal(plan.owned[0], [0, 2])
+    np.testing.assert_array_equal(plan.copies[0], [3, 4])
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,9 @@ def all_distinct(*lists: Slots) -> bool:
 def build_plan(world: World, wanted: Wanted, locate: Callable[[Keys], npt.NDArray[np.integer]]) -> HaloPlan:
     """Return the plan in which every rank gets what it wants; all ranks must call it together.
 
+    The values of a message are in the order of their copies' slots, whatever order they are wanted in: neighbours in
+    a message are then neighbours in memory.
+
     Args:
         world: the ranks. A serial world can only want from itself (rank 0).
         wanted: for each peer the keys of the values (global numbers that both sides use, say site * Q + direction;
@@ -106,7 +109,8 @@ def build_plan(world: World, wanted: Wanted, locate: Callable[[Keys], npt.NDArra
     """
     problem = _check(world, wanted)
     raise_together(world, problem)
-    asked = _exchange_keys(world, {peer: np.asarray(keys, np.int64) for peer, (keys, _) in wanted.items()})
+    wanted = {peer: _in_memory_order(keys, slots) for peer, (keys, slots) in wanted.items()}
+    asked = _exchange_keys(world, {peer: keys for peer, (keys, _) in wanted.items()})
     found: dict[int, Slots] = {}
     for peer, keys in asked.items():
         slots = np.asarray(locate(keys)).astype(np.int64)
@@ -119,7 +123,7 @@ def build_plan(world: World, wanted: Wanted, locate: Callable[[Keys], npt.NDArra
         found[peer] = np.where(slots < 0, 0, slots).astype(np.uint32)
     raise_together(world, problem)
     none = np.zeros(0, np.uint32)
-    copies = {peer: np.ascontiguousarray(slots, np.uint32) for peer, (_, slots) in wanted.items() if len(slots)}
+    copies = {peer: slots for peer, (_, slots) in wanted.items() if len(slots)}
     peers = tuple(sorted(found.keys() | copies.keys()))
     plan = None
     try:
@@ -129,6 +133,11 @@ def build_plan(world: World, wanted: Wanted, locate: Callable[[Keys], npt.NDArra
     raise_together(world, problem)
     assert plan is not None
     return plan
+
+
+def _in_memory_order(keys: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[Keys, Slots]:
+    order = np.argsort(slots, kind="stable")
+    return np.asarray(keys, np.int64)[order], np.asarray(slots, np.uint32)[order]
 
 
 def _check(world: World, wanted: Wanted) -> str | None:
