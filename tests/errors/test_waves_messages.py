@@ -13,6 +13,7 @@ from seiche.waves import Brick, Brune, Forest, Gaussian, Material, Mesh, PointSo
 from seiche.waves.forest import cuts
 from seiche.waves.plane import PlaneWave
 from seiche.waves.sizes import Generator, elements_per_wavelength, slabs
+from seiche.waves.trees import stretched
 
 FOREST = Forest.uniform(Brick((2, 2), (False, False)), 0)
 MESH = Mesh.of_forest(FOREST)
@@ -76,6 +77,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
     ),
     (unbalanced, "elements that share a face differ by more than one level: balance the forest"),
     (lambda: Mesh.of_forest(FOREST, tree_size=(1.0, -1.0)), "sides of a tree [1.0, -1.0] have to be positive"),
+    (lambda: Mesh.of_forest(FOREST, tree_size=([1.0], 1.0)), "1 widths of trees along axis 0, the brick has 2 trees"),
+    (lambda: Mesh.of_forest(FOREST, tree_size=([1.0, 1.0],)), "sides of trees along 1 axes, the brick has 2"),
+    (lambda: stretched(0, 1.0, (1, 1)), "stretched axis: 0 trees and 1 and 1 beyond: too few"),
+    (lambda: stretched(2, 1.0, (1, 1), 3.0), "stretched axis: growth 3 has to lie between 1 and 2"),
     (lambda: Mesh.of_forest(FOREST, tree_size=(1.0, 1.0, 1.0)), "sides of a tree: (1.0, 1.0, 1.0) needs 2 numbers"),
     (lambda: Mesh.of_forest(FOREST, ranks=5), "5 ranks are more than the 4 elements of the mesh"),
     (lambda: cuts(np.zeros(3), 2), "weights of elements have to be positive"),

@@ -11,6 +11,7 @@ import pytest
 from seiche.waves.forest import Brick, Forest, cuts, morton_keys
 from seiche.waves.mesh import GHOST, LOCAL, NONE, Mesh, corners_of
 from seiche.waves.sizes import Generator, SizeField, elements_per_wavelength, slabs
+from seiche.waves.trees import stretched
 
 #: base level, refinements around (1/3, 1/3, 1/3), periodic; leaves before and after balancing, conforming and hanging
 #: faces, boundary faces; ghosts of 2, 3, 4 ranks: as p4est 2.2 counts them.
@@ -130,6 +131,30 @@ def test_points_on_faces_belong_to_all_elements_around() -> None:
     element, place = mesh.touching((2.0, 1.5))
     assert len(element) == 1
     assert np.allclose(place, [[1.0, 0.0]])
+
+
+def test_trees_may_have_widths_of_their_own() -> None:
+    """Volume, neighbours' corners, points on both sides of a face, and the place in an element, on a stretched axis."""
+    widths = stretched(2, 1.0, (1, 2), growth=1.5)
+    assert np.allclose(widths, [1.5, 1.0, 1.0, 1.5, 2.25])
+    forest = Forest.uniform(Brick((5, 2), (False, False)), 0)
+    mesh = Mesh.of_forest(forest.refined(forest.corner[:, 1] == 0), tree_size=(widths, 2.0), origin=(-1.5, 0.0))
+    lower, upper = mesh.extent
+    assert np.allclose(lower, [-1.5, 0.0]) and np.allclose(upper, [5.75, 4.0])
+    assert np.isclose(np.prod(mesh.sizes, axis=1).sum(), 7.25 * 4.0)
+    for element in range(mesh.count):
+        middle = mesh.lower[element] + mesh.sizes[element] * [0.25, 0.5]
+        found, place = mesh.touching(middle)
+        assert found.tolist() == [element]
+        assert np.allclose(place, [[-0.5, 0.0]])
+        held, where = mesh.holding(middle[None])
+        assert held.tolist() == [element] and np.allclose(where, [[-0.5, 0.0]])
+        for axis in range(2):
+            beyond = int(mesh.neighbours[element, 2 * axis + 1, 0])
+            if beyond >= 0:
+                assert np.isclose(mesh.lower[beyond, axis], mesh.lower[element, axis] + mesh.sizes[element, axis])
+    assert len(mesh.touching((3.5, 3.0))[0]) == 2
+    assert len(mesh.touching(upper)[0]) == 1
 
 
 def test_elements_per_wavelength_interpolates_its_table() -> None:

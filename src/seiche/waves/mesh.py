@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.waves.forest import Brick, Forest, Integers, Keys, cuts, morton_keys, sequence_of
+from seiche.waves.forest import Brick, Forest, Integers, Keys, cuts, morton_keys
 from seiche.waves.sizes import Generator, SizeField
+from seiche.waves.trees import Trees, TreeSize
 
 #: Kinds of a neighbour: an element of this rank, one of another rank, none.
 LOCAL, GHOST, NONE = 0, 1, 2
@@ -35,7 +36,7 @@ class Mesh:
 
     Attributes:
         brick: the trees of the forest.
-        origin, tree_size: lower corner of the brick and sides of a tree, (dim,), in the caller's unit of length.
+        trees: where the trees lie, in the caller's unit of length.
         count: elements of this rank; those of all ranks are `total`.
         number: place of every own element along the curve of all, (count,): the ranks' intervals follow each other,
             and in each come first the elements that do not touch other ranks', each part along the curve.
@@ -55,7 +56,7 @@ class Mesh:
         rank: int,
         first: int,
         total: int,
-        tree_size: Sequence[float] | float = 1.0,
+        tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> None:
         """Build the tables of the leaves `own`; rank r owns the keys from cut_keys[r] on.
@@ -64,10 +65,7 @@ class Mesh:
             CaseError: a tree without extent, or leaves that are not balanced.
         """
         self.brick, self.total = own.brick, total
-        self.tree_size = sequence_of(tree_size, self.dim, "mesh: sides of a tree")
-        self.origin = sequence_of(origin, self.dim, "mesh: origin")
-        if not np.all(self.tree_size > 0):
-            raise CaseError(f"mesh: sides of a tree {self.tree_size.tolist()} have to be positive")
+        self.trees = Trees(own.brick, tree_size, origin)
         self.count = len(own)
         self.neighbours: npt.NDArray[np.int32]
         self.kinds: npt.NDArray[np.int8]
@@ -84,7 +82,7 @@ class Mesh:
         rank: int = 0,
         ranks: int = 1,
         weights: npt.NDArray[np.float64] | None = None,
-        tree_size: Sequence[float] | float = 1.0,
+        tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> Mesh:
         """Return the share of `rank` in a balanced forest that is wholly in memory.
@@ -94,7 +92,7 @@ class Mesh:
             rank: whose elements.
             ranks: how many there are.
             weights: cost of each leaf; equal costs when left out.
-            tree_size: sides of a tree.
+            tree_size: sides of a tree; for an axis also a list of the widths of its trees.
             origin: lower corner of the brick.
 
         Raises:
@@ -117,7 +115,7 @@ class Mesh:
         *,
         world: World | None = None,
         weights: Callable[[Forest], Integers] | None = None,
-        tree_size: Sequence[float] | float = 1.0,
+        tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> Mesh:
         """Return this rank's elements of a size field, made by this rank alone (collective).
@@ -130,7 +128,7 @@ class Mesh:
             sizes: how large elements may be.
             world: the ranks.
             weights: gives costs of leaves, positive integers (n,); every rank gets an equal share. Ones if left out.
-            tree_size: sides of a tree.
+            tree_size: sides of a tree; for an axis also a list of the widths of its trees.
             origin: lower corner of the brick.
 
         Raises:
@@ -182,17 +180,17 @@ class Mesh:
     @cached_property
     def sizes(self) -> npt.NDArray[np.float64]:
         """Return the sides of own elements and ghosts, (count + ghosts, dim)."""
-        return np.asarray(self.tree_size * 2.0 ** -self.level[:, None])
+        return self.trees.sizes(self.corner, self.level, self.brick.depth)
 
     @cached_property
     def lower(self) -> npt.NDArray[np.float64]:
         """Return the lower corners of own elements and ghosts, (count + ghosts, dim)."""
-        return np.asarray(self.origin + self.tree_size * (self.corner / (1 << self.brick.depth)))
+        return self.trees.places(self.corner, self.brick.depth)
 
     @property
     def extent(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the lower and upper corner of the brick."""
-        return self.origin, self.origin + self.tree_size * np.array(self.brick.trees)
+        return self.trees.origin, np.array([edges[-1] for edges in self.trees.edges])
 
     def touching(
         self, point: Sequence[float], what: str = "point"
@@ -210,7 +208,7 @@ class Mesh:
             raise CaseError(
                 f"{what} {at.tolist()} lies outside the mesh, which reaches from {lower.tolist()} to {upper.tolist()}"
             )
-        fine = (at - lower) / self.tree_size * (1 << self.brick.depth)
+        fine = self.trees.counted(at) * (1 << self.brick.depth)
         cell = np.floor(fine).astype(np.int64)
         rounded = np.rint(fine).astype(np.int64)
         on_plane = np.abs(fine - rounded) < _ON_FACE
@@ -235,7 +233,7 @@ class Mesh:
 
         Every point of the brick belongs to one element of one rank; others are moved to the nearest of the brick.
         """
-        fine = (points - self.origin) / self.tree_size * (1 << self.brick.depth)
+        fine = self.trees.counted(points) * (1 << self.brick.depth)
         cell = np.clip(np.floor(fine).astype(np.int64), 0, self.brick.extent - 1)
         keys, order = self._curve
         holder = np.searchsorted(keys, morton_keys(cell), side="right") - 1

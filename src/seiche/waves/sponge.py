@@ -17,7 +17,7 @@ from seiche.waves.operator import Operator
 Floats = npt.NDArray[np.float64]
 
 #: What a longitudinal wave that crosses the layer twice at normal incidence is multiplied with.
-REFLECTION = 0.1
+REFLECTION = 0.3
 
 
 def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]) -> Floats:

@@ -15,7 +15,8 @@ from seiche.report.validation.misfits import KRISTEKOVA, envelope_and_phase, mis
 from seiche.report.validation.wave_sources import draw_traces
 from seiche.waves import Brick, Gaussian, Material, Mesh, PointSource, Solver
 from seiche.waves.attenuation import attenuated
-from seiche.waves.sizes import slabs
+from seiche.waves.sizes import SizeField
+from seiche.waves.trees import stretched
 
 _DAY = "Day et al. 2001, PEER Lifelines 1A01; wavenumber integration"
 LOSSLESS = (Medium(2600.0, 4000.0, 2000.0), Medium(2700.0, 6000.0, 3464.0))
@@ -25,35 +26,66 @@ THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed: half the box's width and its depth in trees, a layer before its absorbing sides.
+    """How much is computed: trees around the source, and trees that grow beyond them towards the absorbing sides.
 
-    Trees have the side `tree`. `layer` and `below` are sides of elements, `sigma` the width of the moment rate's
+    In the middle are 2 `half` by 2 `half` trees of the side `tree`, `deep` of them below the layer, which has `layers`;
+    with `halved` those in the middle of the layer are split. `beyond` more lie on each side and below, each wider by
+    `growth` than the one before; the absorbing layer begins with them. `sigma` is the width of the moment rate's
     Gaussian, which peaks at 6 sigma. Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of the relative
     error of a receiver, of one of its components, and of the misfits of envelope and phase of a component.
     """
 
     half: int
     deep: int
-    sponge: float
-    layer: float
-    below: float
+    beyond: int
+    growth: float
+    tree: float
+    layers: int
+    halved: bool
     nodes: int
     sigma: float
     duration: float
     receivers: int
     bounds: tuple[float, float, float, float]
     precision: Real = "float64"
-    tree: float = 1000.0
 
     @property
     def band(self) -> tuple[float, float]:
         """Return the band of the misfits, Hz: up to where the pulse's spectrum has fallen to e^-2."""
         return 0.2, 1 / (np.pi * self.sigma)
 
+    @property
+    def sponge(self) -> float:
+        """Return the thickness of the absorbing layer, m: that of the trees that grow."""
+        return sum(self._across[: self.beyond])
 
-QUICK = Size(5, 5, 1500.0, 1000.0, 1000.0, 6, 0.2, 2.7, 2, (0.09, 0.15, 0.07, 0.03))
-REDUCED = Size(6, 6, 2000.0, 1000.0, 1000.0, 7, 0.15, 2.6, 2, (0.05, 0.09, 0.07, 0.015))
-FULL = Size(9, 8, 2500.0, 1000 / 3, 2000 / 3, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32", 4000 / 3)
+    @property
+    def _across(self) -> list[float]:
+        return stretched(2 * self.half, self.tree, (self.beyond, self.beyond), self.growth)
+
+    def mesh(self) -> Mesh:
+        """Return the mesh; the source lies below its middle and the ground is at z = 0."""
+        across = self._across
+        down = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
+        down += [THICKNESS / self.layers] * self.layers
+        first, last, ground = self.beyond, self.beyond + 2 * self.half, len(down)
+        # The fine box ends in the middle of trees, so that it does not touch, and split, those outside.
+        lower = [first + 0.5, first + 0.5, ground - self.layers + 0.5]
+        upper = [last - 0.5, last - 0.5, ground]
+        wide = len(across)
+        sizes = SizeField([lower, [0, 0, 0]], [upper, [wide, wide, ground]], [0.501 if self.halved else 1.001, 1.001])
+        side = -sum(across) / 2
+        return Mesh.generate(
+            Brick((wide, wide, ground), (False,) * 3),
+            sizes,
+            tree_size=(across, across, down),
+            origin=(side, side, -sum(down)),
+        )
+
+
+QUICK = Size(2, 2, 4, 1.3, 1000.0, 1, False, 6, 0.2, 4.0, 2, (0.09, 0.15, 0.07, 0.03))
+REDUCED = Size(5, 4, 6, 1.2, 1000.0, 1, True, 6, 0.15, 6.0, 6, (0.02, 0.02, 0.02, 0.02))
+FULL = Size(15, 8, 10, 1.15, 600.0, 2, True, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32")
 
 
 def layer_over_half_space(setting: Setting) -> list[Check]:
@@ -67,14 +99,7 @@ def layer_over_half_space(setting: Setting) -> list[Check]:
 
 def _checks(setting: Setting, size: Size, name: str, media: tuple[Medium, Medium]) -> list[Check]:
     layer, below = media
-    tree = size.tree
-    edges = [0.0, size.deep - THICKNESS / tree, float(size.deep)]
-    mesh = Mesh.generate(
-        Brick((2 * size.half, 2 * size.half, size.deep), (False,) * 3),
-        slabs(edges, [size.below / tree * 1.001, size.layer / tree * 1.001], axis=2, dim=3),
-        tree_size=tree,
-        origin=(-tree * size.half, -tree * size.half, -tree * size.deep),
-    )
+    mesh = size.mesh()
     soft = mesh.lower[: mesh.count, 2] >= -THICKNESS - 1.0
 
     def of(what: str) -> Floats:
