@@ -142,7 +142,10 @@ def _with_stages(machine: Machine, rows: Sequence[Row], *, gpu: bool) -> Machine
     """Return the machine with what stages took, in the place of what it knew of the same solvers."""
     kind = "device" if gpu else "host"
     learned = {
-        row.case: {name: StageTime(best=each.best, low=each.low, high=each.high) for name, each in row.scales.items()}
+        row.case: {
+            name: StageTime(best=each.best, low=each.low, high=each.high, memory=each.memory)
+            for name, each in row.scales.items()
+        }
         for row in rows
     }
     return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **learned}}})
