@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seiche import cli_movement as cli_movement  # its commands join `bench`
+from seiche.case.agreement import end_of_rank
 from seiche.cli_measure import bench, validate, world_of_command
 from seiche.errors import CaseError, SeicheError
 
@@ -194,6 +195,8 @@ def predict(
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw strong and weak scaling here.")] = None,
 ) -> None:
     """Say how long steps of a case take on a machine, on any number of ranks, without running it."""
+    if _idle():
+        return
     from seiche.case.predictions import main as predict_ranks
 
     predict_ranks(
@@ -209,6 +212,11 @@ def predict(
         output=json,
         figure=figure,
     )
+
+
+def _idle() -> bool:
+    """Return whether this is a further rank of a command that one process does: all would write the same files."""
+    return world_of_command().rank != 0
 
 
 def _of_waves(case: Path) -> bool:
@@ -228,6 +236,8 @@ def render(
     series: Annotated[str | None, typer.Option(metavar="NAME", help="Which cells or snapshots, by file.")] = None,
 ) -> None:
     """Draw the cells of a run, coloured by velocity, or its waves in a plane."""
+    if _idle():
+        return
     from seiche.case.render import render as draw
 
     print(draw(folder, moving=film, output=output, every=every, series=series))
@@ -242,6 +252,8 @@ def convert(
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
 ) -> None:
     """Convert a geometry."""
+    if _idle():
+        return
     from seiche.case.convert import convert as convert_file
 
     print(convert_file(source, target, spacing=spacing, unit=unit, force=force))
@@ -255,6 +267,8 @@ def report(
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="The page to write.")] = None,
 ) -> None:
     """Write a page that says where the time of a run went, and why."""
+    if _idle():
+        return
     from seiche.report.run_report import main as write
 
     print(f"seiche: wrote {write(runs, compare=compare, machine=machine, output=output)}")
@@ -265,16 +279,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Whatever fails on purpose becomes one line on the standard error, whatever the number of ranks.
     """
+    # Making the world asks every rank: one that fails alone could not do it any more to tell the others.
+    world = world_of_command()
     try:
         status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
         return status if isinstance(status, int) else 0
     except (SeicheError, OSError, MemoryError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
-        return _fail(_line(error))
+        return end_of_rank(world, _line(error))
     except BaseException:
-        if world_of_command().size == 1:
+        if world.size == 1:
             raise
         # A defect on one rank: its traceback, and an end for the ranks that would wait for it.
-        return _fail(traceback.format_exc())
+        return end_of_rank(world, traceback.format_exc())
 
 
 def _line(error: BaseException) -> str:
@@ -289,12 +305,6 @@ def _line(error: BaseException) -> str:
     else:
         text = str(error)
     return f"seiche: error: {' '.join(text.split())}"
-
-
-def _fail(message: str) -> int:
-    from seiche.case.agreement import end_of_rank
-
-    return end_of_rank(world_of_command(), message)
 
 
 if __name__ == "__main__":

@@ -301,6 +301,15 @@ def bench_lfb(
     )
 
 
+@validate.callback()
+def _alone() -> None:
+    from seiche.errors import CaseError
+
+    ranks = world_of_command().size
+    if ranks > 1:
+        raise CaseError(f"validate runs on one rank, not on {ranks}: checks of several ranks start them themselves")
+
+
 @validate.command("flow")
 def validate_flow(
     device: Device = "cpu",

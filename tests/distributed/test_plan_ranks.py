@@ -13,6 +13,7 @@ import seiche
 from prediction_cases import case_file
 from seiche.case.plans import planned_case
 from seiche.domain.world import World
+from seiche.observe.plan import RunPlan, base_name
 
 
 @pytest.mark.ranks(2, 3)
@@ -61,3 +62,22 @@ def test_elements_and_messages_of_planned_waves_are_those_of_the_run() -> None:
     )
     for _, stages in mine.steps:
         assert [each for stage in stages for each in stage.exchanges] == 5 * [expected]
+
+
+def _moved(plan: RunPlan, name: str) -> list[int]:
+    """Return the bytes of a stage on each rank, whatever part of the rank it is about."""
+    return [
+        sum(stage.bytes for _, stages in rank.steps for stage in stages if base_name(stage.name) == name)
+        for rank in plan.ranks
+    ]
+
+
+def test_ranks_of_blood_share_the_work_of_cells_and_do_again_what_they_hold_twice(tmp_path: Path) -> None:
+    """Velocities are interpolated once in all; forces of a cell are computed by every rank that holds it."""
+    path = case_file(tmp_path, "blood")
+    case = planned_case(path)
+    one, two = case.plan(1), case.plan(2)
+    # Beside the cells, the roles of as many as there is room for are looked at.
+    looked = 2 * 2 * 4 * 8
+    assert sum(_moved(two, "interpolate velocity")) == _moved(one, "interpolate velocity")[0] + looked
+    assert _moved(two, "membrane forces") == [_moved(one, "membrane forces")[0] + looked // 2] * 2

@@ -129,13 +129,28 @@ def test_what_a_run_has_shown_scales_stages_on_any_number_of_ranks() -> None:
         (PlannedRank(((1.0, (PlannedStage("sweep interior", 4_040_000, 4),)),), 0, 0),), False, "auto", "", 0
     )
     scales = scales_of(alone, machine(), {"sweep interior": (3 * roof, 2.7 * roof), "unknown": (1.0, 1.0)})
-    assert scales == {"sweep": Scale(*map(pytest.approx, (3.0, 2.7, 3.3)))}
+    assert scales == {"sweep": Scale(*map(pytest.approx, (3.0, 2.7, 3.3)), memory=0)}
     plain, scaled = predict_step(ring(4), machine()), predict_step(ring(4), machine(), scales=scales)
     assert scaled.useful == pytest.approx([3 * each for each in plain.useful])
     assert scaled.low < scaled.seconds < scaled.high
     with pytest.raises(CaseError, match="it lacks most of the stages of the case: sweep interior"):
         scales_of(alone, machine(), {"other": (1.0, 1.0)})
     assert base_name("elements edge") == base_name("elements interior") == base_name("elements")
+
+
+def test_a_cache_helps_no_rank_that_holds_much_more_than_it_was_seen_with() -> None:
+    """Half the time that the memory needs, with a rank of 1 kB. Of 4 kB is known that caches may hold it."""
+
+    def step(memory: int, factor: float) -> tuple[float, float, float]:
+        rank = PlannedRank(((1.0, (PlannedStage("sweep", 4_000_000, 0),)),), memory, 0)
+        plan = RunPlan((rank,), False, "auto", "", 0)
+        scale = Scale(factor, 0.9 * factor, 1.1 * factor, memory=1000)
+        found = predict_step(plan, machine(launch={}), scales={"sweep": scale})
+        return tuple(seconds / (4_000_000 / 2e10) for seconds in (found.low, found.seconds, found.high))
+
+    assert step(1900, 0.5) == pytest.approx((0.45, 0.5, 0.55))
+    assert step(4000, 0.5) == pytest.approx((0.45, 1.0, 1.0))
+    assert step(4000, 3.0) == pytest.approx((2.7, 3.0, 3.3))
 
 
 def test_bounds_of_a_machine_leave_what_has_none() -> None:

@@ -11,9 +11,11 @@ import pytest
 
 from case_files import changed, toml_of, tube_tables
 from seiche.cli import main
+from seiche.domain.world import World
 from seiche.observe.sample import Replayed, Sample, Span
-from seiche.observe.stage import Messages
-from seiche.observe.trace import KEPT, RankTrace, trace_events, write_trace
+from seiche.observe.stage import Messages, Stage
+from seiche.observe.timers import StageTimers
+from seiche.observe.trace import KEPT, RankTrace, gather_trace, trace_events, writable, write_trace
 from trace_checks import check_arrows, check_format, check_nesting, slices
 
 
@@ -111,3 +113,18 @@ def test_two_outputs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Capt
     path = write(tmp_path, tube_tables())
     assert main(["run", str(path), "--set", "output.trace=summary.json"]) == 2
     assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("elapsed", "written"), [(1e-6, 128), (1e6, KEPT)])
+def test_a_trace_is_as_long_as_a_hundredth_of_the_run_can_write(elapsed: float, written: int) -> None:
+    timers = StageTimers(every=1)
+    timers.keep(KEPT)
+    for _ in range(KEPT + 1):
+        timers.step([Stage("collide", lambda: None)])
+    (kept,) = gather_trace(timers, World.serial(), elapsed) or ()
+    assert [sample.step for sample in kept.samples] == list(range(KEPT + 1 - written, KEPT + 1))
+
+
+def test_all_ranks_together_take_a_hundredth_of_the_run() -> None:
+    assert writable(1e-4, 10.0) == 1000
+    assert 1e-4 * writable(1e-4, 10.0) <= 0.01 * 10.0

@@ -93,7 +93,7 @@ class Account:
         """Write the time line of a case to `path`, if there is one, from rank 0."""
         if path is None:
             return
-        ranks = gather_trace(self.timers, self.world)
+        ranks = gather_trace(self.timers, self.world, self.seconds)
         if ranks is not None:
             write_trace(path, ranks, case=case, seiche=seiche.__version__, device=self.backend.describe())
 

@@ -142,7 +142,10 @@ def _with_stages(machine: Machine, rows: Sequence[Row], *, gpu: bool) -> Machine
     """Return the machine with what stages took, in the place of what it knew of the same solvers."""
     kind = "device" if gpu else "host"
     learned = {
-        row.case: {name: StageTime(best=each.best, low=each.low, high=each.high) for name, each in row.scales.items()}
+        row.case: {
+            name: StageTime(best=each.best, low=each.low, high=each.high, memory=each.memory)
+            for name, each in row.scales.items()
+        }
         for row in rows
     }
     return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **learned}}})
@@ -254,8 +257,8 @@ def _timed(solver: Any, seconds: float, world: World) -> tuple[float, dict[str, 
     timers = getattr(solver, "solver", solver).timers
     warm = _WARM_GPU if solver.backend.asynchronous else _WARM
     solver.run(warm)
+    timers.every, timers.skip = 1, 0  # all steps that are looked at below, none left out
     timers.reset()
-    timers.every = 1
     solver.run(_BY_STAGE)
     times = timers.times()
     timers.reset()

@@ -250,8 +250,9 @@ class SharedBoundary:
         return kernel.bind(self.backend.pack(kernel, **members), begin, end)
 
     def _stages(self) -> list[Stage]:
-        """Return the stages of a step."""
-        size, number = np.dtype(self._real).itemsize, self.cells.vertex_count
+        """Return the stages of a step; what they move is what it is with the cells that are here now."""
+        size, count = np.dtype(self._real).itemsize, self.sharing.vertices
+        looked = 4 * self.cells.count  # the role of every cell of which there is room
         backend, cells, side, fluid = self.backend, self.cells, self._side, self.fluid
         speeds, places = self.sharing.messages.speeds, self.sharing.messages.places
 
@@ -285,8 +286,8 @@ class SharedBoundary:
         def message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
             return Stage(name, action, volume, (after,), useful=False, messages=messages)
 
-        def shared(name: str, action: Launch, after: str) -> Stage:
-            return Stage(name, beside(name, action), 0, (after,))
+        def shared(name: str, action: Launch, after: str, volume: int = 0) -> Stage:
+            return Stage(name, beside(name, action), volume, (after,))
 
         def side_message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
             return message(name, beside(name, action, useful=False), after, messages, volume)
@@ -302,20 +303,26 @@ class SharedBoundary:
         left, arrived = places.sent("places"), places.received("places")
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
-        forces = 3 * number * (8 + 2 * size)
-        place = cells.place
+        interpolated, forces, place = 92 + 17 * size, 3 * (8 + 2 * size), cells.place
+        alone, many = count(1 << ALONE), count(MANY)
+        here = count(MANY, divided=True)  # those in bricks of this rank, about
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
             message("receive velocities", receive_velocities, "send velocities", received, fluid.bytes),
-            shared("interpolate shared", self._interpolate, "receive velocities"),
+            shared("interpolate shared", self._interpolate, "receive velocities", looked + here * interpolated),
             side_message("send speeds", start_speeds, "interpolate shared", gone, speeds.bytes),
-            Stage("interpolate velocity", interpolate, number * (92 + 17 * size), ("stream-collide interior",)),
-            Stage("membrane forces", lambda: cells.forces(1 << ALONE), forces, ("interpolate velocity",)),
+            Stage("interpolate velocity", interpolate, looked + alone * interpolated, ("stream-collide interior",)),
+            Stage(
+                "membrane forces",
+                lambda: cells.forces(1 << ALONE),
+                looked + alone * forces,
+                ("interpolate velocity",),
+            ),
             side_message("receive speeds", finish_speeds, "send speeds", come, speeds.bytes),
             shared("move shared", move, "receive speeds"),
             side_message("send places", lambda: places.start(place), "move shared", left, places.bytes),
             side_message("receive places", lambda: places.finish(place), "send places", arrived, places.bytes),
-            shared("forces of shared", forces_of_shared, "receive places"),
+            shared("forces of shared", forces_of_shared, "receive places", looked + many * forces),
             Stage(
                 "await shared",
                 lambda: backend.current().wait(side.record()),

@@ -233,6 +233,22 @@ class Sharing:
         others[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
         return np.asarray(others.any(axis=1) | (table.owner != self.world.rank))
 
+    def _roles(self, table: Table) -> npt.NDArray[np.int32]:
+        """Return what the cells (n,) of a table are on this rank."""
+        mine = np.where(self._many(table), SHARED, ALONE)
+        return np.where(table.owner == self.world.rank, mine, GHOST).astype(np.int32)
+
+    def vertices(self, roles: int, *, divided: bool = False) -> int:
+        """Return how many vertices the cells have that are in these roles here, bit by bit.
+
+        `divided` counts those of a cell on each of the ranks that hold it for an equal part.
+        """
+        table = self.table
+        every = np.array([block.vertices for block in self.cells.blocks])[table.kind]
+        holders = np.unpackbits(np.ascontiguousarray(table.holders).view(np.uint8), axis=1).sum(axis=1)
+        chosen = (roles >> self._roles(table) & 1).astype(bool)
+        return int(np.rint((every / holders.clip(1) if divided else every)[chosen].sum()))
+
     def _grow(self, table: Table, new: Table, sent: Numbers, received: Numbers) -> bool:
         """Make room for the cells of the table `new` and messages on all ranks if one lacks it; return whether so."""
         counts = self._counts(new)
@@ -279,8 +295,7 @@ class Sharing:
         self.table = table
         slots = self.cell_slots(table)
         role, many = np.zeros(self.cells.count, np.int32), self._many(table)
-        own = table.owner == self.world.rank
-        role[slots] = np.where(own, np.where(many, SHARED, ALONE), GHOST)
+        role[slots] = self._roles(table)
         self.backend.assign(self.held.role, role)
         blocks = enumerate(self.cells.blocks)
         self.held.list_many([slots[many & (table.kind == kind)] - block.first_cell for kind, block in blocks])

@@ -109,11 +109,15 @@ class Launch(_Part):
 
 
 class StageTime(_Part):
-    """How long a stage takes against what the rate of the memory says: best, least and most that was seen."""
+    """How long a stage takes against what the rate of the memory says: best, least and most that was seen.
+
+    `memory` is what a rank held then, bytes.
+    """
 
     best: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     low: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     high: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    memory: Annotated[int, Field(ge=0)] | None = None
 
 
 class Files(_Part):

@@ -20,6 +20,8 @@ Bound: TypeAlias = Literal["low", "best", "high", "latency"]
 
 #: Transports whose messages are device work, so that graphs may contain them.
 _IN_GRAPHS = ("peer", "nccl")
+#: So many times as much is another place among the caches and the memory.
+_MUCH_MORE = 2
 #: What may limit a rank.
 RESOURCES = ("memory", "launches", "message latency", "message bandwidth")
 
@@ -77,19 +79,28 @@ class StepTime:
 class Scale:
     """How long stages take against what the memory's rate says, by `base_name`: best, least and most that was seen.
 
-    `elsewhere` says that it was seen on another machine than the one that is predicted.
+    `elsewhere` says that it was seen on another machine than the one that is predicted. `memory` is what a rank held
+    then, bytes: less time than the memory needs is a cache's doing, and tells nothing of ranks that hold much more.
     """
 
     best: float = 1.0
     low: float = 1.0
     high: float = 1.0
     elsewhere: bool = False
+    memory: int | None = None
+
+    def at(self, bound: Bound, memory: int) -> float:
+        """Return the factor at a bound for a rank that holds `memory` bytes."""
+        factor = self.low if bound == "low" else self.high if bound == "high" else self.best
+        beyond = self.memory is not None and memory > _MUCH_MORE * self.memory
+        # The caches may still hold it: that is what the low end says.
+        return max(1.0, factor) if beyond and bound != "low" else factor
 
 
 def kept_scales(machine: Machine, solver: str, *, gpu: bool) -> dict[str, Scale] | None:
     """Return what `seiche bench predict --keep` left in the file about the stages of a solver, None if nothing."""
     kept = machine.stages.get("device" if gpu else "host", {}).get(solver)
-    return None if kept is None else {name: Scale(each.best, each.low, each.high) for name, each in kept.items()}
+    return None if kept is None else {name: Scale(**each.model_dump()) for name, each in kept.items()}
 
 
 def ranks_a_node(machine: Machine, *, gpu: bool) -> int:
@@ -265,11 +276,11 @@ def scales_of(
         row[0] += mean * times[name]
         row[1] += least * times[name]
         row[2] += step.computing[name]
-    found = {}
+    found, held = {}, max(rank.memory for rank in plan.ranks)
     for name, (mean, least, roof) in sums.items():
         if roof > 0 and mean > 0:
             # As far above the mean as the shortest is below it.
-            found[name] = Scale(mean / roof, least / roof, (2 * mean - least) / roof)
+            found[name] = Scale(mean / roof, least / roof, (2 * mean - least) / roof, memory=held)
     known = sum(row[2] for name, row in sums.items() if name in found)
     if known < 0.5 * sum(step.computing.get(name, 0.0) for name in useful):
         raise CaseError(f"it lacks most of the stages of the case: {', '.join(sorted(useful))}")
@@ -341,7 +352,7 @@ class _Model:
         for weight, stages in rank.steps:
             useful, under_way = 0.0, list[tuple[float, float]]()
             for stage in stages:
-                seconds, launches = self._computing(stage, bound)
+                seconds, launches = self._computing(stage, bound, rank.memory)
                 packing, exposed = (0.0 if self.packed else stage.packed / self.rates[bound]), 0.0
                 packing = 0.0 if bound == "latency" else packing
                 for exchange in stage.exchanges:
@@ -361,7 +372,7 @@ class _Model:
                     found.waiting[stage.name] = found.waiting.get(stage.name, 0.0) + weight * exposed
         return found
 
-    def _computing(self, stage: PlannedStage, bound: Bound) -> tuple[float, float]:
+    def _computing(self, stage: PlannedStage, bound: Bound, memory: int) -> tuple[float, float]:
         """Return the seconds of a stage without its messages, and of its launches alone."""
         if not stage.useful:
             return 0.0, 0.0
@@ -370,7 +381,7 @@ class _Model:
         own = max(0, stage.launches - len(stage.exchanges) - stage.arrivals)
         launches, share = own * self.start, self.plan.shares.get(base, 1.0)
         scale = self.scales.get(base, Scale())
-        factor = scale.low if bound == "low" else scale.high if bound == "high" else scale.best
+        factor = scale.at(bound, memory)
         # On the machine of the run what it took is known, whatever the rate of the memory is.
         rate = self.rates["best" if base in self.scales and not scale.elsewhere else bound]
         return factor * roofline(stage.bytes, rate * share, launches), launches

@@ -17,7 +17,7 @@ from seiche.observe.efficiency import Efficiency, HostEfficiency, efficiency, ho
 from seiche.observe.replay import ideal_seconds
 from seiche.observe.sample import Activity, Sample
 from seiche.observe.stage import Stage
-from seiche.observe.timers import StageTimers
+from seiche.observe.timers import SAMPLES_KEPT, StageTimers
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def gather_movement(
         sent=messages_a_step(phases, weights),
         memory=peak_memory(),
         beside=dict(beside),
-        samples=tuple(timers.samples),
+        samples=tuple(timers.samples)[-SAMPLES_KEPT:],  # timers that keep more do so for a trace
     )
     longest = float(world.allreduce_max(np.array([elapsed]))[0])
     records = world.gather(record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from seiche.backend.planned import PlannedBackend
 from seiche.observe.stage import Stage
@@ -64,11 +64,15 @@ class RunPlan:
     shares: dict[str, float] = field(default_factory=dict)
 
 
+#: What is done to cells that other ranks hold, too, by its name where one rank holds them all.
+_OF_SHARED: Final = {"interpolate shared": "interpolate velocity", "forces of shared": "membrane forces"}
+
+
 def base_name(name: str) -> str:
     """Return the name of a stage without the part of a rank that it is about: one rank alone has no edge."""
     for part in (" interior", " edge"):
         name = name.removesuffix(part)
-    return name
+    return _OF_SHARED.get(name, name)
 
 
 def planned_steps(

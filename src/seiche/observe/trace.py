@@ -12,26 +12,33 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from seiche.domain.world import World
 from seiche.io import files
 from seiche.observe.sample import Replayed, Sample
-from seiche.observe.timers import StageTimers
+from seiche.observe.timers import SAMPLES_KEPT, StageTimers
 
 #: The first key of the file; what does not begin with it is not replaced.
 SCHEMA = "seiche-trace-1"
 _BEGIN = f'{{"schema": "{SCHEMA}"'
 #: Timed steps, graphs and doings of the host that a rank keeps: the last ones, about 3 MB of JSON.
 KEPT = 2000
+#: Those that are written however short the run was; more only while writing them takes this part of the run.
+_LEAST, _SHARE = SAMPLES_KEPT, 0.01
+#: Samples by which it is told what writing one takes, and tries of which the shortest counts.
+_TRIED, _TRIES = 8, 3
 
 _STAGES, _BESIDE, _HOST = 0, 1, 2
 _TRACKS = {_STAGES: "stages", _BESIDE: "exchange", _HOST: "host"}
 
 Event = dict[str, Any]
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True)
@@ -64,11 +71,37 @@ def common_epoch(world: World) -> int:
     return next(moment for host, moment in moments if host == platform.node())
 
 
-def gather_trace(timers: StageTimers, world: World) -> list[RankTrace] | None:
-    """Return what all ranks kept, on rank 0, None elsewhere (collective)."""
+def gather_trace(timers: StageTimers, world: World, elapsed: float) -> list[RankTrace] | None:
+    """Return what all ranks kept, on rank 0, None elsewhere (collective).
+
+    One rank writes what all of them tell: of a run of `elapsed` seconds as much as takes a hundredth of it.
+    """
     timers.times()  # marks that are still open
-    kept = RankTrace(platform.node(), tuple(timers.samples), tuple(timers.replays), tuple(timers.notes))
-    return world.gather(kept)
+    cost, longest = world.allreduce_sum(np.array([_cost(timers.samples)])), world.allreduce_max(np.array([elapsed]))
+    count = writable(float(cost[0]), float(longest[0]))
+    samples, replays, notes = tuple(timers.samples), tuple(timers.replays), tuple(timers.notes)
+    return world.gather(RankTrace(platform.node(), samples[-count:], replays[-count:], notes[-count:]))
+
+
+def writable(cost: float, elapsed: float) -> int:
+    """Return how many samples of each rank are written if one of all ranks takes `cost` seconds."""
+    return max(_LEAST, min(KEPT, int(_SHARE * elapsed / cost) if cost > 0 else KEPT))
+
+
+def _cost(samples: Iterable[Sample]) -> float:
+    """Return the seconds that writing a sample of this rank takes, arrows of what it receives included."""
+    last = tuple(samples)[-_TRIED:]
+    if not last:
+        return 0.0
+    spans = sum(1 + len(sample.spans) for sample in last)
+    arrows = sum(len(span.messages.received) for sample in last for span in sample.spans if span.messages is not None)
+    least = np.inf
+    for _ in range(_TRIES):
+        begin = time.perf_counter()
+        for event in _slices(0, RankTrace("", last)):
+            _encode(event)
+        least = min(least, time.perf_counter() - begin)
+    return float(least) / len(last) * (1 + 2 * arrows / spans)
 
 
 def trace_events(ranks: Sequence[RankTrace]) -> Iterator[Event]:
@@ -93,7 +126,7 @@ def write_trace(path: str | os.PathLike[str], ranks: Sequence[RankTrace], **abou
         file.write(f'{_BEGIN}, "displayTimeUnit": "ns", "otherData": {json.dumps(about)}, "traceEvents": [')
         for number, event in enumerate(trace_events(ranks)):
             file.write(",\n" if number else "\n")
-            file.write(json.dumps(event, separators=(",", ":")))
+            file.write(_encode(event))
         file.write("\n]}\n")
 
 

@@ -154,12 +154,12 @@ def overhead(setting: Setting) -> list[Check]:
     return [
         Check("step that is timed", step * 1e6, sense="recorded", unit="us"),
         Check("overhead of timing its stages", max(0.0, spent) / step, _OVERHEAD),
-        Check("overhead of writing a trace of it", _trace_seconds(kinds, solver.backend) / step, _TRACE_OVERHEAD),
+        Check("overhead of writing a trace of it", _trace_seconds(kinds, solver.backend, step) / step, _TRACE_OVERHEAD),
     ]
 
 
-def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend) -> float:
-    """Return the seconds a step of writing the trace of many steps; on a GPU they are done as graphs."""
+def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: float) -> float:
+    """Return the seconds a step of writing the trace of many steps of `step` seconds; on a GPU they are graphs."""
     timers = StageTimers(backend.clock())
     timers.keep(KEPT)
     for number in range(_TRACED):
@@ -167,7 +167,7 @@ def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend) -> float:
             timers.replay(GRAPH_STEPS, _nothing)
         else:
             timers.step(kinds[number % len(kinds)])
-    ranks = gather_trace(timers, World.serial())
+    ranks = gather_trace(timers, World.serial(), timers.steps * step)
     assert ranks is not None
     with TemporaryDirectory() as folder:
         written = min(_seconds(lambda: write_trace(Path(folder) / "trace.json", ranks)) for _ in range(5))
