@@ -241,7 +241,7 @@ class Recorder:
         )
 
     def due(self, t: int) -> tuple[bool, bool]:
-        """Return whether step t is one for the sensors, and one for amplitudes and phases: each have their own first."""
+        """Return whether sensors, and amplitudes and phases, record step t; each begin with their own."""
         sensed = bool(self._work) and self.request.first <= t < self._state.problem.steps
         return sensed, any(one.first <= t < one.last for one in self.request.harmonics)
 
