@@ -222,7 +222,11 @@ def test_status_is_not_zero_and_usage_is_shown(tmp_path, capsys):
     assert capsys.readouterr().err == f"kspaceFirstOrder-OMP: {tmp_path / 'a.h5'}: file: does not exist\n"
     path = write_input(tmp_path / "in.h5", SHAPE, **P0)
     assert main(["-i", str(path), "-o", str(tmp_path / "no" / "out.h5")], "kspaceFirstOrder-OMP", "cpu") == 1
-    assert "out.h5: file: cannot be written" in capsys.readouterr().err
+    assert f"out.h5: there is no folder {tmp_path / 'no'}" in capsys.readouterr().err
+    assert main(["-i", str(path), "-o", str(tmp_path)], "kspaceFirstOrder-OMP", "cpu") == 1
+    assert "file: cannot be written" in capsys.readouterr().err
+    assert main(["-i", str(tmp_path), "-o", str(tmp_path / "o.h5")], "kspaceFirstOrder-OMP", "cpu") == 1
+    assert capsys.readouterr().err.endswith("file: is a folder\n")
     assert main(["-i", str(path), "-o", str(tmp_path / "o.h5"), "-s", "41"], "kspaceFirstOrder-OMP", "cpu") == 1
     assert "the first recorded step, 41, is not one of the 40 steps" in capsys.readouterr().err
 
@@ -248,3 +252,51 @@ def test_wrong_checkpoint_is_refused(damage, tmp_path, capsys):
         words = "out.h5: file: cannot be re-opened"
     assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 1
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", [None, "symbolic", "hard"])
+@pytest.mark.parametrize("flag", ["-o", "--checkpoint_file"])
+def test_input_is_not_written_over(flag, link, tmp_path, capsys):
+    path = write_input(tmp_path / "in.h5", SHAPE, **P0)
+    other = path if link is None else tmp_path / "other.h5"
+    if link == "symbolic":
+        other.symlink_to(path)
+    elif link == "hard":
+        other.hardlink_to(path)
+    before = path.read_bytes()
+    flags = {"-o": tmp_path / "out.h5", "--checkpoint_file": tmp_path / "state.h5", "--checkpoint_timesteps": 10}
+    line = ["-i", str(path), *(str(part) for pair in (flags | {flag: other}).items() for part in pair)]
+    assert main(line, "kspaceFirstOrder-OMP", "cpu") == 1
+    assert capsys.readouterr().err == f"kspaceFirstOrder-OMP: -i {path} and {flag} {other}: are the same file\n"
+    assert path.read_bytes() == before and not (tmp_path / "out.h5").exists()
+
+
+def test_output_and_checkpoint_are_two_files(tmp_path, capsys):
+    path, out = write_input(tmp_path / "in.h5", SHAPE, **P0), str(tmp_path / "out.h5")
+    flags = ["-i", str(path), "-o", out, "--checkpoint_file", out, "--checkpoint_timesteps", "10"]
+    assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 1
+    assert f"-o {out} and --checkpoint_file {out}: are the same file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        ("-p", "-u", "is 'p from step 1 to 40', but 'u from step 1 to 40' is asked for now"),
+        ("-p", "-p --p_max", "is 'p from step 1 to 40', but 'p p_max from step 1 to 40' is asked for now"),
+        ("--p_rms", "--p_rms -s 5", "is 'p_rms from step 1 to 40', but 'p_rms from step 5 to 40' is asked for now"),
+        ("-p -s 5", "-p", "is 'p from step 5 to 40', but 'p from step 1 to 40' is asked for now"),
+        ("-p", "-p --benchmark 12", "is 'p from step 1 to 40', but 'p from step 1 to 12' is asked for now"),
+    ],
+)
+def test_later_legs_record_what_the_first_did(first, then, words, tmp_path, capsys):
+    """Else rows of series would be missing, and sums would hold steps that nobody asked for."""
+    path, state, out = write_input(tmp_path / "in.h5", SHAPE, **P0), tmp_path / "state.h5", tmp_path / "out.h5"
+    flags = ["-i", str(path), "-o", str(out), "--checkpoint_file", str(state), "--checkpoint_timesteps", "15"]
+    assert main([*flags, *first.split()], "kspaceFirstOrder-OMP", "cpu") == 0
+    before = out.read_bytes()
+    assert main([*flags, *then.split()], "kspaceFirstOrder-OMP", "cpu") == 1
+    assert capsys.readouterr().err == f"kspaceFirstOrder-OMP: {state}: attribute records: {words}\n"
+    assert out.read_bytes() == before
+    with h5py.File(state, "r+") as file:  # as another program leaves it, which does not say what it recorded
+        del file.attrs["records"]
+    assert main([*flags, *first.split()], "kspaceFirstOrder-OMP", "cpu") == 0

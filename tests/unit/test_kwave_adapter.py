@@ -125,6 +125,22 @@ def test_automatic_layer_gives_extents_of_small_prime_factors():
     assert found["p_final"].shape == SHAPE  # 24 + 2 12 = 48 and 21 + 2 12 = 45
 
 
+def test_calls_of_the_package_need_no_change():
+    """All arguments of its function are taken, those too that mean nothing here."""
+    arguments = {"backend": "cpp", "data_path": "/no/where", "debug": True, "quiet": False, "binary_path": "/no/where"}
+    found = kspaceFirstOrder(**objects(), pml_size=np.array([4, 4]), save_only=False, **arguments)
+    np.testing.assert_array_equal(found["p"], run()["p"])
+
+
+def test_exponent_two_needs_no_transforms_whatever_the_mode():
+    """It comes without dispersion: without that term it is Stokes' absorption, without the other one nothing."""
+    lossy = {"medium__alpha_coeff": 0.7, "medium__alpha_power": 2.0}
+    both = run(**lossy)["p"]
+    assert np.abs(both - run()["p"]).max() > 1e-3 * np.abs(both).max()
+    np.testing.assert_array_equal(run(**lossy, medium__alpha_mode="no_dispersion")["p"], both)
+    np.testing.assert_array_equal(run(**lossy, medium__alpha_mode="no_absorption")["p"], run()["p"])
+
+
 def test_objects_are_not_changed():
     given = objects(sensor__record=["p"])
     before = copy.deepcopy(given)
@@ -155,6 +171,11 @@ def test_what_does_not_fit_is_one_line(change, words):
     ("arguments", "words"),
     [
         ({"use_sg": False}, "use_sg, use_kspace: must be True; plain and collocated schemes are not offered"),
+        ({"backend": "matlab"}, "backend: 'matlab' is not 'python' or 'cpp'"),
+        (
+            {"save_only": True},
+            "save_only: must be False; files for kspaceFirstOrder-OMP are written by k-wave-python",
+        ),
         ({"device": "tpu"}, "device: 'tpu' is not 'cpu', 'gpu' or 'cuda'"),
         ({"dtype": "float16"}, "dtype: 'float16' is not float32 or float64"),
         ({"pml_size": "big"}, "pml_size: 'big' is not a number, a tuple of numbers or 'auto' (pml_size)"),

@@ -20,7 +20,7 @@ from seiche import __version__
 from seiche.case.agreement import on_rank_zero
 from seiche.case.run import listening
 from seiche.domain.world import World
-from seiche.dropin.options import Options
+from seiche.dropin.options import Options, refuse_same_files
 from seiche.dropin.problem import problem_of, sensor_points
 from seiche.errors import CaseError
 from seiche.io.formats.kwave import KWaveInput, read_input
@@ -59,6 +59,7 @@ class Leg:
         """
         self._options, self._world = options, world or World.serial()
         self._marks = [time.perf_counter()]
+        on_rank_zero(self._world, lambda: refuse_same_files(options))
         self._input: KWaveInput = read_input(options.input)
         self._problem = problem_of(self._input, options.benchmark)
         self._marks.append(time.perf_counter())
@@ -104,7 +105,7 @@ class Leg:
         """Open the output file, and return time step, fields and aggregates of the checkpoint, if there is one."""
         options, found = self._options, None
         if options.checkpoint_file is not None and Path(options.checkpoint_file).exists():
-            found = read_checkpoint(options.checkpoint_file, self._input, tuple(self._names.values()))
+            found = read_checkpoint(options.checkpoint_file, self._input, tuple(self._names.values()), self._records())
         self._output = output = KWaveOutput(
             options.output, self._input, compression=options.compression, append=found is not None
         )
@@ -119,6 +120,12 @@ class Leg:
         for name in self._series:
             output.create_series(name, self._problem.steps - options.first, self.solver.recorder.sensors)
         return state
+
+    def _records(self) -> str:
+        """Return what all legs of a simulation must have in common."""
+        options = self._options
+        names = " ".join(sorted(options.quantities)) or "nothing"
+        return f"{names} from step {options.first + 1} to {self._problem.steps}"
 
     def run(self) -> int | None:
         """Compute to the end (None), to the next checkpoint (0), or until a signal (its number)."""
@@ -194,7 +201,8 @@ class Leg:
         output.write_attributes(self._header(machine))
         output.close()
         if fields and options.checkpoint_file is not None:
-            write_checkpoint(options.checkpoint_file, self._input, fields, self.solver.time_step, CREATED_BY)
+            step = self.solver.time_step
+            write_checkpoint(options.checkpoint_file, self._input, fields, step, CREATED_BY, self._records())
 
     def _spent(self) -> dict[str, float]:
         pairs = zip(self._marks[1:], self._marks[:-1], self._earlier, strict=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import getopt
 from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
 
 from seiche.errors import CaseError
 
@@ -91,6 +93,24 @@ def parse(arguments: list[str]) -> Options:
     if not options.quantities and not options.final:
         options.quantities = ["p"]
     return options
+
+
+def refuse_same_files(options: Options) -> None:
+    """Refuse a command line that would write over a file that it reads, or two files in one place.
+
+    Raises:
+        CaseError: two of input, output and checkpoint are one file, or no file could be made there.
+    """
+    checkpoint = [("--checkpoint_file", options.checkpoint_file)] if options.checkpoint_file is not None else []
+    named = [("-i", options.input), ("-o", options.output), *checkpoint]
+    for (flag, name), (other_flag, other) in combinations(named, 2):
+        if Path(name).resolve() == Path(other).resolve() or (
+            Path(name).exists() and Path(other).exists() and Path(name).samefile(other)
+        ):
+            raise CaseError(f"{flag} {name} and {other_flag} {other}: are the same file")
+    for flag, name in named[1:]:
+        if not Path(name).absolute().parent.is_dir():
+            raise CaseError(f"{flag} {name}: there is no folder {Path(name).parent}")
 
 
 def _without_bare_gpu(arguments: list[str]) -> list[str]:

@@ -40,11 +40,16 @@ def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
     use_sg: bool = True,
     use_kspace: bool = True,
     smooth_p0: bool = True,
+    backend: str = "python",
     device: str = "cpu",
     dtype: Any = None,
+    save_only: bool = False,
+    data_path: Any = None,
     quiet: bool = True,
+    debug: bool = False,
     num_threads: int | None = None,
     device_num: int | None = None,
+    binary_path: Any = None,
     scheme: str = "exact",
 ) -> dict[str, npt.NDArray[Any]]:
     """Return what a simulation of k-wave-python records, by the names that it uses; no object is changed.
@@ -64,11 +69,16 @@ def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
         use_sg: must be True.
         use_kspace: must be True.
         smooth_p0: smooth the initial pressure (two and three dimensions).
+        backend: "python" or "cpp"; Seiche computes either way.
         device: "cpu", "gpu" or "cuda".
         dtype: double precision by default.
+        save_only: must be False; there are no files.
+        data_path: not used.
         quiet: nothing is printed either way.
+        debug: nothing is printed either way.
         num_threads: CPU threads.
         device_num: number of the GPU.
+        binary_path: not used.
         scheme: "exact" as there, "separable" or "local4".
 
     Raises:
@@ -76,6 +86,10 @@ def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
     """
     if not (use_sg and use_kspace):
         raise CaseError("use_sg, use_kspace: must be True; plain and collocated schemes are not offered")
+    if backend not in ("python", "cpp"):
+        raise CaseError(f"backend: {backend!r} is not 'python' or 'cpp'")
+    if save_only:
+        raise CaseError("save_only: must be False; files for kspaceFirstOrder-OMP are written by k-wave-python")
     if device not in ("cpu", "gpu", "cuda"):
         raise CaseError(f"device: {device!r} is not 'cpu', 'gpu' or 'cuda'")
     for owner, names in _IGNORED.items():
@@ -84,7 +98,8 @@ def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
                 warnings.warn(f"{owner}.{name} is ignored, as by k-wave-python's own solver", stacklevel=2)
     grid = grid_of(kgrid)
     dimensions = len(grid.shape)
-    sizes = _auto_sizes(grid.shape) if pml_size == "auto" else _one_an_axis("pml_size", pml_size, dimensions)
+    automatic = isinstance(pml_size, str) and pml_size.lower() == "auto"
+    sizes = _auto_sizes(grid.shape) if automatic else _one_an_axis("pml_size", pml_size, dimensions)
     alphas = _one_an_axis("pml_alpha", pml_alpha, dimensions)
     wanted = _requested(sensor, grid)
     results = simulate(

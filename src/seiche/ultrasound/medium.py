@@ -64,12 +64,13 @@ class Medium:
             raise CaseError("medium.alpha_power: is missing beside alpha_coeff")
         if np.ndim(power):
             raise CaseError('medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes')
-        exponent = float(np.asarray(power))
-        stokes = stokes or (exponent == 2.0 and self.alpha_mode is None)
+        exponent, coefficient = float(np.asarray(power)), on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
+        if exponent == 2.0 and self.alpha_mode == "no_absorption":
+            return None  # the exponent 2 comes without dispersion: nothing is left
         return Absorption(
-            on_grid("medium.alpha_coeff", self.alpha_coeff, shape),
+            coefficient,
             exponent,
-            stokes,
+            stokes or exponent == 2.0,
             losses=self.alpha_mode != "no_absorption",
             dispersion=self.alpha_mode != "no_dispersion",
         )

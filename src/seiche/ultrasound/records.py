@@ -18,7 +18,7 @@ from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.ultrasound import operators
-from seiche.ultrasound.state import Bound, State
+from seiche.ultrasound.state import Bound, Several, State
 
 #: Bytes of the ring of one series.
 _RING_BYTES = 8 << 20
@@ -92,6 +92,7 @@ class Recorder:
         self._series: dict[str, _Series] = {}
         self.aggregates: dict[str, Array] = {}
         self._work: list[Bound] = []
+        self._tones: list[Bound] = []
         self._harmonics: list[tuple[Array, Array]] = []
         self.recorded = 0
         self._check()
@@ -226,7 +227,7 @@ class Recorder:
             state.backend.zeros(state.problem.points, state.real),
         )
         self._harmonics.append(sums)
-        self._work.append(
+        self._tones.append(
             state.bind(
                 registry.harmonic("everywhere", self._real),
                 items=state.problem.points,
@@ -239,16 +240,14 @@ class Recorder:
             )
         )
 
-    def records(self, t: int) -> bool:
-        """Return whether step t is recorded."""
-        if t >= self._state.problem.steps:
-            return False
-        return bool(self._work) and t >= min([self.request.first, *(one.first for one in self.request.harmonics)])
+    def due(self, t: int) -> tuple[bool, bool]:
+        """Return whether sensors, and amplitudes and phases, record step t; each begin with their own."""
+        sensed = bool(self._work) and self.request.first <= t < self._state.problem.steps
+        return sensed, any(one.first <= t < one.last for one in self.request.harmonics)
 
-    def work(self) -> None:
-        """Record the present fields."""
-        for one in self._work:
-            one()
+    def work(self, sensed: bool, tones: bool) -> Bound:
+        """Return what records the present fields for the sensors, and for amplitudes and phases."""
+        return Several([*(self._work if sensed else ()), *(self._tones if tones else ())])
 
     def done(self, steps: int) -> None:
         """Hand full rings on; `steps` steps are done."""

@@ -122,19 +122,19 @@ class Solver:
 
     def stages(self) -> list[Stage]:
         """Return the stages of the step that comes next."""
-        *active, recording = key = self._kind()
+        *active, sensed, tones = key = self._kind()
         if self.time_step == 0 and self.problem.initial_pressure is not None:
             start = Stage("initial pressure", self._set_initial_pressure)
-            return [start, *self._scheme.start(), *self._after(recording)]
+            return [start, *self._scheme.start(), *self._after(sensed, tones)]
         if key not in self._lists:
             velocity, pressure = self._sources.velocity(active), self._sources.pressure(active)
             step = self._scheme.step(stages("velocity sources", *velocity), stages("pressure sources", *pressure))
-            self._lists[key] = [*step, *self._after(recording)]
+            self._lists[key] = [*step, *self._after(sensed, tones)]
         return self._lists[key]
 
     def _kind(self) -> tuple[bool, ...]:
-        """Return of which kind the step that comes next is: which sources act, and whether it is recorded."""
-        return *self._sources.active(self.time_step), self.recorder.records(self.time_step)
+        """Return of which kind the step that comes next is: which sources act, and what is recorded."""
+        return *self._sources.active(self.time_step), *self.recorder.due(self.time_step)
 
     @property
     def phases(self) -> tuple[list[Stage], ...]:
@@ -146,8 +146,8 @@ class Solver:
         """Return how many steps of each kind were done."""
         return tuple(self._counts.values())
 
-    def _after(self, recording: bool) -> list[Stage]:
-        record = [Stage("record", self.recorder.work)] if recording else []
+    def _after(self, sensed: bool, tones: bool) -> list[Stage]:
+        record = [Stage("record", self.recorder.work(sensed, tones))] if sensed or tones else []
         return [*record, Stage("advance clock", self._advance)]
 
     def _set_initial_pressure(self) -> None:

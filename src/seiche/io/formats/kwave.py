@@ -85,6 +85,8 @@ class DatasetReader:
         except DAMAGE as error:
             if not Path(path).exists():
                 raise FormatError(self.path, "file", "does not exist") from error
+            if Path(path).is_dir():
+                raise FormatError(self.path, "file", "is a folder") from error
             raise FormatError(self.path, "file", f"cannot be read as HDF5 ({_one_line(error)})") from error
         try:
             self._check_root(file_type)

@@ -18,6 +18,8 @@ from seiche.io.formats.kwave import DAMAGE, FLOAT, LONG, DatasetReader, KWaveInp
 
 #: Bytes of a time step of a series above which its chunks are pieces of `_PIECE` bytes.
 _LARGE_STEP, _PIECE = 32 << 20, 8 << 20
+#: Attribute of a checkpoint that says what the legs of a simulation record.
+_RECORDS = "records"
 VERSION = {"major_version": "1", "minor_version": "2"}
 
 
@@ -188,12 +190,17 @@ def write_checkpoint(
     fields: Mapping[str, npt.NDArray[Any]],
     t_index: int,
     created_by: str,
+    records: str,
 ) -> None:
-    """Write fields (Nz, Ny, Nx) after `t_index` steps; the file appears whole or not at all."""
+    """Write fields (Nz, Ny, Nx) after `t_index` steps; the file appears whole or not at all.
+
+    `records` says what the leg recorded, which those after it must record, too.
+    """
     part = Path(f"{path}.part")
     try:
         with h5py.File(part, "w") as file:
-            _put_attributes(file, attributes("checkpoint", problem.description, created_by))
+            header = attributes("checkpoint", problem.description, created_by)
+            _put_attributes(file, {**header, _RECORDS: records})
             for name, number in (("Nx", problem.shape[2]), ("Ny", problem.shape[1]), ("Nz", problem.shape[0])):
                 _put(file, name, np.full((1, 1, 1), number, LONG))
             _put(file, "t_index", np.full((1, 1, 1), t_index, LONG))
@@ -207,14 +214,17 @@ def write_checkpoint(
 
 
 def read_checkpoint(
-    path: Path | str, problem: KWaveInput, names: tuple[str, ...]
+    path: Path | str, problem: KWaveInput, names: tuple[str, ...], records: str
 ) -> tuple[int, dict[str, npt.NDArray[Any]]]:
-    """Return t_index and the fields of a checkpoint of this problem.
+    """Return t_index and the fields of a checkpoint of this problem, left by a leg with the same `records`.
 
     Raises:
-        FormatError: the file is damaged, or that of another grid.
+        FormatError: the file is damaged, or that of another grid or other records.
     """
     with DatasetReader(path, "checkpoint") as reader:
+        before = reader.attribute(_RECORDS, records)  # other programs do not say it
+        if before != records:
+            raise FormatError(reader.path, f"attribute {_RECORDS}", f"is {before!r}, but {records!r} is asked for now")
         for axis, extent in zip("zyx", problem.shape, strict=True):
             found = reader.integer(f"N{axis}", most=1 << 62)
             if found != extent:
