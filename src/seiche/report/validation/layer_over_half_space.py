@@ -29,10 +29,10 @@ class Size:
     """How much is computed: trees around the source, and trees that grow beyond them towards the absorbing sides.
 
     In the middle are 2 `half` by 2 `half` trees of the side `tree`, `deep` of them below the layer, which has `layers`;
-    with `halved` those in the middle of the layer are split. `beyond` more lie on each side and below, each wider by
-    `growth` than the one before; the absorbing layer begins with them. `sigma` is the width of the moment rate's
-    Gaussian, which peaks at 6 sigma. Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of the relative
-    error of a receiver, of one of its components, and of the misfits of envelope and phase of a component.
+    with `halved` those in the middle of the layer and around the source are split. `beyond` more lie on each side and
+    below, each wider by `growth` than the one before; the absorbing layer begins with them. `sigma` is the width of the
+    moment rate's Gaussian, which peaks at 6 sigma. Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of
+    the relative error of a receiver, of one of its components, and of the misfits of envelope and phase of a component.
     """
 
     half: int
@@ -68,23 +68,26 @@ class Size:
         across = self._across
         down = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
         down += [THICKNESS / self.layers] * self.layers
-        first, last, ground = self.beyond, self.beyond + 2 * self.half, len(down)
-        # The fine box ends in the middle of trees, so that it does not touch, and split, those outside.
-        lower = [first + 0.5, first + 0.5, ground - self.layers + 0.5]
-        upper = [last - 0.5, last - 0.5, ground]
-        wide = len(across)
-        sizes = SizeField([lower, [0, 0, 0]], [upper, [wide, wide, ground]], [0.501 if self.halved else 1.001, 1.001])
+        first, last, ground, wide = self.beyond, self.beyond + 2 * self.half, len(down), len(across)
+        middle, source = first + self.half, ground - self.layers - (DEPTH - THICKNESS) / self.tree
+        # Boxes of fine elements end in the middle of trees, so that they do not touch, and split, those outside.
+        boxes = [
+            ([0, 0, 0], [wide, wide, ground], 1.001),
+            ([first + 0.5, first + 0.5, ground - self.layers + 0.5], [last - 0.5, last - 0.5, ground], 0.501),
+            ([middle - 0.5, middle - 0.5, source - 0.5], [middle + 0.5, middle + 0.5, source + 0.5], 0.501),
+        ]
+        lower, upper, wanted = zip(*boxes[: 3 if self.halved else 1], strict=True)
         side = -sum(across) / 2
         return Mesh.generate(
             Brick((wide, wide, ground), (False,) * 3),
-            sizes,
+            SizeField(lower, upper, wanted),
             tree_size=(across, across, down),
             origin=(side, side, -sum(down)),
         )
 
 
-QUICK = Size(2, 2, 4, 1.3, 1000.0, 1, False, 6, 0.2, 4.0, 2, (0.09, 0.15, 0.07, 0.03))
-REDUCED = Size(5, 4, 6, 1.2, 1000.0, 1, True, 6, 0.15, 6.0, 6, (0.02, 0.02, 0.02, 0.02))
+QUICK = Size(2, 2, 3, 1.3, 1000.0, 1, True, 5, 0.2, 4.0, 2, (0.07, 0.09, 0.045, 0.015))
+REDUCED = Size(4, 3, 5, 1.2, 1000.0, 1, True, 6, 0.15, 5.0, 4, (0.02, 0.02, 0.02, 0.02))
 FULL = Size(15, 8, 10, 1.15, 600.0, 2, True, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32")
 
 
