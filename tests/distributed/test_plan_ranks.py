@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import seiche
+import seiche.case.ultrasound
 from prediction_cases import case_file
 from seiche.case.plans import planned_case
 from seiche.domain.world import World
@@ -38,6 +39,23 @@ def test_stages_and_messages_of_a_plan_are_those_of_the_run(name: str) -> None:
     assert plan.ranks[world.rank].items == len(solver.owned)
     assert plan.ranks[world.rank].memory > solver.layout.memory()
     assert plan.layout == solver.layout_name
+
+
+@pytest.mark.ranks(1, 2)
+def test_stages_of_planned_ultrasound_are_those_of_the_run() -> None:
+    world = World.from_mpi()
+    with TemporaryDirectory() as folder:
+        path = case_file(Path(folder), "ultrasound")
+        run: Any = seiche.case.ultrasound.load(path, output=folder, world=world)
+        plan = planned_case(path).plan(world.size)
+    solver = run.solver()
+    inner = getattr(solver, "solver", solver)
+    inner.run(1)
+    planned = plan.ranks[world.rank]
+    assert [stage.name for stage in planned.steps[0][1]] == [stage.name for stage in inner.stages()]
+    assert planned.items == inner.problem.points
+    if world.size > 1:
+        solver.close()
 
 
 @pytest.mark.ranks(3)

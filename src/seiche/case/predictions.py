@@ -130,7 +130,10 @@ def predict_case(
     if learned:
         notes.append("stages are taken to run as those of the case of `seiche bench predict` did on this machine")
     elif scales is None and not case.gpu:
-        notes.append("stages are taken to run at the rate of the memory; --run takes what a run has shown")
+        notes.append(
+            "stages are taken to run at the rate of the memory; --run takes what a run has shown,"
+            " `seiche bench predict --keep` what runs of each solver show"
+        )
     return Prediction(
         case.name,
         machine.name,

@@ -20,7 +20,7 @@ def lines_of(options: Mapping[str, Any]) -> Real | None:
     """Return the precision of the lines that a `Solver` with these options takes where it can, None for a library."""
     transforms, device = options.get("transforms", "auto"), options.get("device", "cpu")
     exact = options.get("scheme", "exact") == "exact"
-    wanted = transforms == "lines" or (transforms == "auto" and device != "cpu")
+    wanted = transforms == "lines" or (transforms == "auto" and not str(device).startswith("cpu"))
     precision: Real = options.get("precision", "float32")
     return precision if exact and wanted and precision in get_args(Real) else None
 
