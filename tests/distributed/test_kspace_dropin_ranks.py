@@ -94,7 +94,8 @@ def test_cuboids_of_a_sensor_may_lie_across_the_cut(tmp_path):
     [
         (["--u_non_staggered_raw"], "--u_non_staggered_raw: is recorded on one GPU only"),
         (["--overlap", "32"], "split: 48x40 points cannot be cut for 2 ranks with overlap 32"),
-        (["-o", "none/out.h5", "--overlap", "8"], "none/out.h5: file: cannot be written"),
+        (["-o", "none/out.h5", "--overlap", "8"], "-o none/out.h5: there is no folder none"),
+        (["-o", "/", "--overlap", "8"], "/: file: cannot be written"),
     ],
 )
 def test_errors_of_all_ranks_or_of_the_first_are_said_once(flags, words, tmp_path):

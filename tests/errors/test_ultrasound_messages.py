@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from seiche.errors import BackendUnavailable, CaseError, UnstableError
-from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
+from seiche.ultrasound import Arc, Emitter, Grid, Line, Medium, Sensor, Source, simulate
 from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.thermal import Bioheat, Tissue
 
 SHAPE = (24, 20)
 GRID = Grid(SHAPE, 1e-4, 2e-8, 10)
@@ -40,7 +41,7 @@ def complaint(**change: Any) -> str:
     ("change", "words"),
     [
         ({"medium": Medium(np.ones((3, 3)))}, "medium.sound_speed: shape (3, 3) is not the grid's (24, 20)"),
-        ({"medium": Medium("fast")}, "medium.sound_speed: is not a number or an array of numbers"),
+        ({"medium": Medium("fast")}, "medium.sound_speed: is not an array of numbers"),
         ({"medium": Medium(-1.0)}, "reference sound speed: -1 is not a number > 0"),
         ({"medium": Medium(1500.0, 0.0)}, "density: 0 is not > 0"),
         ({"medium": Medium(1500.0, BonA=np.nan)}, "BonA: not every value is a finite number"),
@@ -92,6 +93,39 @@ def complaint(**change: Any) -> str:
             },
             "medium.relaxation_band: 2e+06 to 1e+06 Hz is no band",
         ),
+        ({"medium": Medium(1500 + 1j)}, "medium.sound_speed: is not an array of numbers"),
+        ({"medium": Medium(1500.0, sound_speed_ref="max")}, "medium.sound_speed_ref: is not an array of numbers"),  # type: ignore[arg-type]
+        (
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power="y")},
+            "medium.alpha_power: is not an array of numbers",
+        ),
+        ({"source": Source(p0=P0 * 1j)}, "source.p0: is not an array of numbers"),
+        ({"source": Source(p_mask=MASK, p=WAVE * 1j)}, "source.p: is not an array of numbers"),
+        (
+            {"source": Source(p_mask=MASK, p=WAVE, p_weights=[1.0, np.nan, 1.0])},
+            "source.p: not every weight is a finite number",
+        ),
+        ({"sensor": Sensor(np.full(SHAPE, "a"))}, "sensor.mask: is not an array of numbers or truth values"),
+        ({"sensor": Sensor(corners=np.zeros((0, 4), int))}, "sensor.corners: has no cuboid"),
+        ({"sensor": Sensor(positions=[["a", "b"]])}, "sensor.positions: is not an array of numbers"),
+        (
+            {"sensor": Sensor(MASK, frequencies=(1e9,))},
+            "record: harmonics at 1e+09 Hz; steps tell up to 2.5e+07 Hz apart",
+        ),
+        (
+            {"source": Source(emitters=(Emitter(Line((0, 0), (1, 0)), WAVE),))},
+            "source.emitters[0]: a Line of 1 m does not lie inside the grid, whose diagonal is 0.00298329 m",
+        ),
+        (
+            {"source": Source(emitters=(Emitter(Arc((0, 0), (1e-4, 0), np.inf, 1e-3), WAVE),))},
+            "source.emitters[0]: arc: diameter 0.001 m is not between 0 and twice the radius inf m",
+        ),
+        (
+            {"source": Source(emitters=(Emitter(Line((0, 0), (1e-4, 0)), WAVE * 1j),))},
+            "source.emitters[0].signal: is not an array of numbers",
+        ),
+        ({"pml_size": "auto"}, "pml_size: is not an array of numbers"),
+        ({"pml_size": 4.5}, "pml_size: 4.5 is not a whole number"),
         ({"source": Source()}, "source: has neither p0 nor a signal p, ux, uy or uz"),
         ({"source": Source(p0=np.ones((3, 3)))}, "source.p0: shape (3, 3) is not the grid's (24, 20)"),
         ({"source": Source(p0=P0 * np.inf)}, "source.p0: not every value is a finite number"),
@@ -213,3 +247,58 @@ def test_inputs_are_left_as_they_are():
     assert first["p_max_all"].shape == SHAPE
     for name in first:
         np.testing.assert_array_equal(first[name], second[name])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Sensor(MASK, first=3.5), "sensor.first: 3.5 is not a whole number"),  # type: ignore[arg-type]
+        (lambda: Sensor(MASK, frequency_window=(0.5, 3)), "sensor.frequency_window: 0.5 is not a whole number"),  # type: ignore[arg-type]
+        (lambda: Sensor(MASK, frequencies=("high",)), "sensor.frequencies: is not an array of numbers"),  # type: ignore[arg-type]
+        (lambda: Grid((np.nan, 3), 1e-4), "grid.shape: nan is not a whole number"),  # type: ignore[arg-type]
+        (lambda: Grid((3, 3), "narrow"), "grid.spacing: is not an array of numbers"),  # type: ignore[arg-type]
+        (lambda: Grid((3, 3), 1e-4, 1e-8, 4.5), "grid.steps: 4.5 is not a whole number"),  # type: ignore[arg-type]
+        (lambda: GRID.with_time(0.0), "sound_speed: 0 is not a finite number > 0"),
+        (lambda: GRID.positions("z"), "axis: 'z' is not one of x, y"),
+        (
+            lambda: Bioheat((3, 3), (0.0, 1.0), Tissue()),
+            "spacing: (0.0, 1.0) is not one positive number for each axis of (3, 3) points",
+        ),
+        (lambda: Bioheat((3,), (1.0,), Tissue(), np.nan), "temperature: not every value is a finite number"),
+        (lambda: Bioheat((3,), (1.0,), Tissue()).run(1.0, np.nan), "heat: not every value is a finite number"),
+        (
+            lambda: Bioheat((3,), (1.0,), Tissue(blood_temperature=np.nan)),
+            "tissue.blood_temperature: nan is not a finite number",
+        ),
+    ],
+)
+def test_object_that_cannot_be_is_one_line(make, words):
+    with pytest.raises(CaseError) as caught:
+        make()
+    assert str(caught.value) == words
+
+
+def test_one_record_frequency_or_emitter_stands_for_a_tuple_of_one():
+    sensor = Sensor(MASK, record="p_max", frequencies=1e6)  # type: ignore[arg-type]
+    assert (sensor.record, sensor.frequencies) == (("p_max",), (1e6,))
+    emitter = Emitter(Line((0, 0), (1e-4, 0)), WAVE)
+    assert Source(emitters=emitter).emitters == (emitter,)  # type: ignore[arg-type]
+
+
+def test_a_time_step_or_a_number_of_steps_that_is_given_alone_is_kept():
+    def times(**given: Any) -> int:
+        return int(simulate(**(GOOD | {"grid": Grid(SHAPE, 1e-4, **given)}))["p"].shape[1])
+
+    both = Grid(SHAPE, 1e-4).with_time(1500.0)
+    assert times(steps=7) == 7
+    assert times() == both.steps
+    assert abs(times(time_step=both.time_step / 2) - 2 * both.steps) <= 1  # type: ignore[operator]
+
+
+def test_an_element_that_starts_after_the_end_is_silent_however_late():
+    shapes = [Line((0, 0), (1e-4, 0)), Line((0, 2e-4), (1e-4, 2e-4))]
+    both = Emitter(shapes, WAVE, delays=[0.0, 1e9])
+    found, wanted = (
+        simulate(**(GOOD | {"source": Source(emitters=(one,))}))["p"] for one in (both, Emitter(shapes[0], WAVE))
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())

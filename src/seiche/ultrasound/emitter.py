@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Field, MaskSource, Mode
 from seiche.ultrasound.shapes import Floats, Quadrature, Shape
 
@@ -60,7 +61,7 @@ class Emitter:
                 " additive-no-correction"
             )
         shapes = list(self.shapes) if isinstance(self.shapes, Sequence) else [self.shapes]
-        signal = np.asarray(self.signal, np.float64)
+        signal = real_numbers(f"{name}.signal", self.signal)
         if signal.ndim != 1 or not signal.size or not np.isfinite(signal).all():
             raise CaseError(f"{name}: its signal is not (n_times,) finite numbers")
         if not shapes:
@@ -92,7 +93,10 @@ class Emitter:
             if axis != "p":
                 scale = 2 * speed * grid.time_step / spacing
             matrix *= factors[:, None] * scale
-            sources.append(self._together(axis, points, matrix, signal, delays / grid.time_step))
+            late = delays / grid.time_step
+            if grid.steps is not None:  # what begins after the end is silent, however late it is
+                late = np.minimum(late, grid.steps)
+            sources.append(self._together(axis, points, matrix, signal, late))
         return sources
 
     def _together(
@@ -110,7 +114,7 @@ class Emitter:
     def _elements(self, name: str, count: int) -> tuple[Floats, Floats]:
         found = []
         for what, value, default in (("delays", self.delays, 0.0), ("apodisation", self.apodisation, 1.0)):
-            array = np.full(count, default) if value is None else np.asarray(value, np.float64)
+            array = np.full(count, default) if value is None else real_numbers(f"{name}.{what}", value)
             if array.shape != (count,) or not np.isfinite(array).all():
                 raise CaseError(f"{name}: {what} are not {count} finite numbers, one a shape")
             found.append(array)
@@ -120,10 +124,16 @@ class Emitter:
 
     def _quadrature(self, shape: Shape, grid: Grid, name: str) -> Quadrature:
         dimensions, kind = len(grid.shape), type(shape).__name__
+        extent = float(np.linalg.norm([(n - 1) * d for n, d in zip(grid.shape, grid.spacings, strict=True)]))
         try:
+            size = shape.size()
+            if not size <= (1 + 1e-9) * extent:  # before it is filled with points: metres for millimetres are many
+                raise CaseError(f"a {kind} of {size:g} m does not lie inside the grid, whose diagonal is {extent:g} m")
             found = shape.quadrature(min(grid.spacings) / _FINENESS)
         except CaseError as error:
             raise CaseError(f"{name}: {error}") from None
+        except (TypeError, ValueError):
+            raise CaseError(f"{name}: a {kind} of places and lengths that are no numbers") from None
         if found.points.shape[1] != dimensions:
             raise CaseError(f"{name}: a {kind} in {found.points.shape[1]} dimensions on a grid of {dimensions}")
         if self.quantity == "u" and found.normals is None:

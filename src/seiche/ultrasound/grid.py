@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.numbers import real_numbers, whole_number
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,16 @@ class Grid:
         shape = (self.shape,) if isinstance(self.shape, (int, np.integer)) else tuple(self.shape)
         if not 1 <= len(shape) <= 3:
             raise CaseError(f"grid.shape: {len(shape)} axes; need 1, 2 or 3")
-        if any(int(n) != n or n < 2 for n in shape):
+        shape = tuple(whole_number("grid.shape", n) for n in shape)
+        if min(shape) < 2:
             raise CaseError(f"grid.shape: {shape} has an axis of less than 2 points")
-        given = np.asarray(self.spacing, np.float64)
+        if self.steps is not None:
+            object.__setattr__(self, "steps", whole_number("grid.steps", self.steps))
+        given = real_numbers("grid.spacing", self.spacing)
         spacing = [float(d) for d in (np.full(len(shape), given) if given.ndim == 0 else given)]
         if len(spacing) != len(shape) or not all(np.isfinite(d) and d > 0 for d in spacing):
             raise CaseError(f"grid.spacing: {self.spacing} is not one positive number an axis")
-        object.__setattr__(self, "shape", tuple(int(n) for n in shape))
+        object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "spacing", tuple(spacing))
 
     @property
@@ -57,7 +61,13 @@ class Grid:
         return ("x", "y", "z")[: len(self.shape)]
 
     def positions(self, axis: str) -> npt.NDArray[np.float64]:
-        """Return the coordinates along an axis, m; the point n // 2 is zero."""
+        """Return the coordinates along an axis, m; the point n // 2 is zero.
+
+        Raises:
+            CaseError: the grid has no such axis.
+        """
+        if axis not in self.axes:
+            raise CaseError(f"axis: {axis!r} is not one of {', '.join(self.axes)}")
         number = self.axes.index(axis)
         points = self.shape[number]
         return np.asarray((np.arange(points) - points // 2) * self.spacings[number], np.float64)
@@ -68,12 +78,28 @@ class Grid:
         The step is cfl min(spacing) / max(c0); without an end, sound crosses the diagonal once at min(c0).
 
         Raises:
-            CaseError: a Courant number or an end that is not positive.
+            CaseError: a Courant number, a sound speed or an end that is not positive.
         """
+        speed = real_numbers("sound_speed", sound_speed)
+        if not (np.isfinite(speed).all() and speed.min() > 0):
+            raise CaseError(f"sound_speed: {speed.min():g} is not a finite number > 0")
         if not cfl > 0 or (end is not None and not end > 0):
             raise CaseError(f"grid: cfl = {cfl:g} and end = {end} must be positive")
-        step = cfl * min(self.spacings) / float(np.max(sound_speed))
+        step = cfl * min(self.spacings) / float(speed.max())
         if end is None:
             diagonal = np.sqrt(sum((n * d) ** 2 for n, d in zip(self.shape, self.spacings, strict=True)))
-            end = float(diagonal / np.min(sound_speed))
+            end = float(diagonal / speed.min())
         return replace(self, time_step=step, steps=int(np.floor(end / step)) + 1)
+
+    def completed(self, sound_speed: npt.ArrayLike) -> Grid:
+        """Return the grid with what it lacks of time step and number of steps, as `with_time` finds it.
+
+        Raises:
+            CaseError: a sound speed or a time step that is not positive.
+        """
+        if self.time_step is not None and self.steps is not None:
+            return self
+        found = self.with_time(sound_speed)
+        if self.time_step is not None:
+            return self.with_time(sound_speed, cfl=self.time_step / min(self.spacings) * float(np.max(sound_speed)))
+        return found if self.steps is None else replace(found, steps=self.steps)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, tau_of
+from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Absorption, Field, Problem
 from seiche.ultrasound.relaxation import Relaxation, tissues_of
 
@@ -64,7 +65,8 @@ class Medium:
             raise CaseError("medium.alpha_power: is missing beside alpha_coeff")
         if np.ndim(power):
             raise CaseError('medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes')
-        exponent, coefficient = float(np.asarray(power)), on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
+        exponent = float(real_numbers("medium.alpha_power", power))
+        coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
         if exponent == 2.0 and self.alpha_mode == "no_absorption":
             return None  # the exponent 2 comes without dispersion: nothing is left
         return Absorption(
@@ -97,11 +99,7 @@ def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
     Raises:
         CaseError: another shape, or not numbers.
     """
-    try:
-        array = np.asarray(value)
-        array = array if array.dtype == np.float32 else np.asarray(array, np.float64)
-    except (TypeError, ValueError):
-        raise CaseError(f"{name}: is not a number or an array of numbers") from None
+    array = np.asarray(value) if getattr(value, "dtype", None) == np.float32 else real_numbers(name, value)
     if array.size == 1:
         return float(array.ravel()[0])
     if array.shape != shape:

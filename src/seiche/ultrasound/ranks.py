@@ -269,8 +269,7 @@ def simulate_on_ranks(
         BackendUnavailable: no such device, or too little memory.
     """
     world = world or World.from_mpi()
-    if grid.time_step is None or grid.steps is None:
-        grid = grid.with_time(medium.sound_speed)
+    grid = grid.completed(medium.sound_speed)
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)

@@ -129,6 +129,9 @@ class Recorder:
         for one in request.harmonics:
             if not 0 <= one.first < one.last <= self._state.problem.steps or not one.frequency > 0:
                 raise CaseError(f"record: harmonics at {one.frequency:g} Hz over steps {one.first} to {one.last}")
+            highest = 0.5 / self._state.problem.time_step
+            if one.frequency > highest:
+                raise CaseError(f"record: harmonics at {one.frequency:g} Hz; steps tell up to {highest:g} Hz apart")
 
     def _fields(self, quantity: str) -> list[tuple[str, Array]]:
         """Return (name, array) of the components of a quantity."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.numbers import real_numbers, whole_number
 from seiche.ultrasound.source import mask_points
 
 #: What can be recorded.
@@ -38,6 +39,20 @@ class Sensor:
     first: int = 0
     frequencies: tuple[float, ...] = ()
     frequency_window: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        """Let one record or one frequency stand for a tuple of one.
+
+        Raises:
+            CaseError: a step that is not a whole number, or frequencies that are no numbers.
+        """
+        object.__setattr__(self, "record", (self.record,) if isinstance(self.record, str) else tuple(self.record))
+        frequencies = np.atleast_1d(real_numbers("sensor.frequencies", self.frequencies))
+        object.__setattr__(self, "frequencies", tuple(float(one) for one in frequencies))
+        object.__setattr__(self, "first", whole_number("sensor.first", self.first))
+        if self.frequency_window is not None:
+            window = tuple(whole_number("sensor.frequency_window", one) for one in self.frequency_window)
+            object.__setattr__(self, "frequency_window", window)
 
     def check(self, grid: Grid) -> None:
         """Refuse unknown records and sensors that are not one of the three kinds.
@@ -75,6 +90,8 @@ class Sensor:
         corners = np.atleast_2d(np.asarray(self.corners))
         if corners.shape[1:] != (2 * dimensions,) or corners.dtype.kind not in "iu":
             raise CaseError(f"sensor.corners: shape {corners.shape} is not (n, {2 * dimensions}) of whole numbers")
+        if not len(corners):
+            raise CaseError("sensor.corners: has no cuboid")
         lowest, highest = corners[:, :dimensions], corners[:, dimensions:]
         if lowest.min() < 0 or (lowest > highest).any() or (highest >= np.array(grid.shape)).any():
             raise CaseError(f"sensor.corners: a cuboid does not lie inside the grid of {grid.shape} points")
@@ -92,7 +109,7 @@ class Sensor:
         if self.positions is None:
             return None
         dimensions = len(grid.shape)
-        places = np.atleast_2d(np.asarray(self.positions, np.float64))
+        places = np.atleast_2d(real_numbers("sensor.positions", self.positions))
         if places.ndim != 2 or places.shape[1] != dimensions:
             raise CaseError(f"sensor.positions: shape {places.shape} is not (n, {dimensions})")
         scaled = places / grid.spacings + np.array([n // 2 for n in grid.shape])

@@ -32,6 +32,9 @@ class Quadrature:
 class Shape(Protocol):
     """A curve or surface on which a source acts."""
 
+    def size(self) -> float:
+        """Return how long or wide the shape is, m."""
+
     def quadrature(self, spacing: float) -> Quadrature:
         """Return points not farther from each other than `spacing` (m) or so.
 
@@ -56,6 +59,10 @@ class Arc:
     radius: float
     diameter: float
 
+    def size(self) -> float:
+        """Return the chord, m."""
+        return float(self.diameter)
+
     def quadrature(self, spacing: float) -> Quadrature:
         """Return Gauss points in the angle."""
         half = _half_angle("arc", self.radius, self.diameter)
@@ -75,6 +82,10 @@ class Bowl:
     focus: Vector
     radius: float
     diameter: float
+
+    def size(self) -> float:
+        """Return the aperture, m."""
+        return float(self.diameter)
 
     def quadrature(self, spacing: float) -> Quadrature:
         """Return rings at Gauss points of the polar angle."""
@@ -105,6 +116,10 @@ class Disc:
     focus: Vector
     diameter: float
 
+    def size(self) -> float:
+        """Return the diameter, m."""
+        return float(self.diameter)
+
     def quadrature(self, spacing: float) -> Quadrature:
         """Return rings at Gauss points of the radius."""
         if not self.diameter > 0:
@@ -133,6 +148,10 @@ class Rectangle:
     first: Vector
     second: Vector
 
+    def size(self) -> float:
+        """Return the diagonal, m."""
+        return float(np.hypot(np.linalg.norm(self.first), np.linalg.norm(self.second)))
+
     def quadrature(self, spacing: float) -> Quadrature:
         """Return Gauss points along both sides."""
         sides = [np.asarray(side, np.float64) for side in (self.first, self.second)]
@@ -154,6 +173,10 @@ class Line:
 
     start: Vector
     end: Vector
+
+    def size(self) -> float:
+        """Return the length, m."""
+        return float(np.linalg.norm(np.subtract(self.end, self.start)))
 
     def quadrature(self, spacing: float) -> Quadrature:
         """Return Gauss points."""
@@ -206,6 +229,6 @@ def _direction(name: str, position: Vector, focus: Vector, dimensions: int) -> F
 
 
 def _half_angle(name: str, radius: float, diameter: float) -> float:
-    if not (radius > 0 and 0 < diameter <= 2 * radius):
+    if not (0 < radius < np.inf and 0 < diameter <= 2 * radius):
         raise CaseError(f"{name}: diameter {diameter:g} m is not between 0 and twice the radius {radius:g} m")
     return float(np.arcsin(diameter / (2 * radius)))

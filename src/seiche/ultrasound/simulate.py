@@ -14,6 +14,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.advice import advice
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
+from seiche.ultrasound.numbers import real_numbers, whole_number
 from seiche.ultrasound.problem import Field, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request, half_step_later
 from seiche.ultrasound.sensor import Sensor
@@ -47,8 +48,12 @@ class Layers:
         """
         dimensions = len(grid.shape)
         size = PML_SIZES[dimensions] if size is None else size
-        sizes = (int(size),) * dimensions if np.ndim(size) == 0 else tuple(size)  # type: ignore[arg-type]
-        alphas = (float(alpha),) * dimensions if np.ndim(alpha) == 0 else tuple(alpha)  # type: ignore[arg-type]
+        given, strengths = (
+            np.atleast_1d(real_numbers("pml_size", size)),
+            np.atleast_1d(real_numbers("pml_alpha", alpha)),
+        )
+        sizes = tuple(whole_number("pml_size", n) for n in given) * (dimensions if np.ndim(size) == 0 else 1)
+        alphas = tuple(float(a) for a in strengths) * (dimensions if np.ndim(alpha) == 0 else 1)
         if len(sizes) != dimensions or len(alphas) != dimensions:
             raise CaseError(f"pml_size, pml_alpha: {size} and {alpha} are not one number for each of {dimensions} axes")
         if min(sizes) < 0:
@@ -86,7 +91,7 @@ def simulate(
     (n_frequencies, *grid) where frequencies are asked for.
 
     Args:
-        grid: with its time steps; without them they are found (Courant number 0.3, one crossing of the diagonal).
+        grid: with its time steps; what it lacks is found (Courant number 0.3, one crossing of the diagonal).
         medium: what waves travel in.
         source: what makes them.
         sensor: what is recorded.
@@ -104,8 +109,7 @@ def simulate(
         UnstableError: the pressure is no longer finite.
         BackendUnavailable: no such device, or too little memory.
     """
-    if grid.time_step is None or grid.steps is None:
-        grid = grid.with_time(medium.sound_speed)
+    grid = grid.completed(medium.sound_speed)
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
@@ -143,10 +147,14 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         relaxation = replace(relaxation, labels=np.pad(relaxation.labels, [(n, n) for n in grow], mode="edge"))
     if absorption is not None:
         absorption = replace(absorption, alpha_coeff=widened(absorption.alpha_coeff))
-    reference = float(np.max(speed)) if medium.sound_speed_ref is None else float(medium.sound_speed_ref)
+    reference = (
+        float(np.max(speed))
+        if medium.sound_speed_ref is None
+        else float(real_numbers("medium.sound_speed_ref", medium.sound_speed_ref))
+    )
     pressure = None
     if source.p0 is not None:
-        pressure = np.asarray(source.p0, np.float64)
+        pressure = real_numbers("source.p0", source.p0)
         if pressure.shape != shape:
             raise CaseError(f"source.p0: shape {pressure.shape} is not the grid's {shape}")
         if not np.isfinite(pressure).all():

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Field, Floats, MaskSource, Mode
 
 
@@ -42,6 +43,11 @@ class Source:
     p_weights: npt.ArrayLike | None = None
     u_weights: npt.ArrayLike | None = None
     emitters: tuple[Emitter, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Let one emitter stand for a tuple of one."""
+        if isinstance(self.emitters, Emitter):
+            object.__setattr__(self, "emitters", (self.emitters,))
 
     def on(self, grid: Grid, sound_speed: Field) -> tuple[MaskSource, ...]:
         """Return the sources with scaled signals (eq. 15).
@@ -90,6 +96,8 @@ def mask_points(name: str, mask: npt.ArrayLike | None, shape: tuple[int, ...]) -
     if mask is None:
         raise CaseError(f"{name}: is missing")
     array = np.asarray(mask)
+    if array.dtype.kind not in "biuf":
+        raise CaseError(f"{name}: is not an array of numbers or truth values")
     if array.shape != shape:
         raise CaseError(f"{name}: shape {array.shape} is not the grid's {shape}")
     points = np.flatnonzero(array)
@@ -115,17 +123,16 @@ def _source(
 ) -> MaskSource:
     if signal is None:
         raise CaseError(f"{name}: is missing beside its mask")
-    try:
-        samples = np.atleast_2d(np.asarray(signal, np.float64))
-    except (TypeError, ValueError):
-        raise CaseError(f"{name}: is not an array of numbers") from None
+    samples = np.atleast_2d(real_numbers(name, signal))
     count = points.size
     if samples.ndim != 2 or samples.shape[0] not in (1, count) or not samples.shape[1]:
         raise CaseError(f"{name}: shape {np.shape(signal)} is not (times,) or ({count}, times) for {count} points")
     late = None if delays is None else np.asarray(delays)
     if late is not None and (late.shape != (count,) or late.dtype.kind not in "iu" or late.min() < 0):
         raise CaseError(f"{name}: its delays are not {count} whole numbers of steps >= 0")
-    each = None if weights is None else np.asarray(weights, np.float64)
+    each = None if weights is None else real_numbers(f"{name}, weights", weights)
+    if each is not None and not np.isfinite(each).all():
+        raise CaseError(f"{name}: not every weight is a finite number")
     if each is not None and each.shape != (count,):
         raise CaseError(f"{name}: its weights have shape {each.shape}, not ({count},)")
     factors: Floats | None = scale * (1.0 if each is None else each)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.ultrasound.medium import Medium, on_grid
 from seiche.ultrasound.medium_arrays import neper_coefficient
+from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Absorption, Field
 
 Floats = npt.NDArray[np.float64]
@@ -79,7 +80,12 @@ class Bioheat:
         Raises:
             CaseError: shapes that differ, or values that are impossible.
         """
-        self.spacing = spacing
+        self.spacing = tuple(float(one) for one in real_numbers("spacing", spacing))
+        if len(self.spacing) != len(shape) or not all(0 < one < np.inf for one in self.spacing):
+            raise CaseError(f"spacing: {spacing} is not one positive number for each axis of {shape} points")
+        for name in ("blood_density", "blood_heat_capacity", "blood_temperature"):
+            if not np.isfinite(getattr(tissue, name)):
+                raise CaseError(f"tissue.{name}: {getattr(tissue, name)} is not a finite number")
 
         def field(name: str, least: float, exclusive: bool) -> Field:
             value = on_grid(f"tissue.{name}", getattr(tissue, name), shape)
@@ -95,6 +101,8 @@ class Bioheat:
         self._cooling = np.asarray(field("perfusion", 0.0, False)) * blood
         self._blood = tissue.blood_temperature
         start = np.asarray(on_grid("temperature", temperature, shape), np.float64)
+        if not np.isfinite(start).all():
+            raise CaseError("temperature: not every value is a finite number")
         self.temperature: Floats = np.array(np.broadcast_to(start, shape))
         self.dose: Floats = np.zeros(shape)
         self.time = 0.0
@@ -114,6 +122,8 @@ class Bioheat:
         if not (np.isfinite(seconds) and seconds > 0):
             raise CaseError(f"seconds: {seconds:g} is not a finite number > 0")
         source = np.asarray(on_grid("heat", heat, self.temperature.shape), np.float64)
+        if not np.isfinite(source).all():
+            raise CaseError("heat: not every value is a finite number")
         steps = max(1, int(np.ceil(seconds / (_SAFETY * self.longest_step)))) if np.isfinite(self.longest_step) else 1
         dt = seconds / steps
         for _ in range(steps):

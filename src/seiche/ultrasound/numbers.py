@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays of real numbers from what users give."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+
+
+def real_numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return an array in double precision.
+
+    Raises:
+        CaseError: `value` holds something else than real numbers; begins with `name`.
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO":  # complex numbers would lose a part, texts may look like numbers
+            raise TypeError(array.dtype)
+        return np.asarray(array, np.float64)
+    except (TypeError, ValueError):
+        raise CaseError(f"{name}: is not an array of numbers") from None
+
+
+def whole_number(name: str, value: float) -> int:
+    """Return an integer.
+
+    Raises:
+        CaseError: `value` is none; begins with `name`.
+    """
+    try:
+        if int(value) == value:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise CaseError(f"{name}: {value} is not a whole number")
