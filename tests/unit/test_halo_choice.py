@@ -205,12 +205,17 @@ def test_exchanges_of_gpus_are_the_sums_of_their_parts() -> None:
 
 
 def test_exchanges_that_were_measured_whole_are_their_law() -> None:
-    """Replayed in graphs `peer` is the exchange that was measured there; `nccl` has calls in graphs and launches."""
+    """Replayed in graphs `peer` is the exchange that was measured there, and a launch for every other neighbour.
+
+    `nccl` has calls in graphs and launches.
+    """
     told = NODE.launch | {"device": Launch(kernel=2e-6, event=3e-6, graph_kernel=1e-6)}
     more = [path("peer_exchange", 6e-6, 4e-12), path("nccl_graph", 9e-6, 5e-12), path("host_exchange", 2e-6, 3e-10)]
     node = NODE.model_copy(update={"paths": [*NODE.paths, *more], "launch": told})
     times = transport_times(node, GPUS, 0, (1, 2), (1000, 2000), (1000, 500), graphs=True)
-    assert times["peer"] == pytest.approx(6e-6 + 4e-12 * 3000)
+    assert times["peer"] == pytest.approx(6e-6 + 4e-12 * 3000 + 1e-6)
+    one = transport_times(node, GPUS, 0, (1, 2), (1000, 0), (1000, 0), graphs=True)
+    assert one["peer"] == pytest.approx(6e-6 + 4e-12 * 1000)
     assert times["nccl"] == pytest.approx(9e-6 + 5e-12 * 3000 + 2 * 1e-6 + 2 * 1e-6)
     by_host = transport_times(node, GPUS, 0, (1, 2), (1000, 2000), (1000, 500))
     assert by_host["peer"] == pytest.approx(4e-6 + 3e-12 * 3000 + 3 * 2e-6)

@@ -157,7 +157,7 @@ def _checks(setting: Setting, size: Size, name: str, media: tuple[Medium, Medium
     )
     return [
         Check(
-            f"{name}, {millions:.2g} million nodes, sigma {size.sigma:g} s: largest {text}",
+            f"{name}, {millions:.2g} million nodes, sigma {size.sigma:g} s: largest {text} ({_worst(values)})",
             float(values.max()),
             bound,
             reference=_DAY if number < 2 else f"{_DAY}; {KRISTEKOVA}",
@@ -165,3 +165,9 @@ def _checks(setting: Setting, size: Size, name: str, media: tuple[Medium, Medium
         )
         for number, (text, values, bound) in enumerate(zip(texts, found, size.bounds, strict=True))
     ]
+
+
+def _worst(values: Floats) -> str:
+    """Return whose value is the largest of (receivers,) or (receivers, components)."""
+    receiver, *component = np.unravel_index(int(values.argmax()), values.shape)
+    return ", ".join((f"receiver {receiver + 1}", *(("radial", "transverse", "vertical")[int(k)] for k in component)))
