@@ -7,34 +7,32 @@
 
 namespace seiche {
 
-/// yes ? a : b. On the CPU by the bits of both, so that what gives them is computed in all lanes: a load under a
-/// condition would keep the loop from becoming vectors.
+/// a where `yes`, else zero.
 template <class Bits, class Real>
-SEICHE_FN Real choose_as(bool yes, Real a, Real b) {
-  if constexpr (vector_lanes) {
-    const Bits mask = Bits(0) - Bits(yes);
-    return bit_cast<Real>((bit_cast<Bits>(a) & mask) | (bit_cast<Bits>(b) & ~mask));
-  } else {
-    return yes ? a : b;
-  }
+SEICHE_FN Real only_as(bool yes, Real a) {
+  return bit_cast<Real>(bit_cast<Bits>(a) & (Bits(0) - Bits(yes)));
 }
-SEICHE_FN float choose(bool yes, float a, float b) {
-  return choose_as<u32>(yes, a, b);
+SEICHE_FN float only(bool yes, float a) {
+  return only_as<u32>(yes, a);
 }
-SEICHE_FN double choose(bool yes, double a, double b) {
-  return choose_as<u64>(yes, a, b);
+SEICHE_FN double only(bool yes, double a) {
+  return only_as<u64>(yes, a);
 }
 
-/// A derivative at node `index` of a line of n with what the face at its low or at its high end adds.
-template <int n, class Real, class Rows>
+/// A derivative at node `index` of a line of n with what the face at its low or at its high end adds; `first` tells
+/// that the line lies along the first axis, where the CPU's lanes are its nodes. The CPU has what both faces add in all
+/// lanes: a load under a condition would keep the loop from becoming vectors.
+template <int n, bool first, class Real, class Rows>
 SEICHE_FN Real with_faces(Real value, int index, const Rows& low, const Rows& high, int row, int place) {
-  if constexpr (vector_lanes) {
-    const Real at_low = value + low[row][place], at_high = value + high[row][place];
-    return choose(index == 0, at_low, choose(index == n - 1, at_high, value));
-  } else {
+  if constexpr (!vector_lanes) {
     const bool at_high = index == n - 1;
     const Real sum = value + (at_high ? high : low)[row][place];
     return at_high || index == 0 ? sum : value;
+  } else if constexpr (first) {
+    value = multiply_add(Real(index == 0), low[row][place], value);
+    return multiply_add(Real(index == n - 1), high[row][place], value);
+  } else {
+    return value + (only(index == 0, low[row][place]) + only(index == n - 1, high[row][place]));
   }
 }
 

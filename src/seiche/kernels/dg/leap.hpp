@@ -172,7 +172,7 @@ struct Leap {
       const auto &low = faces[2 * axis], &high = faces[2 * axis + 1];
       each<0, waves>([&]<int c>() SEICHE_INLINED {
         Real& changing = velocities ? ds[axis][c] : dv[axis][c];
-        changing = with_faces<n>(changing, index, low, high, c, place) * line.scale[axis];
+        changing = with_faces<n, axis == 0>(changing, index, low, high, c, place) * line.scale[axis];
       });
     });
     on.moduli_of(line, element, node, m);

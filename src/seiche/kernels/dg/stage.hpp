@@ -127,8 +127,8 @@ struct FusedStage {
       const int place = Elements::template place<axis>(i, j, k);
       const auto &low = given.trace[2 * axis], &high = given.trace[2 * axis + 1];
       each<0, waves>([&]<int c>() SEICHE_INLINED {
-        dv[axis][c] = with_faces<n>(dv[axis][c], index, low, high, c, place) * line.scale[axis];
-        ds[axis][c] = with_faces<n>(ds[axis][c], index, low, high, waves + c, place) * line.scale[axis];
+        dv[axis][c] = with_faces<n, axis == 0>(dv[axis][c], index, low, high, c, place) * line.scale[axis];
+        ds[axis][c] = with_faces<n, axis == 0>(ds[axis][c], index, low, high, waves + c, place) * line.scale[axis];
       });
     });
     on.moduli_of(line, element, node, m);
