@@ -150,6 +150,12 @@ def test_unknown_device_is_named():
         Solver(BOX, FlowModel(WATER), device="gpu")
 
 
+@pytest.mark.parametrize("threads", [0, -1])
+def test_fewer_than_one_thread_are_refused(threads):
+    with pytest.raises(CaseError, match=rf"^threads: {threads} is out of range; expected >= 1$"):
+        Solver(BOX, FlowModel(WATER), threads=threads)
+
+
 @pytest.mark.parametrize(
     ("rheology", "state", "message"),
     [

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from seiche.backend.base import Array, Backend, Kernel, Stream
-from seiche.errors import BackendUnavailable
+from seiche.errors import BackendUnavailable, CaseError
 
 __all__ = ["Array", "Backend", "Kernel", "Stream", "open_backend"]
 
@@ -22,7 +22,10 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
 
     Raises:
         BackendUnavailable: no such device, or its libraries are not installed.
+        CaseError: fewer than one thread.
     """
+    if threads is not None and threads < 1:
+        raise CaseError(f"threads: {threads} is out of range; expected >= 1")
     kind, _, number = device.partition(":")
     if kind in ("cpu", "cuda") and number == "planned":
         from seiche.backend.planned import PlannedBackend

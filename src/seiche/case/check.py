@@ -78,7 +78,7 @@ def _bandwidth(setup: Setup) -> float | None:
     from seiche.observe.bandwidth import copy_bandwidth
 
     world = World.serial()
-    threads = setup.case.run.threads or world.threads()
+    threads = world.threads(setup.case.run.threads)
     try:
         return copy_bandwidth(open_backend(setup.case.run.device, threads, 0), world)
     except BackendUnavailable:

@@ -46,7 +46,7 @@ def save_summary(simulation: Simulation, stopped: str | None) -> None:
         steps=solver.time_step - simulation.outputs.first_step,
         seconds=simulation.seconds,
         ranks=world.size,
-        threads=setup.case.run.threads or world.threads(),
+        threads=world.threads(setup.case.run.threads),
         layout=solver.layout_name,
         precision=f"{setup.precision.compute}/{setup.precision.storage}",
         copy_bandwidth=account.bandwidth,

@@ -229,7 +229,7 @@ class UltrasoundSimulation:
             steps=problem.steps,
             seconds=account.seconds,
             ranks=self.world.size,
-            threads=run.threads or self.world.threads(),
+            threads=self.world.threads(run.threads),
             solver="ultrasound",
             item="points",
             layout=f"{run.scheme}, transforms by {_inner(solver).transforms}",

@@ -70,8 +70,10 @@ class World:
 
         return " ".join(MPI.Get_library_version().replace("\x00", "").split("\n")[0].split())
 
-    def threads(self) -> int:
-        """Return the CPU threads for this process: its share of the cores, or OMP_NUM_THREADS."""
+    def threads(self, wanted: int | None = None) -> int:
+        """Return the CPU threads for this process: those wanted, else OMP_NUM_THREADS or its share of the cores."""
+        if wanted is not None:
+            return wanted
         forced = int(os.environ.get("OMP_NUM_THREADS", "0") or 0)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return forced or max(1, cores // self.local_size)

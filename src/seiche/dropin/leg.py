@@ -94,7 +94,7 @@ class Leg:
             basis="local" if options.overlap else "global",
             record=request,
             device=device,
-            threads=options.threads or world.threads(),
+            threads=world.threads(options.threads),
         )
 
     def _write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:

@@ -61,7 +61,7 @@ class Solver:
         self.sites, self.model, self.device, self.precision = sites, model, device, precision or Precision()
         self.world = world or World.serial()
         check_model(sites, model, self.precision, self.world.size)
-        self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
+        self.backend: Backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
         self.layout_name = by_rank_zero(self.world, lambda: choose_layout(sites, layout, store, device, lattice, model))
         edge = tile_edge(self.layout_name)

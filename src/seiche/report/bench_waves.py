@@ -183,7 +183,7 @@ class _Bench:
             flux=flux,
             precision=real,
             device=device,
-            threads=self.threads or world.threads(),
+            threads=world.threads(self.threads),
             world=World.serial() if alone else world,
             transport=self.transport,  # type: ignore[arg-type]
             ghosts=kind or "traces",

@@ -127,7 +127,7 @@ class Solver:
         self.medium: Medium = medium or ("elastic" if solid else "acoustic")
         if self.medium == "acoustic" and solid:
             raise CaseError("material: cs > 0 in some elements needs the elastic medium")
-        self.backend: Backend = open_backend(device, threads or self.world.threads(), self.world.local_rank)
+        self.backend: Backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         self.operator = Operator(
             self.backend,
             mesh,

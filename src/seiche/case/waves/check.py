@@ -85,7 +85,7 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
         return
     world = World.serial()
     try:
-        bandwidth = copy_bandwidth(open_backend(case.run.device, case.run.threads or world.threads(), 0), world)
+        bandwidth = copy_bandwidth(open_backend(case.run.device, world.threads(case.run.threads), 0), world)
     except BackendUnavailable:
         return
     moved = words * size * nodes * setup.steps

@@ -316,7 +316,7 @@ class WaveSimulation:
             steps=solver.steps - self.first_step,
             seconds=self.seconds,
             ranks=self.world.size,
-            threads=setup.case.run.threads or self.world.threads(),
+            threads=self.world.threads(setup.case.run.threads),
             layout=f"{solver.medium} {setup.mesh.dim}D, {setup.case.mesh.nodes} nodes, {setup.case.mesh.flux}"
             + (", leapfrog" if solver.lead else ""),
             precision=setup.case.run.precision,
