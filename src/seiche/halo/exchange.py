@@ -127,11 +127,6 @@ class HaloExchange:
         return bool(self._directions) and all(each.transport.capturable for each in self._directions.values())
 
     @property
-    def by_itself(self) -> bool:
-        """Whether prepared exchanges go on beside the caller's work, in streams of their own."""
-        return bool(self._directions) and all(each.stream is not None for each in self._directions.values())
-
-    @property
     def next_slots(self) -> tuple[int, ...]:
         """Return the slots that the next exchanges use: a captured graph goes on only where it began."""
         return tuple(direction.next_slot for _, direction in sorted(self._directions.items()))

@@ -13,7 +13,6 @@ All but `half` give the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -83,7 +82,6 @@ class Ghosts:
         self._timers = timers
         self.kind, self._operator, self._world, self._transport = kind, operator, world, transport
         of, backend = operator.of, operator.backend
-        self._side = backend.stream()
         self._sent: list[tuple[HaloExchange, Array]] = []
         #: Arrays that launches point into.
         self._kept: list[dict[str, Any]] = []
@@ -126,50 +124,28 @@ class Ghosts:
         """Return how messages travel."""
         return self.exchanges[0].transport_name
 
-    def around(self, trace: Array, inner: list[Stage], edge: list[Stage]) -> list[Stage]:
-        """Return what sends, the stages of elements inside, what receives, and those of elements beside other ranks.
-
-        Where messages go on by themselves, the last ones go on beside the elements inside as soon as these are there:
-        the device then idles at the end of one sweep, not of two.
-        """
+    def stages(self, trace: Array) -> tuple[Stage, Stage]:
+        """Return what sends, and what receives: the stages around those of the elements inside."""
         every = self.exchanges
         sent = _together([pair for each in every for pair in each.sent(_CHANNEL).sent])
         received = _together([pair for each in every for pair in each.received(_CHANNEL).received])
-        send = Stage(
-            "send halo",
-            lambda: self.start(trace),
-            self.bytes,
-            useful=False,
-            messages=Messages(_CHANNEL, sent=sent),
+        return (
+            Stage(
+                "send halo",
+                lambda: self.start(trace),
+                self.bytes,
+                useful=False,
+                messages=Messages(_CHANNEL, sent=sent),
+            ),
+            Stage(
+                "receive halo",
+                lambda: self.finish(trace),
+                self.bytes,
+                ("send halo",),
+                useful=False,
+                messages=Messages(_CHANNEL, received=received),
+            ),
         )
-
-        def receive(action: _Launch) -> Stage:
-            messages = Messages(_CHANNEL, received=received)
-            return Stage("receive halo", action, self.bytes, ("send halo",), useful=False, messages=messages)
-
-        if not all(each.by_itself for each in every):
-            return [send, *inner, receive(lambda: self.finish(trace)), *edge]
-        backend, side = self._operator.backend, self._side
-
-        def follow() -> None:
-            side.wait(backend.current().record())
-            with backend.use(side):
-                self.finish(trace)
-
-        def beside(stage: Stage) -> Stage:
-            def action() -> None:
-                with backend.use(side), self._timers.beside(stage.name, useful=True):
-                    stage.action()
-
-            return replace(stage, action=action, after=("follow halo",))
-
-        return [
-            send,
-            Stage("follow halo", follow, after=("send halo",), useful=False),
-            *(beside(stage) for stage in edge),
-            *inner,
-            receive(lambda: backend.current().wait(side.record())),
-        ]
 
     def start(self, trace: Array) -> None:
         """Send what others need to read the traces `trace`, or to make them."""

@@ -86,14 +86,15 @@ class Leapfrog:
         items, inner = -(-mesh.count // together), mesh.interior // together
         if ghosts is None:
             return [*operator.mortar_stages(self._u, given, 0, sides), *sweep("", 0, items)]
-        return ghosts.around(
-            given,
-            [*operator.mortar_stages(self._u, given, 0, inner_sides), *sweep(" interior", 0, inner)],
-            [
-                *operator.mortar_stages(self._u, given, inner_sides, sides),
-                *sweep(" edge", inner, items, ("receive halo",)),
-            ],
-        )
+        send, receive = ghosts.stages(given)
+        return [
+            send,
+            *operator.mortar_stages(self._u, given, 0, inner_sides),
+            *sweep(" interior", 0, inner),
+            receive,
+            *operator.mortar_stages(self._u, given, inner_sides, sides),
+            *sweep(" edge", inner, items, ("receive halo",)),
+        ]
 
     def next_velocities(self, begin: list[Stage]) -> Floats:
         """Return the state with velocities a step later; `begin` writes the traces of the present state again."""

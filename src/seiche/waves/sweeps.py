@@ -84,13 +84,15 @@ class Sweeps:
         if ghosts is None:
             parts = [*operator.mortar_stages(self._u, given, 0, sides), *sweep("elements", 0, items)]
         else:
-            inside = operator.mortar_stages(self._u, given, 0, inner_sides)
-            beside = operator.mortar_stages(self._u, given, inner_sides, sides)
-            parts = ghosts.around(
-                given,
-                [*inside, *sweep("elements interior", 0, inner)],
-                [*beside, *sweep("elements edge", inner, items, ("receive halo",))],
-            )
+            send, receive = ghosts.stages(given)
+            parts = [
+                send,
+                *operator.mortar_stages(self._u, given, 0, inner_sides),
+                *sweep("elements interior", 0, inner),
+                receive,
+                *operator.mortar_stages(self._u, given, inner_sides, sides),
+                *sweep("elements edge", inner, items, ("receive halo",)),
+            ]
         return parts if self._variant == "fused" else [*parts, self._integration(number, trace, dt, b)]
 
     def _sweep(self, number: int, trace: int, dt: float, b: float) -> Callable[..., list[Stage]]:
