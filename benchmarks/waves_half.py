@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""LOH.1 with the elements of `seiche validate waves` and with halves of them: how much the seismograms change.
+
+    mpiexec -n 8 python benchmarks/waves_half.py --json benchmarks/results/waves-half-8.json
+
+The finer one has eight times as many nodes and takes twice as many steps, sixteen times the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from seiche.backend import open_backend
+from seiche.domain.world import World
+from seiche.report.bench_flow import heading
+from seiche.report.validation.layer_over_half_space import FULL, LOSSLESS, REDUCED, Size, seismograms
+from seiche.report.validation.misfits import misfit
+
+
+def halved(size: Size) -> Size:
+    """Return the same with trees of half the side; those beyond are twice as many and reach about as far."""
+    return replace(
+        size,
+        half=2 * size.half,
+        deep=2 * size.deep,
+        beyond=2 * size.beyond,
+        growth=float(np.sqrt(size.growth)),
+        tree=size.tree / 2,
+        layers=2 * size.layers,
+    )
+
+
+def main() -> None:
+    """Compute both, print and store their difference and what each is off."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    world = World.from_mpi()
+    whole = FULL if options.device.startswith("cuda") else REDUCED
+    found, rows = [], []
+    for size in (whole, halved(whole)):
+        begin = time.perf_counter()
+        found.append(seismograms(size, LOSSLESS, device=options.device, world=world))
+        of = found[-1]
+        rows.append(
+            {
+                "tree": size.tree,
+                "nodes": of.nodes,
+                "steps": len(of.times),
+                "seconds": time.perf_counter() - begin,
+                "largest_error_of_a_component": float(misfit(of.computed, of.exact).max()),
+            }
+        )
+        if world.rank == 0:
+            print(rows[-1], flush=True)
+    coarse, fine = found
+    at = coarse.times <= fine.times[-1]
+    finer = CubicSpline(fine.times, fine.computed)(coarse.times[at])
+    change = misfit(coarse.computed[at], finer)
+    if world.rank == 0:
+        print(f"largest change of a component: {change.max():.3%}; by receiver {np.round(100 * change.max(1), 2)} %")
+        if options.json:
+            document = heading("waves half", open_backend(options.device).describe())
+            document |= {"ranks": world.size, "rows": rows, "change_of_components": change.tolist()}
+            options.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
