@@ -3,7 +3,7 @@
 
     mpiexec -n 8 python benchmarks/waves_half.py --json benchmarks/results/waves-half-8.json
 
-The finer one has eight times as many nodes and takes twice as many steps, sixteen times the work.
+Every element is split, so that trees and sponge are the same: eight times the nodes and twice the steps.
 """
 
 from __future__ import annotations
@@ -20,21 +20,8 @@ from scipy.interpolate import CubicSpline
 from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.report.bench_flow import heading
-from seiche.report.validation.layer_over_half_space import FULL, LOSSLESS, REDUCED, Size, seismograms
+from seiche.report.validation.layer_over_half_space import FULL, LOSSLESS, REDUCED, seismograms
 from seiche.report.validation.misfits import misfit
-
-
-def halved(size: Size) -> Size:
-    """Return the same with trees of half the side; those beyond are twice as many and reach about as far."""
-    return replace(
-        size,
-        half=2 * size.half,
-        deep=2 * size.deep,
-        beyond=2 * size.beyond,
-        growth=float(np.sqrt(size.growth)),
-        tree=size.tree / 2,
-        layers=2 * size.layers,
-    )
 
 
 def main() -> None:
@@ -46,13 +33,14 @@ def main() -> None:
     world = World.from_mpi()
     whole = FULL if options.device.startswith("cuda") else REDUCED
     found, rows = [], []
-    for size in (whole, halved(whole)):
+    for size in (whole, replace(whole, splits=1)):
         begin = time.perf_counter()
         found.append(seismograms(size, LOSSLESS, device=options.device, world=world))
         of = found[-1]
         rows.append(
             {
                 "tree": size.tree,
+                "splits": size.splits,
                 "nodes": of.nodes,
                 "steps": len(of.times),
                 "seconds": time.perf_counter() - begin,

@@ -49,6 +49,8 @@ class Size:
     receivers: int
     bounds: tuple[float, float, float, float]
     precision: Real = "float64"
+    #: How often every element is split.
+    splits: int = 0
 
     @property
     def band(self) -> tuple[float, float]:
@@ -81,7 +83,7 @@ class Size:
         side = -sum(across) / 2
         return Mesh.generate(
             Brick((wide, wide, ground), (False,) * 3),
-            SizeField(lower, upper, wanted),
+            SizeField(lower, upper, np.array(wanted) / 2**self.splits),
             tree_size=(across, across, down),
             origin=(side, side, -sum(down)),
             world=world,
