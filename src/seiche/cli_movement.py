@@ -33,12 +33,15 @@ def bench_machine(
 def bench_choice(
     machine: Annotated[Path, typer.Argument(metavar="FILE", help="Machine file to choose by.")],
     device: AnyDevice = "auto",
+    size: Annotated[
+        list[int] | None, typer.Option(min=1, help="Bytes of a message; 16 to 16,777,216 by default.")
+    ] = None,
     json: JsonFile = None,
 ) -> None:
     """Time halo exchanges by every transport, and what the choice by a machine file costs."""
     from seiche.report.bench_choice import main as measure
 
-    measure(machine=machine, device=device, output=json, world=world_of_command())
+    measure(machine=machine, device=device, output=json, sizes=size or (), world=world_of_command())
 
 
 @bench.command("predict")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -55,16 +55,16 @@ def main(
     machine: Path,
     device: str = "auto",
     output: Path | None = None,
-    sizes: Sequence[int] = SIZES,
+    sizes: Sequence[int] = (),
     world: World | None = None,
 ) -> list[Row]:
-    """Time and choose for rings, all-to-all patterns and transposes; print and store on rank 0; return the rows.
+    """Time and choose for rings, all-to-all patterns and transposes; print on rank 0; return the rows.
 
     Args:
         machine: file to choose by.
         device: "cpu", "cuda", or "auto": GPUs if every rank finds one.
-        output: file to store the rows in.
-        sizes: bytes of each message.
+        output: file that rank 0 stores the rows in, after each of them.
+        sizes: bytes of each message; SIZES by default.
         world: the ranks.
 
     Raises:
@@ -79,8 +79,13 @@ def main(
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(machine)
     try:
-        rows = [_row(world, backend, name, peers, size) for name, peers in _patterns(world) for size in sizes]
-        rows += [_transpose(world, backend, size) for size in sizes]
+        rows = []
+        for row in _rows(world, backend, sizes or SIZES):
+            rows.append(row)
+            if world.rank == 0:
+                print(f"{row.pattern}, {row.size} B: {row.chosen}, {row.cost:.2f} times the best", flush=True)
+                if output is not None:
+                    _store(rows, output, backend)
     finally:
         if before is None:
             del os.environ[VARIABLE]
@@ -88,11 +93,22 @@ def main(
             os.environ[VARIABLE] = before
     if world.rank == 0:
         _show(rows, backend)
-        if output is not None:
-            document = {**heading("choice", backend.describe()), "rows": [asdict(row) for row in rows]}
-            with replacing(output) as part:
-                part.write_text(json.dumps(document, indent=1) + "\n")
     return rows
+
+
+def _store(rows: Sequence[Row], output: Path, backend: Backend) -> None:
+    document = {**heading("choice", backend.describe()), "rows": [asdict(row) for row in rows]}
+    with replacing(output) as part:
+        part.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _rows(world: World, backend: Backend, sizes: Sequence[int]) -> Iterator[Row]:
+    """Yield a row for each pattern and size (collective)."""
+    for name, peers in _patterns(world):
+        for size in sizes:
+            yield _row(world, backend, name, peers, size)
+    for size in sizes:
+        yield _transpose(world, backend, size)
 
 
 def _patterns(world: World) -> list[tuple[str, tuple[int, ...]]]:
