@@ -231,7 +231,7 @@ def test_status_is_not_zero_and_usage_is_shown(tmp_path, capsys):
     assert "the first recorded step, 41, is not one of the 40 steps" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("damage", ["type", "grid", "truncated", "output"])
+@pytest.mark.parametrize("damage", ["type", "grid", "input", "truncated", "output"])
 def test_wrong_checkpoint_is_refused(damage, tmp_path, capsys):
     path = write_input(tmp_path / "in.h5", SHAPE, **P0)
     state, out = tmp_path / "state.h5", tmp_path / "out.h5"
@@ -244,6 +244,9 @@ def test_wrong_checkpoint_is_refused(damage, tmp_path, capsys):
         with h5py.File(state, "r+") as file:
             file["Nx"][...] = 23
         words = "Nx: is 23, but 24 in"
+    elif damage == "input":
+        write_input(path, SHAPE, **{**P0, "p0_source_input": 2 * P0["p0_source_input"]})
+        words = f"the checkpoint is of another simulation than {path}"
     elif damage == "truncated":
         state.write_bytes(state.read_bytes()[:-2000])
         words = "file: cannot be read as HDF5"

@@ -193,6 +193,8 @@ def test_legs_between_checkpoints_give_the_bits_of_one_run(tmp_path):
     state = tmp_path / "state.h5"
     for leg in range(3):
         assert state.exists() == (leg > 0)
+        # The same numbers once more, in another file of that name.
+        write_input(tmp_path / "in.h5", shape, **data)
         found = run(tmp_path, *flags, "--checkpoint_file", str(state), "--checkpoint_timesteps", "15")
         assert int(found["t_index"].item()) == min(STEPS, 15 * (leg + 1))
     assert not state.exists()

@@ -7,7 +7,8 @@ All datasets lie in the root group, three-dimensional with x fastest: an array o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -64,6 +65,29 @@ class KWaveInput:
     def fail(self, place: str, reason: str) -> FormatError:
         """Return the error that names this file and a dataset of it."""
         return FormatError(self.path, place, reason)
+
+    def digest(self) -> str:
+        """Return a word that is another one for any other simulation: a hash of all numbers, not of names."""
+        found = hashlib.blake2b(digest_size=16)
+
+        def take(value: object) -> None:
+            if isinstance(value, np.ndarray):
+                found.update(f"{value.dtype.str}{value.shape}".encode())
+                found.update(np.ascontiguousarray(value).view(np.uint8).data)
+            elif isinstance(value, dict):
+                for name, part in sorted(value.items()):
+                    found.update(name.encode())
+                    take(part)
+            elif is_dataclass(value) and not isinstance(value, type):
+                for each in fields(value):
+                    take(getattr(value, each.name))
+            else:
+                found.update(f"{value!r};".encode())
+
+        for each in fields(self):
+            if each.name not in ("path", "description"):
+                take(getattr(self, each.name))
+        return found.hexdigest()
 
 
 def text_of(value: object) -> str:

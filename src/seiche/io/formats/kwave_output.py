@@ -20,6 +20,8 @@ from seiche.io.formats.kwave import DAMAGE, FLOAT, LONG, DatasetReader, KWaveInp
 _LARGE_STEP, _PIECE = 32 << 20, 8 << 20
 #: Attribute of a checkpoint that says what the legs of a simulation record.
 _RECORDS = "records"
+#: What the checkpoint was made from: `KWaveInput.digest`.
+_DIGEST = "input_digest"
 VERSION = {"major_version": "1", "minor_version": "2"}
 
 
@@ -200,7 +202,7 @@ def write_checkpoint(
     try:
         with h5py.File(part, "w") as file:
             header = attributes("checkpoint", problem.description, created_by)
-            _put_attributes(file, {**header, _RECORDS: records})
+            _put_attributes(file, {**header, _RECORDS: records, _DIGEST: problem.digest()})
             for name, number in (("Nx", problem.shape[2]), ("Ny", problem.shape[1]), ("Nz", problem.shape[0])):
                 _put(file, name, np.full((1, 1, 1), number, LONG))
             _put(file, "t_index", np.full((1, 1, 1), t_index, LONG))
@@ -219,12 +221,17 @@ def read_checkpoint(
     """Return t_index and the fields of a checkpoint of this problem, left by a leg with the same `records`.
 
     Raises:
-        FormatError: the file is damaged, or that of another grid or other records.
+        FormatError: the file is damaged, or that of another simulation or other records.
     """
     with DatasetReader(path, "checkpoint") as reader:
         before = reader.attribute(_RECORDS, records)  # other programs do not say it
         if before != records:
             raise FormatError(reader.path, f"attribute {_RECORDS}", f"is {before!r}, but {records!r} is asked for now")
+        of = reader.attribute(_DIGEST, "")
+        if of and of != problem.digest():
+            raise FormatError(
+                reader.path, f"attribute {_DIGEST}", f"the checkpoint is of another simulation than {problem.path}"
+            )
         for axis, extent in zip("zyx", problem.shape, strict=True):
             found = reader.integer(f"N{axis}", most=1 << 62)
             if found != extent:
