@@ -31,6 +31,8 @@ class Staged(Way):
         self.sent, self.received = self.all_sent[self.helper], self.all_received[self.helper]
         self.out = self._staging(sum(size for _, size in self.sent))
         self.into = self._staging(sum(size for _, size in self.received))
+        sizes = [[size for _, size in part] for part in (self.sent, self.received)]
+        self._places = [(part, starts(part)) for part in sizes]
 
     def _staging(self, size: int) -> Bytes:
         return (self.memory or HostMemory()).staging(size)
@@ -45,8 +47,8 @@ class Staged(Way):
         if self.row is None:
             self.into[:] = self.out
         else:
-            sent, received = ([size for _, size in part] for part in (self.sent, self.received))
-            self.row.Alltoallv([self.out, (sent, starts(sent)), "B"], [self.into, (received, starts(received)), "B"])
+            sent, received = self._places
+            self.row.Alltoallv([self.out, sent, "B"], [self.into, received, "B"])
         self.deliver()
 
     def fetch(self) -> None:

@@ -126,6 +126,9 @@ class Peer(Way):
                 break
             begin = parts.source + starts(parts.sent)[other]
             self._jobs.append((other, begin, parts.sent[other], begins[world.rank]))
+        mine = world.rank
+        begin, end = parts.source + starts(parts.sent)[mine], parts.target + starts(parts.received)[mine]
+        self._own = (begin, end, parts.sent[mine])
         raise_together(world, problem)
 
     def impossible(self) -> str | None:
@@ -139,10 +142,7 @@ class Peer(Way):
         self.world.barrier()
         for other, address, size, offset in self._jobs:
             self._windows[other].store(address, size, offset)
-        mine, parts = self.world.rank, self.parts
-        self.memory.copy(
-            parts.source + starts(parts.sent)[mine], parts.target + starts(parts.received)[mine], parts.sent[mine]
-        )
+        self.memory.copy(*self._own)
         self.memory.wait()
         self.world.barrier()
 
