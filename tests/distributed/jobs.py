@@ -54,13 +54,14 @@ class Job:
                 start_new_session=True,
             )
             while len(self.lines) < ranks:
-                with contextlib.suppress(TimeoutError):
+                with contextlib.suppress(TimeoutError, EOFError):
                     connection = Connection(server.accept()[0].detach())
                     rank, process, written = connection.recv()
                     self.lines[connection] = rank, process, Path(written)
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    self.kill()
-                    raise JobError(f"{ranks} ranks did not start:\n{self.output()}")
+                    said = self.output()
+                    self.end()
+                    raise JobError(f"{ranks} ranks did not start:\n{said}")
 
     def output(self) -> str:
         """Return what all ranks wrote since they got work, in their order, and the launcher."""
