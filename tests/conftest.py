@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Puts this folder on the path of the tests, for the helpers in it; gives `device`, and runs tests on several ranks.
 
-A test marked `ranks(1, 2, 3)` runs once on each of these numbers: it is started again under mpiexec, where every rank
-executes its body (`World.from_mpi()` is then the job), and passes if it passes on all of them.
+A test marked `ranks(1, 2, 3)` runs once on each of these numbers: the ranks of a job under mpiexec run it again, where
+each executes its body (`World.from_mpi()` is then the job), and passes if it passes on all of them. The job stays for
+the tests to come (`distributed/jobs.py`); with `ranks(2, fresh=True)` it is new and ends with the test.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "distributed"))
 
+# Unless asked for more, one thread: in the small cases of tests a team waits more than it works, and on a busy machine
+# it waits for cores that others have. Tests of threads name their number.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import jobs
 import launch
 
 # A busy machine, or the first import of a module, makes one example slow: time is no property that tests assert.
 settings.register_profile("seiche", deadline=None)
 settings.load_profile("seiche")
-
-#: Set in the ranks of a job that a marked test started.
-IN_JOB = "SEICHE_TEST_RANKS"
 
 
 def has_gpu() -> bool:
@@ -60,18 +63,24 @@ def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def run_node(node: str, root: str) -> None:
-    """Run one test in this process, a rank, and end it with the test's status."""
-    raise SystemExit(int(pytest.main(["-p", "no:cacheprovider", "--rootdir", root, str(Path(root) / node)])))
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Start a test marked `ranks` under mpiexec, unless this is already one of its ranks."""
-    if pyfuncitem.get_closest_marker("ranks") is None or os.environ.get(IN_JOB):
+    """Give a test marked `ranks` to the ranks of a job, unless this process is one of them."""
+    marker = pyfuncitem.get_closest_marker("ranks")
+    if marker is None or os.environ.get(launch.IN_JOB):
         return None
     ranks = pyfuncitem.callspec.params["ranks"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(IN_JOB, str(ranks))
-        launch.run_ranks(ranks, run_node, pyfuncitem.nodeid, pyfuncitem.config.rootpath, timeout=120.0)
+    words = pyfuncitem.nodeid, pyfuncitem.config.rootpath
+    launch.on_job(ranks, "node", *words, timeout=120.0, fresh=marker.kwargs.get("fresh", False))
     return True
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """End the jobs that a test of GPUs used: while they wait they would keep memory of the device."""
+    if item.get_closest_marker("gpu") is not None and has_gpu():
+        jobs.end_all()
+
+
+def pytest_unconfigure() -> None:
+    """End the jobs that wait for tests, of which there are no more."""
+    jobs.end_all()

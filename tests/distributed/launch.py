@@ -10,12 +10,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import jobs
 import pytest
 
 import seiche
 
 #: Where the package that is tested lies: the source tree or an installation.
 SOURCE = Path(seiche.__file__).resolve().parents[1]
+
+#: Set to the number of ranks in the ranks of a job that stays.
+IN_JOB = "SEICHE_TEST_RANKS"
 
 _CALL = "import runpy, sys; runpy.run_path(sys.argv[1])[sys.argv[2]](*sys.argv[3:])"
 
@@ -48,6 +52,19 @@ def rank_command(ranks: int, target: Path | Callable[..., object], *arguments: o
     return [mpiexec(), "-n", str(ranks), sys.executable, *call]
 
 
+def on_job(ranks: int, kind: str, *arguments: object, timeout: float, fresh: bool = False) -> str:
+    """Have work of `rank_server.py` done by ranks that wait for it, new ones if `fresh`, and return what they wrote.
+
+    Fails the test when a rank fails, or after `timeout` seconds.
+    """
+    command = [mpiexec(), "-n", str(ranks), sys.executable, str(Path(__file__).with_name("rank_server.py"))]
+    words = [str(argument) for argument in arguments]
+    try:
+        return jobs.run(command, ranks, environment() | {IN_JOB: str(ranks)}, kind, words, timeout, fresh)
+    except jobs.JobError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
 def run_ranks(
     ranks: int,
     target: Path | Callable[..., object],
@@ -58,8 +75,11 @@ def run_ranks(
     """Run `target` on `ranks` ranks and return standard output and error together.
 
     `expect` is the exit status that the job must have, None: any but 0. Fails the test on another, or after `timeout`
-    seconds.
+    seconds. A function that must succeed runs on ranks that stay for the tests to come.
     """
+    if expect == 0 and not isinstance(target, Path):
+        words = (target.__code__.co_filename, target.__name__, *arguments)
+        return on_job(ranks, "function", *words, timeout=timeout)
     command = rank_command(ranks, target, *arguments)
     try:
         done = subprocess.run(

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,20 +14,31 @@ import pytest
 from seiche.cli import main
 from seiche.report import validate_ultrasound
 from seiche.report.validation import sound_tones
-from seiche.report.validation.check import Setting
+from seiche.report.validation.check import Check, Setting
+
+
+@cache
+def found(family: Callable[[Setting], list[Check]], device: str) -> list[Check]:
+    """Return the checks of a family, computed once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some checks are of what is warned of
+        return family(Setting(device, quick=True))
 
 
 @pytest.mark.parametrize("family", validate_ultrasound.FAMILIES, ids=lambda family: family.__name__)
 def test_sound_passes_its_checks(family, device: str):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some checks are of what is warned of
-        checks = family(Setting(device, quick=True))
-    for check in checks:
+    for check in found(family, device):
         assert check.passed, f"{check.name}: {check.value:.3g}, bound {check.bound:g}"
 
 
 def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(validate_ultrasound, "FAMILIES", (sound_tones.orders,))
+    settings: list[Setting] = []
+
+    def orders(setting: Setting) -> list[Check]:
+        settings.append(setting)
+        return found(sound_tones.orders, "cpu")
+
+    monkeypatch.setattr(validate_ultrasound, "FAMILIES", (orders,))
     target, plots = tmp_path / "sound.json", tmp_path / "plots"
     assert main(["validate", "ultrasound", "--quick", "--json", str(target), "--plots", str(plots)]) == 0
     assert [check["passed"] for check in json.loads(target.read_text())["checks"]] == [True, True]
@@ -33,6 +46,7 @@ def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest
         "exact-order-in-time.png",
         "local4-order-in-time.png",
     ]
+    assert [(setting.device, setting.quick) for setting in settings] == [("cpu", True)]
 
 
 def test_transmission_through_flat_bone_is_that_of_the_benchmarks():

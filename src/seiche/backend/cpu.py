@@ -21,17 +21,10 @@ from seiche.backend.host_compiler import ROW, compiled_row
 from seiche.backend.transforms import Transforms, cpu_transforms
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec, built_kernels
+from seiche.native.levels import LEVELS, cpu_field, levels_of
 from seiche.native.make_table import headers_hash, table_headers
 
 _NATIVE = Path(__file__).resolve().parent.parent / "native"
-
-#: Features that /proc/cpuinfo must show for an instruction set level (x86-64 psABI, micro-architecture levels).
-_LEVELS = {
-    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "bmi2", "fma", "f16c"},
-    "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
-    "x86-64-v2": {"ssse3", "sse4_1", "sse4_2", "popcnt"},
-    "portable": set(),
-}
 
 
 class _Row(ctypes.Structure):
@@ -43,47 +36,55 @@ class _Row(ctypes.Structure):
     )
 
 
-def _cpu_field(field: str) -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith(field):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return ""
+def _built(folder: Path) -> list[str]:
+    """Return the instruction sets for which `folder` has kernels, the best one first."""
+    return [level for level in LEVELS if (folder / f"seiche_{level}.so").exists()]
+
+
+def _level(folder: Path) -> str:
+    """Return the best instruction set of this processor for which `folder` has kernels, or that in SEICHE_CPU_LEVEL.
+
+    Raises:
+        BackendUnavailable: there are none for it.
+    """
+    forced, built, own = os.environ.get("SEICHE_CPU_LEVEL"), _built(folder), levels_of(cpu_field("flags").split())
+    if forced:
+        usable, wanted, setting = [forced], f"SEICHE_CPU_LEVEL={forced}", forced
+    else:
+        usable, wanted, setting = own, f"this processor ({own[0]})", "all"
+    for level in usable:
+        if level in built:
+            return level
+    raise BackendUnavailable(
+        f"no CPU kernels for {wanted} in {folder}, only for {', '.join(built) or 'none'}: install Seiche on this"
+        f" machine (pip install .) or with -C cmake.define.SEICHE_LEVELS={setting}"
+    )
 
 
 @cache
 def _table() -> tuple[ctypes.CDLL, str]:
     """Load the table for this processor's best instruction set, or the one in SEICHE_CPU_LEVEL; return both."""
-    features = set(_cpu_field("flags").split())
-    forced = os.environ.get("SEICHE_CPU_LEVEL")
-    for level, needed in _LEVELS.items():
-        path = _NATIVE / f"seiche_{level}.so"
-        if path.exists() and (level == forced if forced else needed <= features):
-            # Threads that wait for work give the core away soon: it may belong to somebody else.
-            os.environ.setdefault("GOMP_SPINCOUNT", "20000")
-            library = ctypes.CDLL(str(path))
-            library.seiche_headers_hash.restype = ctypes.c_char_p
-            headers = headers_hash(_NATIVE.parent / "kernels", table_headers(built_kernels()))
-            if library.seiche_headers_hash().decode() != headers:
-                raise BackendUnavailable(
-                    f"{path} was built from other kernel headers: install Seiche again (pip install .)"
-                )
-            library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_Row)
-            library.seiche_launch.argtypes = [
-                ctypes.POINTER(_Row),
-                ctypes.c_void_p,
-                ctypes.c_longlong,
-                ctypes.c_longlong,
-                ctypes.c_int,
-            ]
-            library.seiche_launch.restype = None
-            library.seiche_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
-            library.seiche_copy.restype = None
-            return library, level
-    wanted = f"level {forced}" if forced else "this processor"
-    raise BackendUnavailable(f"no CPU kernels for {wanted} in {_NATIVE}: install Seiche (pip install .)")
+    level = _level(_NATIVE)
+    path = _NATIVE / f"seiche_{level}.so"
+    # Threads that wait for work give the core away soon: it may belong to somebody else.
+    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+    library = ctypes.CDLL(str(path))
+    library.seiche_headers_hash.restype = ctypes.c_char_p
+    headers = headers_hash(_NATIVE.parent / "kernels", table_headers(built_kernels()))
+    if library.seiche_headers_hash().decode() != headers:
+        raise BackendUnavailable(f"{path} was built from other kernel headers: install Seiche again (pip install .)")
+    library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_Row)
+    library.seiche_launch.argtypes = [
+        ctypes.POINTER(_Row),
+        ctypes.c_void_p,
+        ctypes.c_longlong,
+        ctypes.c_longlong,
+        ctypes.c_int,
+    ]
+    library.seiche_launch.restype = None
+    library.seiche_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
+    library.seiche_copy.restype = None
+    return library, level
 
 
 @cache
@@ -172,7 +173,7 @@ class CpuBackend(Backend):
 
     def describe(self) -> str:
         """Return processor and threads."""
-        return f"{_cpu_field('model name') or platform.machine()}, {self.threads} threads"
+        return f"{cpu_field('model name') or platform.machine()}, {self.threads} threads"
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return zeroed memory on a cache line."""
