@@ -19,13 +19,16 @@ from seiche.machine.file import Machine, read_machine
 from seiche.machine.models import roofline
 from seiche.observe.efficiency import efficiency
 from seiche.report.charts import message_matrix, roofline_plot
+from seiche.report.html import number
 from seiche.report.losses import losses
 from seiche.report.predicted import predicted_beside_measured
 from seiche.report.run_report import text
 from seiche.report.summary import Summary, read_summary, write_summary
 from seiche.report.table import StageRow
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
+CHROMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+BROWSERS = (*CHROMES, "firefox")
+HEADLESS = ("--headless", "--no-sandbox", "--disable-gpu")
 #: Elements that have no end tag.
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -183,10 +186,38 @@ def test_the_page_opens_in_a_browser(tmp_path: Path) -> None:
     options = (
         ["--headless", f"--screenshot={picture}", "--window-size=390,844"]
         if "firefox" in browser
-        else ["--headless=new", "--no-sandbox", "--disable-gpu", f"--screenshot={picture}", "--window-size=390,844"]
+        else [*HEADLESS, f"--screenshot={picture}", "--window-size=390,844"]
     )
     subprocess.run([browser, *options, path.as_uri()], check=True, timeout=60, capture_output=True)
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.skipif(not any(map(shutil.which, CHROMES)), reason="no browser with a printed document is installed")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_of_the_page_lies_beside_the_screen(width: int, tmp_path: Path) -> None:
+    page = text(json.loads(json.dumps(read_summary(stored(tmp_path, summary_of()) / "summary.json"))))
+    measure = """<script>
+    const wide = [...document.querySelectorAll("svg text, td.words, .cards b, .row small")];
+    const right = Math.max(...wide.map(each => each.getBoundingClientRect().right));
+    const left = Math.min(...wide.map(each => each.getBoundingClientRect().left));
+    document.body.dataset.found = [document.documentElement.scrollWidth, innerWidth, left, right].join(" ");
+    </script>"""
+    path = tmp_path / "report.html"
+    path.write_text(page.replace("</body>", f"{measure}</body>"))
+    browser = next(found for name in CHROMES if (found := shutil.which(name)))
+    options = [*HEADLESS, f"--window-size={width},844", "--dump-dom", path.as_uri()]
+    done = subprocess.run([browser, *options], check=True, timeout=60, capture_output=True, text=True)
+    found = re.search(r'data-found="([^"]*)"', done.stdout)
+    assert found is not None
+    scrolled, inside, left, right = map(float, found.group(1).split())
+    assert scrolled <= inside and 0 <= left and right <= inside
+
+
+def test_numbers_have_no_exponents() -> None:
+    values = (0.0, 0.01234, 9.876, 999.4, 999.7, 3451.2, -3451.2, 12345678.0, 2.5e12)
+    written = ["0", "0.0123", "9.88", "999", "1,000", "3,451", "-3,451", "12,345,678", "2.5e+12"]
+    assert [number(value) for value in values] == written
+    assert number(1226.4, 4) == "1226" and number(12264.0, 4) == "12,264"
 
 
 def test_predictions_are_those_of_the_machine_file(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 
 from seiche.machine.models import roofline
-from seiche.report.html import COLORS, escape
+from seiche.report.html import COLORS, escape, number
 
 #: Ranks that a matrix shows one by one; beyond, blocks of ranks are added up.
 MATRIX = 24
 
-_LEFT, _RIGHT, _TOP, _BOTTOM, _WIDTH, _HEIGHT = 46, 10, 10, 36, 360, 240
+_LEFT, _RIGHT, _TOP, _BOTTOM, _WIDTH, _HEIGHT = 58, 22, 10, 36, 360, 240
 
 
 def roofline_plot(points: Sequence[tuple[str, float, float]], rate: float, start: float = 0.0) -> str:
@@ -50,20 +50,20 @@ def roofline_plot(points: Sequence[tuple[str, float, float]], rate: float, start
     line = "L".join(f"{a:.1f} {b:.1f}" for a, b in roof)
     parts.append(f'<path class="roof" d="M{line}"/>')
     for k, (name, size, speed) in enumerate(points):
-        color, words = COLORS[k % len(COLORS)], f"{name}: {speed * 1e-9:.3g} GB/s, {speed / rate:.0%} of the memory"
+        color, words = COLORS[k % len(COLORS)], f"{name}: {number(speed * 1e-9)} GB/s, {speed / rate:.0%} of the memory"
         parts.append(
             f'<circle cx="{x(size):.1f}" cy="{y(speed):.1f}" r="5" fill="{color}">'
             f"<title>{escape(words)}</title></circle>"
         )
     parts.append(f'<text x="{(_LEFT + _WIDTH) / 2:.0f}" y="{_HEIGHT - 4}" text-anchor="middle">bytes a step</text>')
     key = "".join(
-        f'<li><i style="background:{COLORS[k % len(COLORS)]}"></i>{escape(name)}: {speed * 1e-9:.3g} GB/s</li>'
+        f'<li><i style="background:{COLORS[k % len(COLORS)]}"></i>{escape(name)}: {number(speed * 1e-9)} GB/s</li>'
         for k, (name, _, speed) in enumerate(points)
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="Bandwidth of stages under the memory\'s roof">'
-        f'{"".join(parts)}</svg><ul class="key">{key}<li><i style="background:#D55E00"></i>memory'
-        f" {rate * 1e-9:.3g} GB/s</li></ul>"
+        f'{"".join(parts)}</svg><ul class="key">{key}<li><i style="background:currentColor"></i>memory'
+        f" {number(rate * 1e-9)} GB/s</li></ul>"
     )
 
 

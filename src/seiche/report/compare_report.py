@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seiche.observe.efficiency import Efficiency, scaling
-from seiche.report.html import bars, cards, escape, page, section, table
+from seiche.report.html import bars, cards, escape, number, page, section, table
 from seiche.report.losses import losses
 
 _SETTINGS = ("case", "device", "ranks", "threads", "layout", "precision", "sites", "steps", "date")
@@ -55,7 +55,7 @@ def referred(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
 
 def _speed(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     rows = [("rate", "mlups", "MLUPS"), ("wall time", "seconds", "s")]
-    return cards((name, f"{first[key]:.4g} → {second[key]:.4g} {unit}") for name, key, unit in rows)
+    return cards((name, f"{number(first[key], 4)} → {number(second[key], 4)} {unit}") for name, key, unit in rows)
 
 
 def _settings(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -68,7 +68,7 @@ def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     rows = []
     for name in dict.fromkeys(name for run in known for name in run):
         a, b = (run.get(name) for run in known)
-        cells = [f"{value * 1e6:.3g}" if value is not None else "" for value in (a, b)]
+        cells = [number(value * 1e6) if value is not None else "" for value in (a, b)]
         rows.append((name, *cells, f"{b / a:.2f}" if a and b is not None else ""))
     return section("Stages, µs a step", table(("stage", *names, "second / first"), rows))
 
@@ -83,7 +83,7 @@ def _split(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     for run, name, split in zip(runs, names, parts, strict=True):
         step = [part.seconds / max(1, run["steps"]) for part in split]
         widest = max(widest, sum(step))
-        rows.append((name, step, f"{sum(step) * 1e6:.3g} µs"))
+        rows.append((name, step, f"{number(sum(step) * 1e6)} µs"))
     return section("A step of a mean rank", bars(rows, [part.name for part in parts[0]], widest))
 
 

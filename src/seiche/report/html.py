@@ -10,7 +10,19 @@ from html import escape
 from seiche.io import files
 from seiche.report.style import COLORS
 
-__all__ = ["COLORS", "bars", "cards", "escape", "page", "refuse_foreign", "section", "share", "table", "write_page"]
+__all__ = [
+    "COLORS",
+    "bars",
+    "cards",
+    "escape",
+    "number",
+    "page",
+    "refuse_foreign",
+    "section",
+    "share",
+    "table",
+    "write_page",
+]
 
 #: The first lines of every page; a file that does not begin so is not replaced.
 _BEGIN = "<!doctype html>\n<!-- seiche report -->\n"
@@ -25,23 +37,31 @@ p { margin: .4rem 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, th.words { text-align: left; }
 td.words { white-space: normal; text-align: left; min-width: 14rem; }
+@media (max-width: 40rem) {
+  .wordy thead { display: none; }
+  .wordy tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line); padding: .2rem 0; }
+  .wordy td { border: 0; }
+  .wordy td[data-head]:not(:empty)::before { content: attr(data-head) " "; opacity: .7; }
+  .wordy td:first-child { flex: 1 0 100%; font-weight: 600; }
+  .wordy td.words { flex: 1 0 100%; min-width: 0; }
+}
 .cards { display: flex; flex-wrap: wrap; gap: .5rem; margin: .75rem 0; padding: 0; list-style: none; }
 .cards li { background: var(--soft); border-radius: .4rem; padding: .4rem .7rem; flex: 1 1 8rem; }
 .cards b { display: block; font-size: 1.15rem; overflow-wrap: anywhere; }
 .bar { display: flex; height: 1.2rem; border-radius: .2rem; overflow: hidden; background: var(--soft); }
 .bar span { display: block; min-width: 0; }
-.row { display: grid; grid-template-columns: minmax(5rem, 9rem) 1fr 4.5rem; gap: .5rem; }
+.row { display: grid; grid-template-columns: minmax(5rem, 9rem) 1fr 5rem; gap: .5rem; }
 .row { align-items: center; margin: .15rem 0; }
-.row small { text-align: right; }
+.row small { text-align: right; white-space: nowrap; }
 .key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .85rem; margin: .4rem 0; padding: 0; }
 .key { list-style: none; }
 .key i { display: inline-block; width: .8rem; height: .8rem; border-radius: .15rem; margin-right: .35rem; }
 svg { width: 100%; max-width: 36rem; height: auto; display: block; }
 svg text { font: 11px system-ui, sans-serif; fill: currentColor; }
 svg .axis { stroke: currentColor; stroke-opacity: .35; fill: none; }
-svg .roof { stroke: #D55E00; stroke-width: 2; fill: none; }
+svg .roof { stroke: currentColor; stroke-width: 2; fill: none; }
 footer { margin-top: 2rem; font-size: .85rem; opacity: .75; }
 """
 
@@ -68,16 +88,25 @@ def cards(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = ()) -> str:
-    """Return a table that scrolls by itself where it is too wide; the columns `words` hold sentences."""
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    """Return a table that scrolls by itself where it is too wide; the columns `words` hold sentences.
+
+    One with sentences has them below their numbers on a narrow screen.
+    """
+    top = "".join(
+        f'<th class="words">{escape(name)}</th>' if k in words else f"<th>{escape(name)}</th>"
+        for k, name in enumerate(head)
+    )
     lines = []
     for row in rows:
-        cells = (
-            f'<td class="words">{escape(cell)}</td>' if k in words else f"<td>{escape(cell)}</td>"
-            for k, cell in enumerate(row)
-        )
+        cells = []
+        for k, (name, cell) in enumerate(zip(head, row, strict=True)):
+            kind = ' class="words"' if k in words else f' data-head="{escape(name)}"' if words and k else ""
+            cells.append(f"<td{kind}>{escape(cell)}</td>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    kind = ' class="wordy"' if words else ""
+    return (
+        f'<div class="scroll"><table{kind}><thead><tr>{top}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    )
 
 
 def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str], whole: float) -> str:
@@ -90,7 +119,7 @@ def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str],
     for label, values, note in rows:
         parts = "".join(
             f'<span style="width:{100 * value / whole:.3f}%;background:{color}"'
-            f' title="{escape(name)}: {value:.3g}"></span>'
+            f' title="{escape(name)}: {number(value)}"></span>'
             for name, value, color in zip(names, values, colors, strict=True)
             if value > 0 and whole > 0
         )
@@ -99,6 +128,11 @@ def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str],
             f"<small>{escape(note)}</small></div>"
         )
     return f'<ul class="key">{key}</ul>' + "".join(lines)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits, all of those before the point, and no exponent below a billion."""
+    return f"{value:,.0f}" if 10**digits - 0.5 <= abs(value) < 1e9 else f"{value:.{digits}g}"
 
 
 def share(value: float) -> str:

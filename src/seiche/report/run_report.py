@@ -10,7 +10,7 @@ from typing import Any
 from seiche.errors import CaseError
 from seiche.machine.file import Machine, read_machine
 from seiche.report import charts, compare_report
-from seiche.report.html import bars, cards, escape, page, refuse_foreign, section, share, table, write_page
+from seiche.report.html import bars, cards, escape, number, page, refuse_foreign, section, share, table, write_page
 from seiche.report.losses import host_sentences, losses, spread
 from seiche.report.predicted import memory_roof, predicted_beside_measured
 from seiche.report.summary import find_summary, read_summary
@@ -69,8 +69,8 @@ def text(summary: Summary, machine: Machine | None = None) -> str:
 def _header(summary: Summary) -> str:
     state = f"stopped before its end: {summary['stopped']}" if summary.get("stopped") else "complete"
     shown = [
-        ("wall time", f"{summary['seconds']:.4g} s"),
-        ("rate", f"{summary['mlups']:.4g} MLUPS"),
+        ("wall time", f"{number(summary['seconds'], 4)} s"),
+        ("rate", f"{number(summary['mlups'], 4)} MLUPS"),
         ("steps", f"{summary['steps']:,}"),
         (summary.get("item", "sites"), f"{summary['sites']:,}"),
         ("ranks × threads", f"{summary['ranks']} × {summary['threads']}"),
@@ -93,14 +93,14 @@ def _where(summary: Summary, movement: Mapping[str, Any], efficiency: Mapping[st
             "Where the time went", "<p>No step of this run was timed: it was too short, or is of an older Seiche.</p>"
         )
     bar = bars(
-        [("a mean rank", [part.seconds for part in parts], f"{summary['seconds']:.3g} s")],
+        [("a mean rank", [part.seconds for part in parts], f"{number(summary['seconds'])} s")],
         [part.name for part in parts],
         float(efficiency["elapsed_s"]),
     )
     rows = [
         (
             part.name,
-            f"{part.seconds:.3g}",
+            number(part.seconds),
             share(part.share),
             f"{part.factor.replace('_', ' ')} {part.value:.2f}",
             part.sentence,
@@ -137,11 +137,11 @@ def _stages(summary: Summary, machine: Machine | None) -> str:
         rows.append(
             (
                 row["name"],
-                f"{row['seconds']:.3g}",
+                number(row["seconds"]),
                 share(row["share"]),
-                f"{row['mean'] * 1e6:.3g}" if row["mean"] else "",
-                f"{row['minimum'] * 1e6:.3g} – {row['maximum'] * 1e6:.3g}" if row["mean"] else "",
-                f"{speed * 1e-9:.3g}" if speed else "",
+                number(row["mean"] * 1e6) if row["mean"] else "",
+                f"{number(row['minimum'] * 1e6)} – {number(row['maximum'] * 1e6)}" if row["mean"] else "",
+                number(speed * 1e-9) if speed else "",
                 f"{copy:.0%}" if copy else "",
             )
         )
@@ -163,7 +163,7 @@ def _ranks(movement: Mapping[str, Any]) -> str:
     for rank in taken:
         values = [stages[name][rank] for name in names]
         values += [sum(stages[name][rank] for name in rest)] if rest else []
-        rows.append((f"rank {rank}", values, f"{totals[rank] * 1e6:.3g} µs"))
+        rows.append((f"rank {rank}", values, f"{number(totals[rank] * 1e6)} µs"))
     left = f"<p>{_RANKS} of {count} ranks, from the idlest to the busiest.</p>" if count > _RANKS else ""
     return section("Ranks: a timed step", bars(rows, names + (["other stages"] if rest else []), max(totals)), left)
 
@@ -181,8 +181,8 @@ def _prediction(summary: Summary, machine: Machine | None) -> str:
     rows = [
         (
             row.name,
-            f"{row.measured * 1e6:.3g}",
-            f"{row.predicted * 1e6:.3g}" if row.predicted is not None else "",
+            number(row.measured * 1e6),
+            number(row.predicted * 1e6) if row.predicted is not None else "",
             f"{row.ratio:.2f}" if row.ratio is not None else "",
             row.why,
         )
@@ -230,7 +230,7 @@ def _memory(movement: Mapping[str, Any]) -> str:
         return ""
     note = "" if movement.get("device") != "gpu" else " That of the GPUs is not in it."
     most = spread([round(value) for value in used])
-    said = f"<p>{most} MB a process at its most, {sum(used) / 1e3:.3g} GB together.{note}</p>"
+    said = f"<p>{most} MB a process at its most, {number(sum(used) / 1e3)} GB together.{note}</p>"
     rows = [(f"rank {rank}", [value], f"{value:.0f} MB") for rank, value in enumerate(used[:_RANKS])]
     return section("Memory", said, bars(rows, ["held by the process"], max(used)))
 
