@@ -290,6 +290,27 @@ def test_commands_that_are_not_for_waves_say_so(tmp_path: Path) -> None:
         read_motion(tmp_path / "x.h5")
 
 
+def test_an_output_that_cannot_be_is_refused_before_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "case.toml").write_text(CASE)
+    (tmp_path / "out" / "summary.json").mkdir(parents=True)
+    assert main(["run", str(tmp_path / "case.toml")]) == 2
+    assert "summary.json is a folder; give it another name" in capsys.readouterr().err
+    (tmp_path / "out" / "file").write_text("")
+    assert main(["run", str(tmp_path / "case.toml"), "--set", "output.summary=file/s.json"]) == 2
+    assert "the folder of the outputs cannot be made" in capsys.readouterr().err
+
+
+def test_the_pulse_of_a_plane_wave_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wave = WAVE.replace('kind = "ricker", frequency = "20 Hz"', 'kind = "file", file = "out/pulse.txt"')
+    text = CASE.replace("[time]", f'[plane_wave]\nkind = "p"\ndirection = [1.0, 0.0]\n{wave}[time]')
+    (tmp_path / "case.toml").write_text(text)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "pulse.txt").write_text("0 0\n1 1\n")
+    assert main(["run", str(tmp_path / "case.toml"), "--set", "output.summary=pulse.txt"]) == 2
+    assert "pulse.txt, which the case reads" in capsys.readouterr().err
+    assert (tmp_path / "out" / "pulse.txt").read_text() == "0 0\n1 1\n"
+
+
 def test_what_a_case_reads_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "case.toml"
     path.write_text(CASE)
