@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from seiche.case.load import read_case
+from seiche.case.waves.media import read_grid
 from seiche.case.waves.setup import prepare
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 from seiche.report.waves_figures import read_motion
+from seiche.waves import Ricker
 
 CASE = """
 solver = "waves"
@@ -103,6 +105,16 @@ WRONG = [
         'output.snapshots["a.h5"]: normal and at cut planes out of three axes; the mesh has two',
     ),
     (
+        "[time]",
+        '[[output.snapshots]]\nfile = "receivers.h5.sac"\nevery = 1\n[output.receivers]\nsac = true\n[time]',
+        'two outputs have the same file name "receivers.h5.sac"',
+    ),
+    (
+        "[time]",
+        '[plane_wave]\nkind = "s"\npolarization = [0.0, 0.0]\ndirection = [1.0, 0.0]\n{WAVE}[time]',
+        "polarization [0.0, 0.0] has no length",
+    ),
+    (
         'name = "rock"',
         'name = "rock"\nfile = "a.h5"',
         "give exactly one of density, file, segy; density and file are given",
@@ -179,6 +191,67 @@ def test_media_beside_the_mesh_and_short_files_are_noted(tmp_path: Path) -> None
     )
 
 
+def test_a_layer_thinner_than_the_elements_is_noted(tmp_path: Path) -> None:
+    thin = '[[material]]\nname = "thin"\ndensity = "1 t/m^3"\ncp = "3 km/s"\n'
+    thin += 'where = { kind = "layer", bottom = "11 m", top = "12 m" }\n[[source]]'
+    (tmp_path / "case.toml").write_text(CASE.replace("[[source]]", thin))
+    lost = [note for note in prepare(tmp_path / "case.toml").notes if "thin" in note]
+    assert lost == [
+        'material["thin"]: no element has its centre where it is: smaller elements (mesh.size), or it is left out'
+    ]
+    assert not [note for note in prepare(tmp_path / "case.toml", ["mesh.size=2 m"]).notes if "thin" in note]
+
+
+def test_what_lies_in_the_absorbing_layer_is_noted(tmp_path: Path) -> None:
+    line = '[boundary]\nupper = ["free", "absorbing"]\nsponge = "10 m"\n[[receiver]]\nname = "L"\n'
+    line += 'start = ["35 m", "15 m"]\nend = ["35 m", "25 m"]\ncount = 3\n[time]'
+    (tmp_path / "case.toml").write_text(CASE.replace("[time]", line))
+    notes = prepare(tmp_path / "case.toml").notes
+    assert "source[0] lies in the layer of boundary.sponge, which damps all waves" in notes
+    assert 'receiver["TOP"] and 1 more lie in the layer of boundary.sponge, which damps all waves' in notes
+
+
+def test_samples_farther_apart_than_the_run_is_long_are_noted(tmp_path: Path) -> None:
+    """And take no memory: amplitudes of sources are kept from one sample to the next."""
+    (tmp_path / "case.toml").write_text(CASE)
+    setup = prepare(tmp_path / "case.toml", ["output.receivers.every=1000000000000"])
+    assert "output.receivers.every is longer than the run of 2 steps: no sample is taken" in setup.notes
+    solver = setup.solver()
+    solver.run(2)
+    assert solver.samples().shape == (0, 1, 5)
+
+
+def test_too_few_nodes_a_wavelength_of_a_pulse_from_a_file_are_noted(tmp_path: Path) -> None:
+    time = np.arange(0, 0.4, 1e-3)
+    np.savetxt(tmp_path / "pulse.txt", np.stack([time, Ricker(20.0, 0.1)(time)], 1))
+    text = CASE.replace('kind = "ricker", frequency = "20 Hz"', 'kind = "file", file = "pulse.txt"')
+    (tmp_path / "case.toml").write_text(text)
+    resolution = prepare(tmp_path / "case.toml").resolution
+    assert resolution is not None and resolution[2] == pytest.approx(2.77 * 20, rel=0.01)  # 1 % of its spectrum
+    assert resolution[0] == pytest.approx(3 * 1000 / resolution[2] / 10)
+    assert any("nodes a shortest wavelength" in note for note in prepare(tmp_path / "case.toml").notes)
+
+
+def test_media_by_the_conventions_of_netcdf(tmp_path: Path) -> None:
+    """Dimensions with names in another order, packed numbers, missing ones."""
+    values = 2000.0 + 100 * np.arange(12).reshape(3, 4)  # y, x
+    with h5py.File(tmp_path / "model.nc", "w") as file:
+        for name, along in (("x", np.linspace(0, 40, 4)), ("y", np.linspace(0, 30, 3))):
+            file[name] = along
+            file[name].make_scale(name)
+        for name, packed in (("density", values), ("cp", ((values - 500) / 2).astype("i2")), ("cs", values / 2)):
+            file[name] = packed
+            for axis, scale in enumerate("yx"):
+                file[name].dims[axis].attach_scale(file[scale])
+        file["cp"].attrs["scale_factor"], file["cp"].attrs["add_offset"] = 2.0, 500.0
+    grid = read_grid(tmp_path / "model.nc", 2)
+    np.testing.assert_allclose(grid.values, [values.T, values.T, values.T / 2])
+    with h5py.File(tmp_path / "model.nc", "a") as file:
+        file["cp"].attrs["_FillValue"] = file["cp"][2, 1]
+    with pytest.raises(FormatError, match=r"cp: is not finite at \[1, 2\]"):
+        read_grid(tmp_path / "model.nc", 2)
+
+
 def test_a_file_of_media_that_is_none(tmp_path: Path) -> None:
     media = 'density = "2000 kg/m^3"\ncp = "2000 m/s"\ncs = "1000 m/s"'
     (tmp_path / "case.toml").write_text(CASE.replace(media, 'file = "model.h5"'))
@@ -215,6 +288,27 @@ def test_commands_that_are_not_for_waves_say_so(tmp_path: Path) -> None:
     (tmp_path / "x.h5").write_bytes(b"no")
     with pytest.raises(FormatError, match="no snapshots of waves"):
         read_motion(tmp_path / "x.h5")
+
+
+def test_an_output_that_cannot_be_is_refused_before_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "case.toml").write_text(CASE)
+    (tmp_path / "out" / "summary.json").mkdir(parents=True)
+    assert main(["run", str(tmp_path / "case.toml")]) == 2
+    assert "summary.json is a folder; give it another name" in capsys.readouterr().err
+    (tmp_path / "out" / "file").write_text("")
+    assert main(["run", str(tmp_path / "case.toml"), "--set", "output.summary=file/s.json"]) == 2
+    assert "the folder of the outputs cannot be made" in capsys.readouterr().err
+
+
+def test_the_pulse_of_a_plane_wave_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wave = WAVE.replace('kind = "ricker", frequency = "20 Hz"', 'kind = "file", file = "out/pulse.txt"')
+    text = CASE.replace("[time]", f'[plane_wave]\nkind = "p"\ndirection = [1.0, 0.0]\n{wave}[time]')
+    (tmp_path / "case.toml").write_text(text)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "pulse.txt").write_text("0 0\n1 1\n")
+    assert main(["run", str(tmp_path / "case.toml"), "--set", "output.summary=pulse.txt"]) == 2
+    assert "pulse.txt, which the case reads" in capsys.readouterr().err
+    assert (tmp_path / "out" / "pulse.txt").read_text() == "0 0\n1 1\n"
 
 
 def test_what_a_case_reads_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

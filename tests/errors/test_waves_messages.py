@@ -10,6 +10,7 @@ import pytest
 
 from seiche.errors import CaseError, UnstableError
 from seiche.waves import Brick, Brune, Forest, Gaussian, Material, Mesh, PointSource, Ricker, SizeField, Solver
+from seiche.waves.adjoint import Experiment
 from seiche.waves.forest import cuts
 from seiche.waves.plane import PlaneWave
 from seiche.waves.sizes import Generator, elements_per_wavelength, slabs
@@ -18,6 +19,7 @@ from seiche.waves.trees import stretched
 FOREST = Forest.uniform(Brick((2, 2), (False, False)), 0)
 MESH = Mesh.of_forest(FOREST)
 WATER = Material.uniform(4, 1.0, 1.5)
+SEA = Material(np.full(4, 2.0), np.full(4, 4.0), np.array([0.0, 0.0, 2.0, 2.0]))
 ROCK = Material.uniform(4, 2.0, 4.0, 2.0)
 PULSE = Ricker(2.0, 1.0)
 
@@ -60,6 +62,18 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: solver(sources=one_source(moment=np.eye(2))), "moment is for the elastic medium"),
     (lambda: solver(material=ROCK, sources=one_source(volume=1.0)), "volume is for the acoustic medium"),
     (lambda: solver(material=ROCK, sources=one_source(moment=[[1, 2], [3, 4]])), "has to be a symmetric 2 x 2 matrix"),
+    (
+        lambda: solver(material=SEA, sources=one_source(moment=[[0, 1], [1, 0]])),
+        "source [0.5, 0.5] lies in a fluid, which takes a multiple of the unit matrix as moment only",
+    ),
+    (lambda: solver(material=SEA, sources=one_source(moment=[[1, 0], [0, 2]])), "lies in a fluid"),
+    (lambda: solver(sources=one_source(volume=np.nan)), "source at [0.5, 0.5]: volume has to be finite"),
+    (lambda: solver(material=ROCK, sources=one_source(moment=np.inf * np.ones((2, 2)))), "moment has to be finite"),
+    (lambda: Material(np.ones(4), np.ones(4) * 1j, np.zeros(4)), "material: cp has to be an array of real numbers"),
+    (lambda: Mesh.of_forest(FOREST, tree_size=np.inf), "sides of a tree [inf, inf] have to be positive"),
+    (lambda: Mesh.of_forest(FOREST, origin=np.nan), "mesh: origin [nan, nan] has to be finite"),
+    (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"sponge": 0.5}), "goes without the option sponge"),
+    (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"attenuation": 1}), "without the option attenuation"),
     (lambda: solver().samples(), "samples were asked for, but there are no receivers"),
     (lambda: solver().set_state(np.zeros((4, 3, 8))), "initial state of shape (4, 3, 8), the solver has (4, 3, 9)"),
     (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "hold 2 of 4 elements"),
@@ -97,6 +111,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: elements_per_wavelength(11, 1e-3), "11 nodes a direction, known for 2 to 10"),
     (lambda: elements_per_wavelength(5, 0.5), "error 0.5 a wavelength has to lie between 1e-5 and 0.1"),
     (lambda: PlaneWave("p", (0.0, 0.0), 1.0, 1.0), "direction [0.0, 0.0] has no length"),
+    (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 2.0, 1.0, (0.0, 0.0)), "polarization [0.0, 0.0] has no length"),
     (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 1.0), "an s wave needs cs > 0"),
     (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 2.0, 1.0, (1.0, 0.0)), "is not across the direction"),
 ]
@@ -121,3 +136,23 @@ def test_a_state_that_is_not_finite_is_reported() -> None:
     broken.set_state(np.full((4, 3, 9), np.nan))
     with pytest.raises(UnstableError, match="the state is not finite after step 1, time step 0"):
         broken.run(1)
+
+
+def test_an_explosion_in_a_fluid_beside_a_solid_is_a_source() -> None:
+    waves = solver(material=SEA, sources=one_source(moment=np.eye(2)))
+    waves.run(2)
+    assert waves.energy() > 0
+
+
+def test_a_layer_needs_room_before_absorbing_sides_only() -> None:
+    tall = Mesh.of_forest(Forest.uniform(Brick((1, 6), (True, False)), 0))
+    layer = Solver(tall, Material.uniform(6, 1.0, 1.5), nodes=3, sponge=2.0).sponge
+    assert layer is not None and layer.items == 4
+    with pytest.raises(CaseError, match="sponge of thickness 6: the box is only 6 wide"):
+        Solver(tall, Material.uniform(6, 1.0, 1.5), nodes=3, sponge=6.0)
+
+
+def test_media_may_be_whole_numbers() -> None:
+    whole = Material(np.full(4, 2), [3, 3, 3, 3], np.ones(4, np.int32))  # type: ignore[arg-type]
+    waves = Solver(MESH, whole, nodes=3)
+    assert waves.largest_step == Solver(MESH, Material.uniform(4, 2.0, 3.0, 1.0), nodes=3).largest_step

@@ -171,13 +171,41 @@ def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(case: Path, tmp_path: Path)
         np.testing.assert_array_equal(rest["samples"][:], one["samples"][:, -later:])
 
 
+def test_a_run_that_goes_on_leaves_pictures_and_films_of_the_run_before(case: Path) -> None:
+    out = case.parent / "out"
+    assert main(["run", str(case), "--set", "output.checkpoint.every=25 ms"]) == 0
+    drawn = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".png", ".gif")}
+    assert main(["run", str(case), "--restart", str(out / "checkpoint.seiche")]) == 0
+    assert drawn == {name: (out / name).read_bytes() for name in drawn}
+    later = {path.name for path in out.iterdir() if path.suffix in (".png", ".gif")} - set(drawn)
+    assert {name.split(".from-")[0] for name in later} == {"seismograms", "waves", "peak"} and len(later) == 4
+
+
+def test_a_run_is_made_longer_with_the_time_step_that_the_refusal_names(
+    case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(case), "--set", "output.checkpoint.every=25 ms"]) == 0
+    longer = ["run", str(case), "--restart", str(case.parent / "out" / "checkpoint.seiche")]
+    longer += ["--set", "time.duration=77 ms"]
+    assert main(longer) == 2
+    step = capsys.readouterr().err.partition('give time.step = "')[2].partition('"')[0]
+    assert step == f"{prepare(case).step!r} s"
+    assert main([*longer, "--set", f"time.step={step}"]) == 0
+
+
+def test_outputs_may_stand_in_folders_of_the_output(case: Path) -> None:
+    case.write_text(CASE.replace("every = 2\n", 'every = 2\nfile = "deep/er/r.h5"\n', 1))
+    assert main(["run", str(case)]) == 0
+    assert (case.parent / "out" / "deep" / "er" / "r.h5").exists()
+
+
 def test_the_wall_clock_limit_leaves_a_checkpoint(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(case), "--set", "run.wall_clock=1 ns"]) == 0
     assert "stopped by wall-clock limit" in capsys.readouterr().out
     checkpoint = case.parent / "out" / "checkpoint.seiche"
     assert main(["run", str(case), "--restart", str(checkpoint)]) == 0
     assert main(["run", str(case), "--restart", str(checkpoint), "--set", 'material.soil.cs="510 m/s"']) == 2
-    assert "another medium, discretisation or time step" in capsys.readouterr().err
+    assert "another medium or discretisation" in capsys.readouterr().err
 
 
 def test_check_says_what_it_costs(case: Path, capsys: pytest.CaptureFixture[str]) -> None:

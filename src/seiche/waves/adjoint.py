@@ -29,6 +29,9 @@ from seiche.waves.sources import PointSource, share_out
 
 Floats = npt.NDArray[np.float64]
 
+#: Options of the solver with which gradients are those of the discrete misfit.
+OPTIONS = ("nodes", "flux", "boundaries", "medium", "precision", "device", "threads", "variant")
+
 
 @dataclass(frozen=True)
 class Gradient:
@@ -58,7 +61,7 @@ class Experiment:
         sources: point sources.
         receivers: positions, (r, dim).
         fields: what they measure: "p" of fluids, velocities "vx", "vy", "vz".
-        options: of the solver: nodes, flux, boundaries, medium, device, threads.
+        options: of the solver, those in `OPTIONS`; nothing else has an adjoint here.
         snapshots: states that a gradient keeps at once; fewer cost less memory and more steps. By default twice the
             root of the steps, with which hardly any step is computed more than twice.
     """
@@ -76,8 +79,11 @@ class Experiment:
         """Refuse what has no gradient here.
 
         Raises:
-            CaseError: a share of a mesh, no receivers, or no snapshot.
+            CaseError: a share of a mesh, no receivers, no snapshot, or an option that is not in `OPTIONS`.
         """
+        for name in self.options:
+            if name not in OPTIONS:
+                raise CaseError(f"gradient: goes without the option {name}; possible are {', '.join(OPTIONS)}")
         if self.snapshots is not None and self.snapshots < 1:
             raise CaseError(f"gradient: snapshots = {self.snapshots}: needs at least one")
         if self.mesh.count != self.mesh.total:

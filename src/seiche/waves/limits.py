@@ -24,9 +24,13 @@ _LARGEST = {
 }
 #: The same in units of the smallest distance of two nodes, for the numbers of nodes that are not in the table.
 _RULE = {"upwind": 0.48, "central": 0.76, "leapfrog": 0.45}
-#: Between these ratios c_p/c_s the upwind step in solids may be longer by the last number, with four nodes or more.
-_SOLID = (1.7, 2.05, 1.4)
-
+#: Between these ratios c_p/c_s the upwind step in solids may be longer, with four nodes or more, by this in 2 and 3
+#: dimensions.
+_SOLID = (1.7, 2.05)
+_LONGER = {2: 1.25, 3: 1.4}
+#: Where the upwind flux meets a medium that varies from node to node, this share of sqrt(kappa/rho), with the stiffest
+#: and the lightest node of an element, counts as a speed (spectra of random media with contrasts to 100).
+_WITHIN = 0.65
 
 #: How much faster the waves of the large side of a hanging face count with the upwind flux, per unit of 2 Z-/(Z- + Z+)
 #: in solids, of 2 Z+/(Z- + Z+) in fluids (measured radii of the spectrum; theory/waves, section 7); and with the
@@ -52,7 +56,7 @@ def largest_step(
     ratio = material.cp / np.where(material.cs > 0, material.cs, np.inf)  # of a fluid 0
     lowest, highest = -world.allreduce_max(np.array([-ratio.min(), ratio.max()])) * [1, -1]
     if flux == "upwind" and nodes >= 4 and _SOLID[0] <= lowest and highest <= _SOLID[1]:
-        number *= _SOLID[2]
+        number *= _LONGER[mesh.dim]
     return float(-world.allreduce_max(np.array([-np.min(number * side / speed)]))[0])
 
 
@@ -60,15 +64,16 @@ def _haste(mesh: Mesh, material: Material, flux: Flux, world: World) -> Floats:
     """Return by what every element's speed has to be multiplied for what lies beyond its faces, (count,) (collective).
 
     Averages couple an element's stiffness with its neighbour's inertia: sqrt(kappa-/rho+) and sqrt(kappa+/rho-) count
-    as speeds. The upwind flux is so fast only at the large sides of hanging faces, whose small sides see its highest
-    mode enlarged.
+    as speeds, and so do those of two nodes of one element. The upwind flux is so fast only at the large sides of
+    hanging faces, whose small sides see its highest mode enlarged, and a part of it inside elements.
     """
     medium = "elastic" if any(world.allgather(material.has_solid)) else "acoustic"
     rows = np.stack([material.density, material.cp, material.cs], 1).reshape(mesh.count, 3, -1)
     rho, cp, cs = np.moveaxis(with_ghosts(world, mesh, rows), 1, 0)
     speeds = np.stack([cp, cs])
     low, high = (rho * speeds).min(2), (rho * speeds).max(2)  # impedances, (2, elements)
-    haste = np.ones(mesh.count)
+    inside = np.sqrt((rho * cp**2).max(1) / rho.min(1)) / cp.max(1)
+    haste: Floats = np.maximum(1.0, inside[: mesh.count] * (1.0 if flux == "central" else _WITHIN))
     for face, child in np.ndindex(mesh.faces, mesh.kinds.shape[2]):
         here = np.nonzero(mesh.neighbours[:, face, child] >= 0)[0]
         there = mesh.neighbours[here, face, child]

@@ -37,6 +37,11 @@ class Material:
         Raises:
             CaseError: a value that is not positive or not finite, c_p too small for c_s, arrays of different shapes.
         """
+        for name in ("density", "cp", "cs"):
+            values = np.asarray(getattr(self, name))
+            if values.dtype.kind not in "fiu":
+                raise CaseError(f"material: {name} has to be an array of real numbers")
+            object.__setattr__(self, name, values.astype(np.float64, copy=False))
         shapes = {np.shape(values) for values in (self.density, self.cp, self.cs)}
         if len(shapes) != 1 or len(next(iter(shapes))) not in (1, 2):
             raise CaseError(

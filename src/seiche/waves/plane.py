@@ -38,10 +38,13 @@ class PlaneWave:
         """Refuse what does not exist.
 
         Raises:
-            CaseError: a direction without length, an s wave in a fluid, or one polarised along its direction.
+            CaseError: a direction or polarization without length, an s wave in a fluid, or one polarised along its
+            direction.
         """
         if not np.linalg.norm(self.direction) > 0:
             raise CaseError(f"plane wave: direction {list(self.direction)} has no length")
+        if self.polarization is not None and not np.linalg.norm(self.polarization) > 0:
+            raise CaseError(f"plane wave: polarization {list(self.polarization)} has no length")
         if self.kind == "s" and not self.cs > 0:
             raise CaseError("plane wave: an s wave needs cs > 0")
         if self.polarization is not None and abs(np.dot(self._along, self.polarization)) > 1e-9 * np.linalg.norm(

@@ -15,7 +15,7 @@ from seiche.errors import CaseError
 from seiche.kernels.registry import dg
 from seiche.waves.basis import LSRK_B, LSRK_C
 from seiche.waves.operator import Operator
-from seiche.waves.sources import PointSource, share_out
+from seiche.waves.sources import Points, PointSource, share_out
 
 Launch = Callable[[], None]
 
@@ -41,7 +41,7 @@ class Sources:
         With `leapfrog` forces act in the middle of the velocities' half, the others in that of the stresses'.
 
         Raises:
-            CaseError: a source outside the mesh or not of this medium.
+            CaseError: a source outside the mesh or not of this medium, or a moment with shear in a fluid.
         """
         self._backend, self._operator, self._sources = operator.backend, operator, tuple(sources)
         of, mesh, basis = operator.of, operator.mesh, operator.basis
@@ -49,6 +49,7 @@ class Sources:
         self._point = points.point
         volume = np.prod(mesh.sizes[points.element] / 2, axis=1)
         strengths = np.array([source.strengths(of.medium, mesh.dim) for source in sources])[points.point]
+        self._refuse_shear(strengths, points, world)
         strengths *= (points.share / volume)[:, None]
         elements, first = np.unique(points.element, return_index=True)
         #: Elements of this rank that have sources.
@@ -73,6 +74,19 @@ class Sources:
             "clock": clock,
             "sources": len(points.element),
         }
+
+    def _refuse_shear(self, strengths: npt.NDArray[np.float64], points: Points, world: World) -> None:
+        """Refuse moments with shear where `points` lie in a fluid, which has no such stress (collective)."""
+        operator = self._operator
+        dim, refused = operator.mesh.dim, np.zeros(len(self._sources))
+        if operator.of.medium == "elastic":
+            fluid = operator.material.cs.reshape(operator.mesh.count, -1)[points.element, 0] == 0
+            normal, shear = strengths[:, dim : 2 * dim], strengths[:, 2 * dim :]
+            refused[points.point[fluid & ((np.ptp(normal, axis=1) > 0) | shear.any(1))]] = 1
+        refused = world.allreduce_max(refused)
+        if refused.any():
+            place = [float(c) for c in self._sources[int(np.argmax(refused))].position]
+            raise CaseError(f"source {place} lies in a fluid, which takes a multiple of the unit matrix as moment only")
 
     def stage(self, stage: int, dt: float, u: Array, k: Array, trace: Array) -> tuple[Launch, int]:
         """Return the launch that adds what a stage of the scheme gives, and the bytes it moves."""

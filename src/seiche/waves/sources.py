@@ -99,7 +99,8 @@ class PointSource:
         """Return what a unit of amplitude adds to each field, before density or modulus, (fields,).
 
         Raises:
-            CaseError: not exactly one kind, a wrong number of components, or a kind that the medium does not have.
+            CaseError: not exactly one kind, a wrong number of components, numbers that are not finite, or a kind that
+                the medium does not have.
         """
         given = [name for name in ("force", "moment", "volume") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -122,6 +123,8 @@ class PointSource:
                 raise CaseError(f"source: moment {m.tolist()} has to be a symmetric {dim} x {dim} matrix")
             rows = [(0, 0), (1, 1), (0, 1)] if dim == 2 else [(0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1)]
             fields[dim:] = [-m[row] for row in rows]
+        if not np.isfinite(fields).all():
+            raise CaseError(f"source at {list(self.position)}: {given[0]} has to be finite")
         return fields
 
 

@@ -24,13 +24,11 @@ def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]
     """Return the rates at which unknowns decay, (elements, nodes): zero outside the layer.
 
     Raises:
-        CaseError: a thickness that is not positive, or no room for the layer between two sides.
+        CaseError: a thickness that is not positive, or no room for the layer before an absorbing side.
     """
     lower, upper = operator.mesh.extent
     if not (np.isfinite(thickness) and 0 < thickness):
         raise CaseError(f"sponge of thickness {thickness:g}: has to be positive")
-    if thickness >= (upper - lower).min():
-        raise CaseError(f"sponge of thickness {thickness:g}: the box is only {(upper - lower).min():g} wide")
     places = operator.positions
     speed = operator.material.cp.reshape(operator.mesh.count, -1)
     rates = np.zeros(places.shape[:2])
@@ -38,6 +36,8 @@ def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]
         axis = face // 2
         if kind != "absorbing" or periodic[axis]:
             continue
+        if thickness >= upper[axis] - lower[axis]:
+            raise CaseError(f"sponge of thickness {thickness:g}: the box is only {upper[axis] - lower[axis]:g} wide")
         away = places[..., axis] - lower[axis] if face % 2 == 0 else upper[axis] - places[..., axis]
         depth = np.maximum(0.0, 1.0 - away / thickness)
         rates += -1.5 * np.log(REFLECTION) / thickness * speed * depth**2

@@ -69,7 +69,9 @@ class Trees:
             if widths.shape != (count,):
                 raise CaseError(f"mesh: {widths.size} widths of trees along axis {axis}, the brick has {count} trees")
             self.widths.append(widths)
-        if not all(np.all(widths > 0) for widths in self.widths):
+        if not np.isfinite(self.origin).all():
+            raise CaseError(f"mesh: origin {self.origin.tolist()} has to be finite")
+        if not all(np.all((widths > 0) & np.isfinite(widths)) for widths in self.widths):
             raise CaseError(f"mesh: sides of a tree {sides} have to be positive")
         self.edges = [
             start + np.concatenate([[0.0], np.cumsum(widths)])

@@ -15,7 +15,7 @@ a key that is not listed here is an error, any key can be changed with `--set`. 
 Files that a run writes: seismograms (`samples` of shape receivers, times, fields; `time`, `name`, `position`, `field`),
 snapshots (`velocity`, `pressure`, `time`), peak velocities (`position`, `velocity`, `horizontal_velocity`) as HDF5; SAC
 files have the place of the station in USER0 to USER2. A run that goes on from a checkpoint (`--restart`) writes them
-under names such as `receivers.from-1200.h5`.
+and its pictures and films under names such as `receivers.from-1200.h5`.
 
 This page is made from the schema by `python -m seiche.case.waves.document`.
 """

@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.case.waves.schema import AttenuationTable, Box, Ellipsoid, Layer, MaterialTable, SegyTable
+from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.formats.segy import read_segy
 from seiche.waves.attenuation import Attenuation, attenuated
@@ -74,8 +76,8 @@ def read_grid(path: Path, dim: int) -> Grid:
             for name in (*names, *NAMES):
                 if not isinstance(file.get(name), h5py.Dataset):
                     raise FormatError(path, name, f"no such data set; needed are {', '.join((*names, *NAMES))}")
-            axes = tuple(np.asarray(file[name], np.float64) for name in names)
-            values = [np.asarray(file[name], np.float64) for name in NAMES]
+            axes = tuple(_unpacked(file[name]) for name in names)
+            values = [_in_order(file[name], names) for name in NAMES]
     except FormatError:
         raise
     except FileNotFoundError:
@@ -97,6 +99,24 @@ def read_grid(path: Path, dim: int) -> Grid:
     grid = Grid(axes, np.stack(values))
     grid.refuse_impossible([(path, name) for name in NAMES])
     return grid
+
+
+def _unpacked(dataset: Any) -> Floats:
+    """Return the numbers of a data set, by the conventions of netCDF: missing ones are none, packed ones unpacked."""
+    values = np.asarray(dataset, np.float64)
+    missing = [dataset.attrs[name] for name in ("_FillValue", "missing_value") if name in dataset.attrs]
+    gaps = np.isin(values, np.concatenate([np.ravel(np.asarray(mark, np.float64)) for mark in (*missing, [np.nan])]))
+    for name, change in (("scale_factor", np.multiply), ("add_offset", np.add)):
+        if name in dataset.attrs:
+            values = change(values, np.asarray(dataset.attrs[name], np.float64).item())
+    return np.where(gaps, np.nan, values)
+
+
+def _in_order(dataset: Any, names: tuple[str, ...]) -> Floats:
+    """Return the numbers of a data set whose dimensions, if they have names, stand in the order of `names`."""
+    values = _unpacked(dataset)
+    found = [along[0].name.rpartition("/")[2] if len(along) else "" for along in dataset.dims]
+    return values.transpose([found.index(name) for name in names]) if sorted(found) == sorted(names) else values
 
 
 def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> Grid:
@@ -195,7 +215,7 @@ class Media:
         for table, grid in zip(self._tables, self._grids, strict=True):
             lows, highs = _boxes(table.where, self._dim)
             low, high = np.maximum(lows.min(0), lower), np.minimum(highs.max(0), upper)
-            if (low >= high).any():
+            if self._beside(table, lower, upper):
                 found.append(f'material["{table.name}"] lies outside the mesh')
                 continue
             for axis, name in enumerate("xyz"[: self._dim] if grid is not None else ""):
@@ -206,6 +226,24 @@ class Media:
                         f" needs {low[axis]:g} m to {high[axis]:g} m; beyond the file are the values of its edge"
                     )
         return found
+
+    def lost(self, mesh: Mesh, nodes: Floats | None, world: World) -> list[str]:
+        """Return notes about media that no element of the mesh has, or none of its `nodes` (collective)."""
+        centers = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+        points = centers if nodes is None else nodes.reshape(-1, self._dim)
+        held = world.allreduce_max(np.array([_inside(table.where, points).any() for table in self._tables], np.int64))
+        lower, upper = mesh.extent
+        what = "no element has its centre" if nodes is None else "no node is"
+        return [
+            f'material["{table.name}"]: {what} where it is: smaller elements (mesh.size), or it is left out'
+            for table, there in zip(self._tables, held, strict=True)
+            if not there and not self._beside(table, lower, upper)
+        ]
+
+    def _beside(self, table: MaterialTable, lower: Floats, upper: Floats) -> bool:
+        """Return whether a medium lies outside a box."""
+        lows, highs = _boxes(table.where, self._dim)
+        return bool((np.maximum(lows.min(0), lower) >= np.minimum(highs.max(0), upper)).any())
 
     def at(self, points: Floats) -> Floats:
         """Return density, cp and cs at points (n, dim): (3, n)."""

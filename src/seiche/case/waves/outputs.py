@@ -37,11 +37,13 @@ def with_pressure(state: npt.NDArray[Any], dim: int, acoustic: bool) -> npt.NDAr
 class Snapshots:
     """One time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`."""
 
-    def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: Solver, path: Path) -> None:
+    def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: Solver, folder: Path, first_step: int) -> None:
         """Find the points of the plane (collective); the file is made by the first `take`."""
         mesh = setup.mesh
         normal = AXES.index(table.normal)
-        self.table, self.path, self._setup, self._solver = table, path, setup, solver
+        self.table, self._setup, self._solver = table, setup, solver
+        self.path = new_name(folder / table.file, first_step)
+        self._folder, self._first_step = folder, first_step
         self.schedule = Schedule(setup.steps_of(table.every))
         self._grid = PlaneGrid(mesh, setup.case.mesh.nodes, table.points, normal, table.at)
         self._file: h5py.File | None = None
@@ -82,14 +84,14 @@ class Snapshots:
             return []
         self._file.close()
         publish(part_path(self.path), self.path)
-        written, folder = [self.path], self.path.parent
+        written = [self.path]
         motion = read_motion(self.path)
         if self.table.picture is not None:
-            snapshot_figure(folder / self.table.picture, motion, len(motion.times) - 1)
-            written.append(folder / self.table.picture)
+            written.append(new_name(self._folder / self.table.picture, self._first_step))
+            snapshot_figure(written[-1], motion, len(motion.times) - 1)
         if self.table.film is not None:
-            film(folder / self.table.film, motion)
-            written.append(folder / self.table.film)
+            written.append(new_name(self._folder / self.table.film, self._first_step))
+            film(written[-1], motion)
         return written
 
 
@@ -105,8 +107,8 @@ def _reporting(work: Any, path: Path) -> Any:
     return guarded
 
 
-def write_receivers(setup: WaveSetup, solver: Solver, path: Path, first_step: int) -> list[Path]:
-    """Write what the receivers saw since `first_step`, on rank 0; return the files (collective)."""
+def write_receivers(setup: WaveSetup, solver: Solver, outputs: Path, first_step: int) -> list[Path]:
+    """Write what the receivers saw since `first_step`, on rank 0, to `outputs`; return the files (collective)."""
     if solver.receivers is None:
         return []
     samples, every = solver.samples(), solver.receivers.every
@@ -114,6 +116,7 @@ def write_receivers(setup: WaveSetup, solver: Solver, path: Path, first_step: in
         solver.dt * every * (first_step // every + 1 + np.arange(len(samples), dtype=np.float64))
     )
     table = setup.case.output.receivers
+    path = new_name(outputs / table.file, first_step)
 
     def write() -> list[Path]:
         with replacing(path) as part, h5py.File(part, "w") as file:
@@ -143,7 +146,7 @@ def write_receivers(setup: WaveSetup, solver: Solver, path: Path, first_step: in
                     )
                     written.append(target)
         if table.picture is not None and len(times):
-            target = path.parent / table.picture
+            target = new_name(outputs / table.picture, first_step)
             seismogram_figure(target, times, samples[:, :, velocity], setup.names, [solver.fields[f] for f in velocity])
             written.append(target)
         return written
@@ -151,13 +154,13 @@ def write_receivers(setup: WaveSetup, solver: Solver, path: Path, first_step: in
     return list(on_rank_zero(solver.world, _reporting(write, path)))
 
 
-def write_peak(setup: WaveSetup, solver: Solver, path: Path) -> list[Path]:
-    """Write the peak velocities of the side that is watched, on rank 0; return the files (collective)."""
+def write_peak(setup: WaveSetup, solver: Solver, folder: Path, first_step: int) -> list[Path]:
+    """Write the peak velocities of the side that is watched, on rank 0, to `folder`; return the files (collective)."""
     table = setup.case.output.peak
     if solver.peak is None or table is None:
         return []
     found = solver.peak.gather()
-    axis = solver.peak.face // 2
+    path, axis = new_name(folder / table.file, first_step), solver.peak.face // 2
     along = [a for a in range(setup.mesh.dim) if a != axis]
 
     def write() -> list[Path]:
@@ -169,7 +172,8 @@ def write_peak(setup: WaveSetup, solver: Solver, path: Path) -> list[Path]:
         if table.picture is None:
             return [path]
         stations = np.array(setup.receivers)[:, along] if setup.receivers else None
-        map_figure(path.parent / table.picture, places[:, along], peaks[:, 0], [AXES[a] for a in along], stations)
-        return [path, path.parent / table.picture]
+        target = new_name(folder / table.picture, first_step)
+        map_figure(target, places[:, along], peaks[:, 0], [AXES[a] for a in along], stations)
+        return [path, target]
 
     return list(on_rank_zero(solver.world, _reporting(write, path)))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import e, pi, sqrt
 from pathlib import Path
@@ -88,12 +88,13 @@ def pulse(time: Pulse, folder: Path, peak: bool) -> TimeFunction:
     return read_pulse(folder / time.file)
 
 
-def highest_frequency(case: WaveCase) -> float:
-    """Return the frequency (Hz) above which the pulses have less than about a hundredth of their largest amplitude.
+def highest_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> float:
+    """Return the frequency (Hz) above which the pulses have less than a few hundredths of their largest amplitude.
 
-    2.5 f of a Ricker pulse, 0.48/sigma of a Gaussian, 1.6/T of a Brune; 0 if none is known.
+    2.5 f of a Ricker pulse, 0.48/sigma of a Gaussian, 1.6/T of a Brune, from their spectra those of the `functions`
+    that are samples; 0 without any pulse.
     """
-    found = [0.0]
+    found = [0.0, *(_highest(made) for made in functions if isinstance(made, Sampled))]
     for time in (*(table.time for table in case.source), *([case.plane_wave.time] if case.plane_wave else [])):
         if isinstance(time, RickerPulse):
             found.append(2.5 * time.frequency)
@@ -104,13 +105,23 @@ def highest_frequency(case: WaveCase) -> float:
     return max(found)
 
 
+def _highest(pulse: Sampled) -> float:
+    """Return the frequency above which the spectrum of samples stays below a hundredth of its largest value."""
+    length = float(pulse.times[-1] - pulse.times[0])
+    count = int(np.clip(4 * length / np.diff(pulse.times).min(), 256, 2**17))
+    values = pulse(np.linspace(pulse.times[0], pulse.times[-1], count))
+    spectrum = abs(np.fft.rfft(values, 4 * count))
+    present = np.nonzero(spectrum >= 0.01 * spectrum.max())[0] if values.any() else np.zeros(1)
+    return float(present[-1] * (count - 1) / (4 * count * length))
+
+
 @dataclass(frozen=True, eq=False)
 class Start:
     """A plane wave at the start: what the point `origin` sees over time is `motion`."""
 
     wave: PlaneWave
     origin: Floats
-    motion: TimeFunction
+    motion: Multiple
 
     def state(self, medium: Medium, positions: Floats) -> Floats:
         """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""

@@ -122,6 +122,7 @@ class MaterialTable(Table):
 
     Either `density`, `cp` and `cs`, or `segy` files, or a `file`: HDF5 (or netCDF-4) with the data sets x, y(, z),
     ascending, in m, and density, cp, cs on that grid in SI units; between points of a grid values are interpolated.
+    Dimensions with names may stand in any order; values that netCDF packs are unpacked, missing ones refused.
     """
 
     name: str = Field(max_length=80, description="of the medium, for messages")
@@ -339,7 +340,7 @@ class WaveOutput(Table):
 
     @model_validator(mode="after")
     def _names_differ(self) -> WaveOutput:
-        names = self.names()
+        names = [*self.names(), *([f"{self.receivers.file}.sac"] if self.receivers.sac else [])]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ValueError(f'two outputs have the same file name "{twice}"')

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -116,7 +117,8 @@ class WaveSetup:
         names: of the receivers, at `receivers`.
         steps, step: how many time steps of how many seconds.
         limit: the largest stable time step.
-        resolution: nodes a wavelength where they are fewest, and as many as are advised; None if no frequency is known.
+        resolution: nodes a wavelength where they are fewest, as many as are advised, and the highest frequency (Hz);
+            None if no frequency is known.
         remarks: what a user may not have meant with the media.
         start: a plane wave at the start, or None.
     """
@@ -133,7 +135,7 @@ class WaveSetup:
     step: float
     steps: int
     limit: float
-    resolution: tuple[float, float] | None
+    resolution: tuple[float, float, float] | None
     attenuation: Attenuation | None
     remarks: tuple[str, ...] = ()
     start: Start | None = None
@@ -148,6 +150,11 @@ class WaveSetup:
     def steps_of(self, value: int | float) -> float:
         """Return an interval, time or steps, in steps, at least one."""
         return max(1.0, float(value) if isinstance(value, int) else value / self.step)
+
+    @property
+    def sample_every(self) -> int:
+        """Return the steps between two samples of the receivers."""
+        return max(1, round(self.steps_of(self.case.output.receivers.every)))
 
     def solver(self, **options: Any) -> Solver:
         """Return the solver (this allocates the fields)."""
@@ -164,7 +171,7 @@ class WaveSetup:
             time_step=self.step,
             sources=self.sources,
             receivers=self.receivers,
-            sample_every=max(1, round(self.steps_of(case.output.receivers.every))),
+            sample_every=min(self.sample_every, self.steps + 1),
             world=self.world,
             transport=case.run.transport,
             ghosts=case.run.ghosts,
@@ -178,12 +185,33 @@ class WaveSetup:
         """Return what a user should know before a run."""
         found = []
         if self.resolution is not None and self.resolution[0] < self.resolution[1] * (1 - 1e-9):
-            frequency = highest_frequency(self.case) or self.case.mesh.frequency
+            fewest, advised, frequency = self.resolution
             found.append(
-                f"{self.resolution[0]:.1f} nodes a shortest wavelength at {frequency:.3g} Hz, the highest frequency; "
-                f"{self.resolution[1]:.1f} keep the error of a wavelength below {_COARSE:.0%}"
+                f"{fewest:.1f} nodes a shortest wavelength at {frequency:.3g} Hz, the highest frequency; "
+                f"{advised:.1f} keep the error of a wavelength below {_COARSE:.0%}"
             )
-        return (*found, *self.remarks)
+        if self.receivers and self.sample_every > self.steps:
+            found.append(f"output.receivers.every is longer than the run of {self.steps} steps: no sample is taken")
+        return (*found, *self._damped(), *self.remarks)
+
+    def _damped(self) -> Iterator[str]:
+        """Yield what lies in the absorbing layer, where waves are not those of the medium."""
+        thickness = self.case.boundary.sponge or 0.0
+        kinds = np.array(self.sides).reshape(-1, 2)
+        layer = thickness * ((kinds == "absorbing") & ~np.array(self.mesh.brick.periodic)[:, None])
+        lower, upper = self.mesh.extent
+        for what, places in (
+            ("source", {f"[{n}]": source.position for n, source in enumerate(self.sources)}),
+            ("receiver", {f'["{name}"]': place for name, place in zip(self.names, self.receivers, strict=True)}),
+        ):
+            inside = [
+                name
+                for name, place in places.items()
+                if (np.array(place) < lower + layer[:, 0]).any() or (np.array(place) > upper - layer[:, 1]).any()
+            ]
+            if inside:
+                more = f" and {len(inside) - 1} more lie" if len(inside) > 1 else " lies"
+                yield f"{what}{inside[0]}{more} in the layer of boundary.sponge, which damps all waves"
 
 
 def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None = None) -> WaveSetup:
@@ -229,6 +257,8 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
             step = case.time.duration / steps
     else:
         steps = case.time.steps
+    functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
+    frequency = highest_frequency(case, functions) or table.frequency
     names, places = _receivers(case)
     for what, number, place in (
         *(("source", f"[{n}]", source.position) for n, source in enumerate(sources)),
@@ -252,22 +282,23 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
         step=step,
         steps=steps,
         limit=limit,
-        resolution=_resolution(case, mesh, slow, world),
+        resolution=_resolution(case, frequency, mesh, slow, world),
         attenuation=attenuation,
-        remarks=tuple(media.notes(lower, upper)),
+        remarks=(*media.notes(lower, upper), *media.lost(mesh, nodes, world)),
         start=start,
     )
 
 
-def _resolution(case: WaveCase, mesh: Mesh, material: Material, world: World) -> tuple[float, float] | None:
-    """Return nodes a wavelength where they are fewest, and as many as are advised (collective)."""
-    frequency = highest_frequency(case) or case.mesh.frequency
+def _resolution(
+    case: WaveCase, frequency: float | None, mesh: Mesh, material: Material, world: World
+) -> tuple[float, float, float] | None:
+    """Return nodes a wavelength of a frequency where they are fewest, as many as are advised, and it (collective)."""
     if not frequency:
         return None
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
     elements = speed / frequency / mesh.sizes[: mesh.count].max(1)
     fewest = -float(world.allreduce_max(np.array([-elements.min()]))[0])
-    return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, _COARSE) * case.mesh.nodes
+    return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, _COARSE) * case.mesh.nodes, frequency
 
 
 def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:
@@ -307,7 +338,7 @@ def _receivers(case: WaveCase) -> tuple[tuple[str, ...], tuple[tuple[float, ...]
         for number, place in enumerate(np.linspace(table.start, table.end, table.count), 1):
             names.append(f"{table.name}{number:0{width}d}")
             places.append(tuple(float(c) for c in place))
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice:
         raise CaseError(f'receiver: two have the name "{twice}"')
     return tuple(names), tuple(places)

@@ -16,7 +16,7 @@ from seiche.case.agreement import on_rank_zero
 from seiche.case.run import LOOK_EVERY, Looks, listening
 from seiche.case.schedule import Schedule
 from seiche.case.simulation import Outcome
-from seiche.case.waves.outputs import Snapshots, new_name, write_peak, write_receivers
+from seiche.case.waves.outputs import Snapshots, write_peak, write_receivers
 from seiche.case.waves.setup import AXES, WaveSetup, prepare
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
@@ -78,10 +78,7 @@ class WaveSimulation:
             self.solver.set_state(setup.start.state(self.solver.medium, self.solver.positions))
         self.first_step = self.solver.steps
         on_rank_zero(self.world, lambda: _make(setup, folder))
-        self._snapshots = [
-            Snapshots(table, setup, self.solver, new_name(folder / table.file, self.first_step))
-            for table in output.snapshots
-        ]
+        self._snapshots = [Snapshots(table, setup, self.solver, folder, self.first_step) for table in output.snapshots]
         every = output.checkpoint.every
         self._checkpoints = Schedule(setup.steps_of(every)) if every is not None else None
         self._bandwidth: float | None = None
@@ -224,7 +221,8 @@ class WaveSimulation:
             scheme += f" {case.attenuation.band} {case.attenuation.mechanisms}"
         return {
             "geometry": f"{mesh.total} elements {geometry} {extent}",
-            "model": f"{media} {case.mesh.nodes} {scheme} {self.solver.medium} {self.solver.dt!r}",
+            "model": f"{media} {case.mesh.nodes} {scheme} {self.solver.medium}",
+            "step": repr(self.solver.dt),
             "seconds": self.solver.time,
         }
 
@@ -238,9 +236,14 @@ class WaveSimulation:
             checkpoint = read_checkpoint(path, self.world, numbers) if same else None
         except OSError as error:
             raise CaseError(f"--restart {path}: cannot read the checkpoint: {error.strerror or error}") from None
-        for name, what in (("geometry", "mesh"), ("model", "medium, discretisation or time step")):
+        for name, what in (("geometry", "mesh"), ("model", "medium or discretisation")):
             if found.get(name) != wanted[name]:
                 raise CaseError(f"--restart {path}: the checkpoint belongs to another {what} than {self.setup.source}")
+        if found.get("step") != wanted["step"]:
+            raise CaseError(
+                f"--restart {path}: its time steps are of {found.get('step')} s, those of {self.setup.source} of"
+                f' {wanted["step"]} s; give time.step = "{found.get("step")} s"'
+            )
         assert checkpoint is not None
         if checkpoint.time_step >= self.setup.steps:
             raise CaseError(
@@ -272,10 +275,9 @@ class WaveSimulation:
         """Write seismograms, peak velocities, pictures and the summary; done by `run` at the end of the case."""
         output = self.setup.case.output
         self._close_snapshots()
-        receivers = new_name(self.folder / output.receivers.file, self.first_step)
-        self.files += write_receivers(self.setup, self.solver, receivers, self.first_step)
+        self.files += write_receivers(self.setup, self.solver, self.folder, self.first_step)
         if output.peak is not None:
-            self.files += write_peak(self.setup, self.solver, new_name(self.folder / output.peak.file, self.first_step))
+            self.files += write_peak(self.setup, self.solver, self.folder, self.first_step)
         self._save_summary(stopped)
         self.account().save_trace(self._trace, self.title)
 
@@ -344,20 +346,24 @@ def _mixed(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _make(setup: WaveSetup, folder: Path) -> None:
-    """Make the folder of the outputs; none of them may be a file that the case is or reads."""
+    """Make the folders of the outputs; none of them may be a file that the case is or reads, or a folder."""
     case = setup.case
     names = [table.file for table in case.material]
     names += [
         name for table in case.material if table.segy for name in (table.segy.density, table.segy.cp, table.segy.cs)
     ]
-    names += [getattr(table.time, "file", None) for table in case.source]
+    pulses = [table.time for table in case.source] + ([case.plane_wave.time] if case.plane_wave else [])
+    names += [getattr(pulse, "file", None) for pulse in pulses]
     read = {(setup.folder / name).resolve() for name in names if name is not None} | {Path(setup.source).resolve()}
     for name in case.output.names():
         if (folder / name).resolve() in read:
             raise CaseError(
                 f"output: would overwrite {folder / name}, which the case reads; give it another name or folder"
             )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CaseError(f"{folder}: the folder of the outputs cannot be made: {error.strerror}") from None
+        if (folder / name).is_dir():
+            raise CaseError(f"output: {folder / name} is a folder; give it another name")
+    for part in {folder, *((folder / name).parent for name in case.output.names())}:
+        try:
+            part.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CaseError(f"{part}: the folder of the outputs cannot be made: {error.strerror}") from None
