@@ -40,6 +40,12 @@ def test_the_largest_step_in_plane_solids_is_stable(
     assert solver.largest_step > 1.2 * Solver(mesh, Material.uniform(mesh.count, 1.0, 1.74), nodes=nodes).largest_step
 
 
+def test_the_largest_step_in_a_solid_cube_with_rigid_sides_is_stable(device: str) -> None:
+    mesh = Mesh.of_forest(Forest.uniform(Brick((1, 1, 1), (False,) * 3), 0))
+    solver = Solver(mesh, Material.uniform(1, 1.0, 1.74, 1.0), nodes=5, boundaries="rigid", device=device)
+    assert largest_amplification(solver) < 1 + 1e-6
+
+
 @pytest.mark.parametrize("cs", [0.0, 1.1], ids=["fluid", "solid"])
 @pytest.mark.parametrize("contrast", [3.0, 10.0, 100.0])
 @pytest.mark.parametrize("nodes", [3, 4])

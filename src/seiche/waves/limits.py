@@ -27,7 +27,7 @@ _RULE = {"upwind": 0.48, "central": 0.76, "leapfrog": 0.45}
 #: Between these ratios c_p/c_s the upwind step in solids may be longer, with four nodes or more, by this in 2 and 3
 #: dimensions.
 _SOLID = (1.7, 2.05)
-_LONGER = {2: 1.25, 3: 1.4}
+_LONGER = {2: 1.25, 3: 1.35}
 #: Where the upwind flux meets a medium that varies from node to node, this share of sqrt(kappa/rho), with the stiffest
 #: and the lightest node of an element, counts as a speed (spectra of random media with contrasts to 100).
 _WITHIN = 0.65
