@@ -329,5 +329,8 @@ def test_a_checkpoint_of_something_else(tmp_path: Path, capsys: pytest.CaptureFi
     checkpoint = str(tmp_path / "out" / "checkpoint.seiche")
     assert main(["run", str(path), "--restart", checkpoint, "--set", "mesh.trees=[2, 3]"]) == 2
     assert "the checkpoint belongs to another mesh than" in capsys.readouterr().err
+    for change in ('boundary.lower=["rigid", "rigid"]', "boundary.sponge=10 m"):
+        assert main(["run", str(path), "--restart", checkpoint, "--set", change]) == 2
+        assert "the checkpoint belongs to another boundary than" in capsys.readouterr().err
     assert main(["run", str(path), "--restart", checkpoint, "--set", "time.steps=1"]) == 2
     assert "is not before the end of" in capsys.readouterr().err

@@ -222,6 +222,7 @@ class WaveSimulation:
         return {
             "geometry": f"{mesh.total} elements {geometry} {extent}",
             "model": f"{media} {case.mesh.nodes} {scheme} {self.solver.medium}",
+            "boundary": f"{' '.join(self.setup.sides)} {case.boundary.sponge or 0.0}",
             "step": repr(self.solver.dt),
             "seconds": self.solver.time,
         }
@@ -236,7 +237,7 @@ class WaveSimulation:
             checkpoint = read_checkpoint(path, self.world, numbers) if same else None
         except OSError as error:
             raise CaseError(f"--restart {path}: cannot read the checkpoint: {error.strerror or error}") from None
-        for name, what in (("geometry", "mesh"), ("model", "medium or discretisation")):
+        for name, what in (("geometry", "mesh"), ("model", "medium or discretisation"), ("boundary", "boundary")):
             if found.get(name) != wanted[name]:
                 raise CaseError(f"--restart {path}: the checkpoint belongs to another {what} than {self.setup.source}")
         if found.get("step") != wanted["step"]:
