@@ -36,6 +36,14 @@ def test_log_gets_a_line_every_ten_seconds_and_one_at_the_end() -> None:
     assert lines[-1] == "[########################] 100%  step 1000/1000  50.0 MLUPS"
 
 
+def test_the_unit_is_that_of_what_is_computed() -> None:
+    clock, stream = Clock(), io.StringIO()
+    with Progress(10, 1_000_000, item="nodes", stream=stream, clock=clock) as progress:
+        clock.now += 2.0
+        progress.update(10)
+    assert stream.getvalue().endswith("step 10/10  5.0 M nodes/s\n")
+
+
 def test_rate_is_that_of_the_last_seconds_and_of_the_whole_run_at_the_end() -> None:
     clock = Clock()
     with Progress(10_000, 1_000_000, stream=io.StringIO(), clock=clock, first=50) as progress:

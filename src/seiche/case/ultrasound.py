@@ -150,7 +150,7 @@ class UltrasoundSimulation:
 
     def _advance(self, solver: Solver | RanksSolver, visible: bool, serve: int | None) -> None:
         steps, chunk, timers = self.setup.problem.steps, 1, _inner(solver).timers
-        bar, looks = Progress(steps, self.setup.problem.points, visible=visible), Looks()
+        bar, looks = Progress(steps, self.setup.problem.points, item="points", visible=visible), Looks()
         with listening() as request, serving(bar.state, self.title, serve, self.world), bar as progress:
             while solver.time_step < steps:
                 begin = time.perf_counter()

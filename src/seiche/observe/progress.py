@@ -18,15 +18,21 @@ _WINDOW = 5.0
 _LINE_WIDTH = 24
 
 
+def unit_of_rate(item: str) -> str:
+    """Return the unit of a million updates a second of what a solver has: sites, nodes or points."""
+    return "MLUPS" if item == "sites" else f"M {item}/s"
+
+
 class Progress:
-    """Step, rate in MLUPS (million site updates a second) and time to go.
+    """Step, rate in million updates a second and time to go.
 
     On a terminal a bar stays at the bottom, and what is printed or warned meanwhile scrolls above it. Elsewhere one
     line appears every `every` seconds and one at the end.
 
     Args:
         steps: step at which the run ends.
-        sites: fluid sites of all ranks.
+        sites: fluid sites of all ranks, or what takes their place.
+        item: what they are.
         first: step at which it begins.
         visible: False shows nothing (all ranks but the first).
         stream: where to write; standard error when left out.
@@ -39,6 +45,7 @@ class Progress:
         steps: int,
         sites: int,
         *,
+        item: str = "sites",
         first: int = 0,
         visible: bool = True,
         stream: TextIO | None = None,
@@ -47,7 +54,7 @@ class Progress:
     ) -> None:
         """Prepare; nothing is shown before the `with` block."""
         self.steps, self.sites, self.step, self._first = steps, sites, first, first
-        self._visible, self._every, self._clock = visible, every, clock
+        self._visible, self._every, self._clock, self._unit = visible, every, clock, unit_of_rate(item)
         self._stream = stream if stream is not None else sys.stderr
         self._samples: deque[tuple[float, int]] = deque()
         self._last_line = 0.0
@@ -66,7 +73,7 @@ class Progress:
 
     @property
     def mlups(self) -> float:
-        """Return the rate in million site updates a second."""
+        """Return the rate in million updates a second."""
         return self.rate * self.sites * 1e-6
 
     @property
@@ -127,7 +134,7 @@ class Progress:
         return {
             "share": (self.step - self._first) / max(1, self.steps - self._first),
             "step": f"{self.step} of {self.steps}",
-            "rate": f"{self.mlups:.1f} MLUPS, {self.rate:.3g} steps a second",
+            "rate": f"{self.mlups:.1f} {self._unit}, {self.rate:.3g} steps a second",
             "time to go": None if left is None else _duration(left),
             "busiest rank": more,
             "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
@@ -141,7 +148,7 @@ class Progress:
             ahead += f"  {100 * (self._imbalance - 1):.0f} % imbalance"
         if self._checkpoint is not None:
             ahead += f"  checkpoint {self._checkpoint}"
-        return f"step {self.step}/{self.steps}  {self.mlups:.1f} MLUPS{ahead}"
+        return f"step {self.step}/{self.steps}  {self.mlups:.1f} {self._unit}{ahead}"
 
     def _write_line(self) -> None:
         share = (self.step - self._first) / max(1, self.steps - self._first)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seiche.observe.efficiency import Efficiency, scaling
+from seiche.observe.progress import unit_of_rate
 from seiche.report.html import bars, cards, escape, number, page, section, table
 from seiche.report.losses import losses
 
@@ -54,7 +55,7 @@ def referred(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
 
 
 def _speed(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    rows = [("rate", "mlups", "MLUPS"), ("wall time", "seconds", "s")]
+    rows = [("rate", "mlups", unit_of_rate(first.get("item", "sites"))), ("wall time", "seconds", "s")]
     return cards((name, f"{number(first[key], 4)} → {number(second[key], 4)} {unit}") for name, key, unit in rows)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from seiche.errors import CaseError
 from seiche.machine.file import Machine, read_machine
+from seiche.observe.progress import unit_of_rate
 from seiche.report import charts, compare_report
 from seiche.report.html import bars, cards, escape, number, page, refuse_foreign, section, share, table, write_page
 from seiche.report.losses import host_sentences, losses, spread
@@ -70,7 +71,7 @@ def _header(summary: Summary) -> str:
     state = f"stopped before its end: {summary['stopped']}" if summary.get("stopped") else "complete"
     shown = [
         ("wall time", f"{number(summary['seconds'], 4)} s"),
-        ("rate", f"{number(summary['mlups'], 4)} MLUPS"),
+        ("rate", f"{number(summary['mlups'], 4)} {unit_of_rate(summary.get('item', 'sites'))}"),
         ("steps", f"{summary['steps']:,}"),
         (summary.get("item", "sites"), f"{summary['sites']:,}"),
         ("ranks × threads", f"{summary['ranks']} × {summary['threads']}"),

@@ -116,7 +116,7 @@ class WaveSimulation:
         solver.timers.align(common_epoch(self.world))
         begin = time.monotonic()
         nodes = self.setup.mesh.total * self.setup.case.mesh.nodes**self.setup.mesh.dim
-        bar = Progress(target, nodes, first=solver.steps, visible=self.world.rank == 0)
+        bar = Progress(target, nodes, item="nodes", first=solver.steps, visible=self.world.rank == 0)
         stopped = None
         with listening() as request, serving(bar.state, self.title, serve, self.world), bar as progress:
             pace, looks = 1, Looks()
