@@ -350,3 +350,16 @@ def test_one_rank_warns_and_refuses_like_simulate():
     with warnings.catch_warnings(), pytest.raises(CaseError, match="is unstable in this medium"):
         warnings.simplefilter("ignore")
         simulate_on_ranks(unstable, reference, source, sensor, world=World.serial())
+
+
+@pytest.mark.ranks(2)
+def test_ranks_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With as many threads as there are cores on each rank a step would take ten times as long."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    world = World.from_mpi()
+    grid, medium, source, _ = packet((48, 32), 4)
+    problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
+    for wanted, expected in ((None, world.threads()), (1, 1)):
+        solver = RanksSolver(problem, world, overlap=4, basis="local", threads=wanted)
+        assert solver.solver.backend.threads == expected
+        solver.close()

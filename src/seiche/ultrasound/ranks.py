@@ -70,6 +70,7 @@ class RanksSolver:
         """Cut the problem and make the solver of this rank's part."""
         request = record or Request()
         refuse_on_ranks(request)
+        options["threads"] = world.threads(options.get("threads"))
         exact = options.get("scheme", "exact") == "exact"
         self.plan = plan_of(problem, world, basis or ("local" if exact else "global"), split, overlap, options)
         basis = self.plan.basis
