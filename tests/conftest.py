@@ -3,7 +3,7 @@
 
 A test marked `ranks(1, 2, 3)` runs once on each of these numbers: the ranks of a job under mpiexec run it again, where
 each executes its body (`World.from_mpi()` is then the job), and passes if it passes on all of them. The job stays for
-the tests to come (`distributed/jobs.py`); with `ranks(2, fresh=True)` it is new and ends with the test.
+the tests to come (`distributed/jobs.py`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     ranks = pyfuncitem.callspec.params["ranks"]
     words = pyfuncitem.nodeid, pyfuncitem.config.rootpath
-    launch.on_job(ranks, "node", *words, timeout=120.0, fresh=marker.kwargs.get("fresh", False))
+    launch.on_job(ranks, "node", *words, timeout=120.0)
     return True
 
 

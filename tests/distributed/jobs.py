@@ -137,17 +137,15 @@ def run(
     kind: str,
     words: Sequence[str],
     timeout: float,
-    fresh: bool = False,
 ) -> str:
     """Run work on `ranks` ranks that wait, or on new ones, and return what they wrote.
 
-    With `fresh` the job is new and ends with the work. Raises JobError as `Job` does; whatever is raised, the job has
-    ended.
+    Raises JobError as `Job` does; whatever is raised, the job has ended.
     """
     deadline = time.monotonic() + timeout
     environment = {name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"}
     job = _WAITING.pop(ranks, None)
-    if job is not None and (fresh or not job.serves(environment)):
+    if job is not None and not job.serves(environment):
         job.end()
         job = None
     while len(_WAITING) >= LARGEST_NUMBER:
@@ -159,10 +157,7 @@ def run(
     except BaseException:
         job.end()
         raise
-    if fresh:
-        job.end()
-    else:
-        _WAITING[ranks] = job
+    _WAITING[ranks] = job
     return written
 
 

@@ -52,15 +52,15 @@ def rank_command(ranks: int, target: Path | Callable[..., object], *arguments: o
     return [mpiexec(), "-n", str(ranks), sys.executable, *call]
 
 
-def on_job(ranks: int, kind: str, *arguments: object, timeout: float, fresh: bool = False) -> str:
-    """Have work of `rank_server.py` done by ranks that wait for it, new ones if `fresh`, and return what they wrote.
+def on_job(ranks: int, kind: str, *arguments: object, timeout: float) -> str:
+    """Have work of `rank_server.py` done by ranks that wait for it and return what they wrote.
 
     Fails the test when a rank fails, or after `timeout` seconds.
     """
     command = [mpiexec(), "-n", str(ranks), sys.executable, str(Path(__file__).with_name("rank_server.py"))]
     words = [str(argument) for argument in arguments]
     try:
-        return jobs.run(command, ranks, environment() | {IN_JOB: str(ranks)}, kind, words, timeout, fresh)
+        return jobs.run(command, ranks, environment() | {IN_JOB: str(ranks)}, kind, words, timeout)
     except jobs.JobError as error:
         pytest.fail(str(error), pytrace=False)
 

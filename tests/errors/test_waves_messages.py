@@ -117,12 +117,6 @@ CASES: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few elements: threads that wait for each other on a busy machine would take longer than the work."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 @pytest.mark.parametrize(("wrong", "message"), CASES, ids=[message[:40] for _, message in CASES])
 def test_one_line_says_what_is_wrong(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(CaseError) as error:

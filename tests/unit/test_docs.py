@@ -230,7 +230,6 @@ RUNNABLE = [str(page.relative_to(ROOT)) for page in PAGES if any(kind == "runnab
 def test_marked_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # tests share their cores: threads would wait for each other
     for mark, argument, language, text in blocks(ROOT / name):
         if mark == "file":
             (tmp_path / argument).write_text(text)

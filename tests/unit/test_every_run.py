@@ -27,8 +27,7 @@ SOLVERS = {
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One thread, and no measurement of the memory's speed after each of these small runs."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    """No measurement of the memory's speed after each of these small runs."""
     for module in ("simulation", "ultrasound", "waves.simulation"):
         monkeypatch.setattr(f"seiche.case.{module}.copy_bandwidth", lambda *_: 1e10)
 

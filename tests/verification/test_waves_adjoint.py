@@ -19,11 +19,6 @@ from seiche.waves.revolve import places
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "inversion-2d" / "invert.py"
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 def experiment(medium: str, flux: str, boundaries: str, dim: int, device: str, force: float = 0.5) -> Experiment:
     """Return a shot; "mixed" media are elastic ones, some of them fluid, on a mesh with hanging faces."""
     forest = Forest.uniform(Brick((3, 2, 2)[:dim], (dim == 3, False, False)[:dim]), 0)

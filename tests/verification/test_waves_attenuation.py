@@ -13,12 +13,6 @@ from seiche.waves import Brick, Forest, Material, Mesh, Solver
 from seiche.waves.attenuation import Attenuation, attenuated, fitted_shares, relaxation
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few elements: threads that wait for each other on a busy machine would take longer than the work."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 @pytest.mark.parametrize(
     ("quality", "shares", "unrelaxed"),
     [

@@ -16,11 +16,6 @@ from seiche.report.validation.misfits import envelope_and_phase, misfit
 from seiche.report.validation.wave_sources import Bump, lamb_displacement, stokes_velocity
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--quick", "--json", str(tmp_path / "waves.json"), "--plots", str(tmp_path), "--device", device]
     assert main(["validate", "waves", *arguments]) == 0, capsys.readouterr().out

@@ -16,12 +16,6 @@ from seiche.waves.plane import PlaneWave
 LEAP: dict[str, Any] = {"flux": "central", "integrator": "leapfrog"}
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few elements: threads that wait for each other on a busy machine would take longer than the work."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 def random_solver(medium: str, by_node: bool, device: str, **options: Any) -> Solver:
     """Return a solver with hanging faces, free sides, random materials and a random state; solids beside fluids."""
     random = np.random.default_rng(4)

@@ -11,12 +11,6 @@ from seiche.waves.energy import energy, inner_product
 from seiche.waves.plane import PlaneWave
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few elements: threads that wait for each other on a busy machine would take longer than the work."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 def periodic(dim: int, level: int, *, hanging: bool = False) -> Mesh:
     """Return a periodic unit box; with hanging faces one half is a level finer."""
     forest = Forest.uniform(Brick((1,) * dim, (True,) * dim), level)
@@ -234,6 +228,21 @@ def test_a_volume_source_radiates_the_pressure_of_a_monopole(device: str) -> Non
         slope = -(late - pulse.delay) / pulse.sigma**2 * pulse(late)
         exact = 2.0 * 3.0 * slope / (4 * np.pi * r)
         assert np.abs(samples[:, number] - exact).max() < 0.015 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize(("medium", "flux"), [("acoustic", "upwind"), ("elastic", "upwind"), ("elastic", "central")])
+def test_threads_give_the_bits_of_one(medium: str, flux: str) -> None:
+    mesh = periodic(2, 2, hanging=True)
+    states = []
+    for threads in (1, 2, 3):
+        material = Material.uniform(mesh.count, 1.0, 2.0, 1.1 if medium == "elastic" else 0.0)
+        solver = Solver(mesh, material, nodes=4, flux=flux, threads=threads)
+        solver.set_state(np.random.default_rng(1).standard_normal(solver.state().shape))
+        solver.run(5)
+        states.append(solver.state())
+    assert np.abs(states[0]).max() > 0.1
+    np.testing.assert_array_equal(states[1], states[0])
+    np.testing.assert_array_equal(states[2], states[0])
 
 
 def test_single_precision_follows_double(device: str) -> None:

@@ -9,12 +9,6 @@ import pytest
 from seiche.waves import Brick, Forest, Material, Mesh, Solver
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few elements: threads that wait for each other on a busy machine would take longer than the work."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 def largest_amplification(solver: Solver) -> float:
     """Return the largest factor of any mode in one of the largest steps, all modes by columns of the operator."""
     shape = solver.state().shape

@@ -14,12 +14,6 @@ from seiche.report import bench_waves
 from seiche.waves import Brick, Forest, Material, Mesh, PointSource, Ricker, Solver
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few elements: threads that wait for each other on a busy machine would take longer than the work."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
 @pytest.mark.parametrize(
     ("medium", "flux", "by_node"), [("acoustic", "upwind", False), ("elastic", "central", True)], ids=lambda x: str(x)
 )
