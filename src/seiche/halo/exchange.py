@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from seiche.backend import Array, Backend, Kernel
+from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision, decide, drifted, machine_in_use, predicted
+from seiche.halo.launches import Action, Launch, moves
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
 from seiche.kernels.registry import Store
-from seiche.kernels.registry.halo import halo_move
 from seiche.observe.stage import Messages
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
 _TRIAL = 0.02
 
 #: Launches of one message round, for each of the transport's slots.
-_Launches: TypeAlias = tuple[tuple[Callable[[], None], ...], ...]
+_Launches: TypeAlias = tuple[tuple[Launch, ...], ...]
 
 
 class _Direction:
@@ -209,14 +209,14 @@ class HaloExchange:
         direction.under_way.popleft()
 
     @staticmethod
-    def _send(direction: _Direction, packs: tuple[Callable[[], None], ...], slot: int) -> None:
+    def _send(direction: _Direction, packs: tuple[Launch, ...], slot: int) -> None:
         direction.transport.acquire(slot)
         for launch in packs:
             launch()
         direction.transport.send(slot)
 
     @staticmethod
-    def _receive(direction: _Direction, unpacks: tuple[Callable[[], None], ...], slot: int) -> None:
+    def _receive(direction: _Direction, unpacks: tuple[Launch, ...], slot: int) -> None:
         direction.transport.receive(slot)
         for launch in unpacks:
             launch()
@@ -335,7 +335,7 @@ class HaloExchange:
     def _timing(self, direction: _Direction, seconds: float) -> Timing:
         from seiche.halo.trial import timed_exchange
 
-        given = (self.backend, self.world, self.store, direction.transport, self._launches, seconds)
+        given = (self.backend, self.world, self.store, direction.transport, seconds)
         return timed_exchange(*given, graph=self.replayed)
 
     def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
@@ -352,43 +352,17 @@ class HaloExchange:
 
     def _launch_by(self, direction: _Direction, pointer: int, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
         """Return how messages from and to the array at `pointer` are put together and taken apart."""
-        pack = self.backend.load(halo_move("Pack", self.store))
-        unpack = self.backend.load(halo_move("UnpackAdd" if mode == "scatter_add" else "Unpack", self.store))
-        transport = direction.transport
+        taken: Action = "UnpackAdd" if mode == "scatter_add" else "Unpack"
+        transport, given = direction.transport, (self.store, pointer)
         packs = tuple(
-            self._launches(pack, pointer, direction.source_slots, direction.sent, addresses, True)
+            moves(self.backend, "Pack", *given, direction.source_slots, direction.sent, addresses, True)
             for addresses in transport.outgoing
         )
         unpacks = tuple(
-            self._launches(unpack, pointer, direction.target_slots, direction.received, addresses, direction.disjoint)
+            moves(
+                self.backend, taken, *given, direction.target_slots, direction.received, addresses, direction.disjoint
+            )
             for addresses in transport.incoming
         )
         self._bound[pointer, mode] = (direction, packs, unpacks)
         return self._bound[pointer, mode]
-
-    def _launches(
-        self,
-        kernel: Kernel,
-        array: int,
-        slots: Array,
-        sizes: tuple[int, ...],
-        addresses: tuple[int, ...],
-        together: bool,
-    ) -> tuple[Callable[[], None], ...]:
-        """Return the launches for messages of `sizes` at `addresses`: one where they touch and may go together."""
-        first_slot = self.backend.pointer(slots)
-        runs: list[list[int]] = []
-        for address, size in zip(addresses, sizes, strict=True):
-            if runs and together and runs[-1][0] + runs[-1][1] == address:
-                runs[-1][1] += size
-            else:
-                runs.append([address, size])
-        launches, done = [], 0
-        for address, size in runs:
-            count = size // self._size
-            if count:
-                slot_address = first_slot + done * np.dtype(np.uint32).itemsize
-                arguments = self.backend.pack(kernel, array=array, slots=slot_address, buffer=address)
-                launches.append(kernel.bind(arguments, 0, count))
-            done += count
-        return tuple(launches)

@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from seiche.backend import Array, Backend, Kernel
+from seiche.backend import Backend
 from seiche.domain.world import World
+from seiche.halo.launches import moves
 from seiche.halo.transports import Transport
 from seiche.kernels.registry import Store
-from seiche.kernels.registry.halo import halo_move
 from seiche.machine.repeat import Timing, queued, timed_together
 
 #: Exchanges in the graph by which one is timed.
 _EXCHANGES = 64
-
-#: Gives the launches of a kernel for messages: (kernel, array, slots, sizes, addresses, together).
-Launches = Callable[[Kernel, int, Array, tuple[int, ...], tuple[int, ...], bool], tuple[Callable[[], None], ...]]
 
 
 def timed_exchange(
@@ -26,7 +21,6 @@ def timed_exchange(
     world: World,
     store: Store,
     transport: Transport,
-    launches: Launches,
     seconds: float,
     *,
     graph: bool,
@@ -40,7 +34,6 @@ def timed_exchange(
         world: the ranks.
         store: type of the values.
         transport: what carries them.
-        launches: makes the launches that pack and unpack.
         seconds: of timing.
         graph: where all is device work, it is timed as a part of a graph of many exchanges.
     """
@@ -48,10 +41,11 @@ def timed_exchange(
     longest = max(1, sum(transport.sent) // size, sum(transport.received) // size)
     slots = backend.upload(np.arange(longest, dtype=np.uint32))
     array = backend.zeros(longest, store)
-    pack, unpack = (backend.load(halo_move(name, store)) for name in ("Pack", "Unpack"))
     place = backend.pointer(array)
-    packs = [launches(pack, place, slots, transport.sent, each, True) for each in transport.outgoing]
-    unpacks = [launches(unpack, place, slots, transport.received, each, True) for each in transport.incoming]
+    packs = [moves(backend, "Pack", store, place, slots, transport.sent, each, True) for each in transport.outgoing]
+    unpacks = [
+        moves(backend, "Unpack", store, place, slots, transport.received, each, True) for each in transport.incoming
+    ]
 
     def once() -> None:
         for slot in range(transport.slots):

@@ -235,9 +235,10 @@ _MORTARS: Members = tuple(
 )
 
 
-def _per_element(of: Discretisation, functor: str, header: str, members: Members) -> KernelSpec:
-    """Return a team kernel whose team handles a point, a face or an element."""
-    threads = max(32, -(-of.face_nodes // 32) * 32)
+def _per_element(of: Discretisation, functor: str, header: str, members: Members, *, alone: bool = False) -> KernelSpec:
+    """Return a team kernel whose team handles a point, a face or an element; few of them, if they are `alone`."""
+    nodes = of.face_nodes * of.nodes if alone else of.face_nodes
+    threads = min(256, max(32, -(-nodes // 32) * 32))
     return KernelSpec(functor, header, members, threads=threads, max_registers=255, team=True)
 
 
@@ -274,7 +275,7 @@ def add_sources(of: Discretisation, stages: int = 5) -> KernelSpec:
         ("b", of.real),
         ("dt", of.real),
     )
-    return _per_element(of, f"AddSources<{of.type},{stages}>", "dg/points.hpp", members)
+    return _per_element(of, f"AddSources<{of.type},{stages}>", "dg/points.hpp", members, alone=True)
 
 
 def record(of: Discretisation) -> KernelSpec:

@@ -18,6 +18,12 @@ def halo_move(action: Literal["Pack", "Unpack", "UnpackAdd"], store: Store) -> K
     return KernelSpec(f"{action}<{CPP_TYPE[store]}>", "halo/move.hpp", tuple((name, "ptr") for name in names))
 
 
+def halo_pack_parts(store: Store) -> KernelSpec:
+    """Move slots of an array into several messages at once."""
+    members: Members = (*((name, "ptr") for name in ("array", "slots", "buffers", "starts")), ("parts", "int32"))
+    return KernelSpec(f"PackParts<{CPP_TYPE[store]}>", "halo/parts.hpp", members)
+
+
 def halo_publish() -> KernelSpec:
     """The word to every neighbour that a message lies in its memory."""
     return KernelSpec("Publish", "halo/flags.hpp", (("flags", "ptr"), ("sent", "ptr")), threads=32)
@@ -43,5 +49,7 @@ def built_kernels() -> Iterator[KernelSpec]:
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use: here none."""
-    yield from ()
+    """Yield representatives of what is compiled on first use: here what only GPUs need."""
+    stores: tuple[Store, ...] = ("float64", "float32", "float16")
+    for store in stores:
+        yield halo_pack_parts(store)

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// All messages of an exchange in one launch, where each goes to a memory of its own: a launch a neighbour would take
+/// longer than most messages. Bytes an item as in move.hpp; where parts begin is in the caches.
+#pragma once
+#include "../launch.hpp"
+
+namespace seiche {
+
+template <class T>
+struct PackParts {
+  const T* array;
+  const u32* slots;
+  const u64* buffers;   ///< [part] address of the message
+  const Index* starts;  ///< [part] its first item
+  i32 parts;
+  static constexpr int bytes = 2 * sizeof(T) + 4;
+  SEICHE_FN void operator()(Index k) const {
+    int part = 0;
+    while (part + 1 < parts && k >= starts[part + 1]) ++part;
+    reinterpret_cast<T*>(buffers[part])[k - starts[part]] = array[slots[k]];
+  }
+};
+
+}  // namespace seiche
