@@ -130,6 +130,19 @@ def test_sources_act_between_velocity_and_divergence_as_with_a_library() -> None
         same_as_a_library(problem, world, "float64", split=(world.size, 1, 1))
 
 
+@pytest.mark.ranks(2, 3)
+def test_rows_that_no_neighbour_needs_go_on_to_their_spectra() -> None:
+    """Batches of 64 rows: three of the middle planes are complete, those beside them are sent or come later."""
+    world = World.from_mpi()
+    shape = (28 * world.size, 12, 64)
+    points = np.arange(14 * 12 * 64, 15 * 12 * 64, 5)
+    signal = np.sin(0.5 * np.arange(STEPS))[:, None]
+    source = MaskSource("p", points, signal, "additive", STEPS // 2)
+    for term in ({}, {"losses": False}, {"dispersion": False}):
+        problem = problem_of(shape, BonA=6.0, absorption=Absorption(0.7, 1.5, **term), sources=(source,))
+        same_as_a_library(problem, world, "float64", split=(world.size, 1, 1))
+
+
 @pytest.mark.ranks(2)
 def test_the_difference_from_one_rank_is_the_one_of_the_overlap() -> None:
     """Six points a wavelength along the first axis, an overlap of 8: 7e-4 is predicted."""

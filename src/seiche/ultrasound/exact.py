@@ -33,7 +33,7 @@ class ExactScheme:
     _velocity: dict[bool, list[Bound]]
     _divergence: dict[bool, list[Bound]]
     _velocity_without_layer: list[Bound]
-    _density_and_pressure: Bound
+    _density_and_pressure: list[Bound]
     _density_alone: Bound
     #: By whether a source acted on the density before.
     _fractional: dict[bool, list[Bound]]
@@ -73,7 +73,7 @@ class ExactScheme:
         self._velocity_without_layer = [self._bind_velocity(self._no_layer, -time_step / 2)]
         fractional = bind_power_law(state, self._medium, self._real)
         self._fractional = {key: fractional for key in (False, True)}
-        self._density_and_pressure = self._bind_density(finish_of(state))
+        self._density_and_pressure = [self._bind_density(finish_of(state))]
         self._density_alone = self._bind_density("keep-rate")
 
     def _bind_velocity(self, layer: Any, dt: float) -> Bound:
@@ -118,7 +118,7 @@ class ExactScheme:
         divergence = stages("divergence", *self._divergence[between])
         fractional = stages("absorption", *self._fractional[bool(mass_source)])
         if not mass_source:
-            return [*momentum, *divergence, stage("density", self._density_and_pressure), *fractional]
+            return [*momentum, *divergence, stage("density", *self._density_and_pressure), *fractional]
         kept = stage("density", self._density_alone)
         return [*momentum, *divergence, kept, *mass_source, stage("pressure", self._pressure_alone), *fractional]
 

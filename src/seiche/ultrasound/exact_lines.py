@@ -66,13 +66,9 @@ class ExactLinesScheme(ExactScheme):
         }
         self._divergence = {True: [*start, *forward, *middle], False: [*onward, *middle]}
         self._velocity_without_layer = self._row_velocity(self._no_layer, -time_step / 2, [], onward=False)
-        onward_density = finish_of(state) == "power-law" and not rows.cut
-        self._density_and_pressure = (
-            self._row_density_onward() if onward_density else self._row_density(finish_of(state))
-        )
-        self._density_alone = self._row_density("keep-rate")
-        from_rows = self._power_law(from_rows=True)
-        self._fractional = {True: from_rows, False: self._power_law(from_rows=False) if onward_density else from_rows}
+        self._density_and_pressure = self._density_rows()
+        self._density_alone = self._row_density(rows.own, "keep-rate")
+        self._fractional = self._power_law()
 
     @property
     def _dimensions(self) -> int:
@@ -198,13 +194,25 @@ class ExactLinesScheme(ExactScheme):
             bound += [run, *starts[k : k + 1]]
         return bound
 
-    def _row_density(self, finish: registry.Finish) -> Bound:
+    def _density_rows(self) -> list[Bound]:
+        """Return the conservation of mass; power-law rows that no neighbour needs go on to spectra."""
+        state, own = self._state, self._rows.own
+        finish = finish_of(state)
+        if finish != "power-law" or not self._rows.slabs:
+            return [self._row_density(own, finish)]
+        inside = self._rows.early(behind_sent=True) if self._rows.cut else own
+        if not inside.count:
+            return [self._row_density(own, finish)]
+        borders = [one for one in own.around(inside) if one.count]
+        return [*(self._row_density(one, finish) for one in borders), self._row_density_onward(inside)]
+
+    def _row_density(self, span: Span, finish: registry.Finish) -> Bound:
         state, nonlinear = self._state, self._state.problem.BonA is not None
         varying, medium = self._medium.members(*coefficients_of(state, finish))
         spec = passes.row_density(self._along.shape, self._dimensions, varying, nonlinear, finish)
-        return self._bind_density_rows(spec, medium, finish_members(state, finish))
+        return self._bind_density_rows(span, spec, medium, finish_members(state, finish))
 
-    def _row_density_onward(self) -> Bound:
+    def _row_density_onward(self, span: Span) -> Bound:
         state, problem = self._state, self._state.problem
         absorption = problem.absorption
         assert absorption is not None
@@ -213,14 +221,16 @@ class ExactLinesScheme(ExactScheme):
         nonlinear = problem.BonA is not None
         spec = passes.row_density_onward(self._along.shape, self._dimensions, varying, nonlinear, **terms)
         finish = {"p": state.p, "rates": state.work[0], "densities": state.work[1]}
-        return self._bind_density_rows(spec, medium, finish)
+        return self._bind_density_rows(span, spec, medium, finish)
 
-    def _bind_density_rows(self, spec: KernelSpec, medium: dict[str, object], finish: dict[str, object]) -> Bound:
+    def _bind_density_rows(
+        self, span: Span, spec: KernelSpec, medium: dict[str, object], finish: dict[str, object]
+    ) -> Bound:
         state, axis = self._state, self._along
         return self._state.bind(
             spec,
-            begin=self._rows.own.first,
-            items=self._rows.own.count,
+            begin=span.first,
+            items=span.count,
             rho=state.rho,
             work=state.work,
             roots=axis.roots,
@@ -231,29 +241,42 @@ class ExactLinesScheme(ExactScheme):
             dt=state.problem.time_step,
         )
 
-    def _power_law(self, *, from_rows: bool) -> list[Bound]:
-        """Return what follows the density, `from_rows` if those are not spectra yet; empty for other media."""
+    def _power_law(self) -> dict[bool, list[Bound]]:
+        """Return what follows the density, by whether a source acted on it before; empty for other media.
+
+        Where none did, rows that no neighbour needs are spectra already (`_density_rows`).
+        """
         state, absorption = self._state, self._state.problem.absorption
         if absorption is None or absorption.stokes:
-            return []
+            return {True: [], False: []}
         first, last = 0 if absorption.losses else 1, 2 if absorption.dispersion else 1
         active, count = state.work[first:last], last - first
-        bound: list[Bound] = []
-        if count:
-            axis, exponent = self._across[0], (absorption.alpha_power - 2) / 2
-            factor = {"squares": state.upload(operators.square_table(state.problem)), "exponent": exponent}
-            laplacians = state.bind(
-                passes.laplacian_pass(axis.shape, self._dimensions),
-                items=count * axis.batches,
-                **{**self._first_axis(), "work": active},
-                factor={**factor, "scale": 1 / state.problem.points, "first": first},
-            )
-            messages = self._exchanged(active.reshape(count, -1).view(state.real), padded=True) if from_rows else []
-            starts, there = self._spectra(active, active, count, messages, ready=not from_rows, padded=True)
-            bound = [*starts, *there, laplacians, *self._back(active, count)]
+        end = [self._power_law_pressure()]
+        if not count:
+            return {True: end, False: end}
+        axis, exponent = self._across[0], (absorption.alpha_power - 2) / 2
+        factor = {"squares": state.upload(operators.square_table(state.problem)), "exponent": exponent}
+        laplacians = state.bind(
+            passes.laplacian_pass(axis.shape, self._dimensions),
+            items=count * axis.batches,
+            **{**self._first_axis(), "work": active},
+            factor={**factor, "scale": 1 / state.problem.points, "first": first},
+        )
+        end = [laplacians, *self._back(active, count), *end]
+        messages = self._exchanged(active.reshape(count, -1).view(state.real), padded=True)
+
+        def after(*, ready: bool) -> list[Bound]:
+            starts, there = self._spectra(active, active, count, messages, ready=ready, padded=True)
+            return [*starts, *there, *end]
+
+        return {True: after(ready=False), False: after(ready=self._rows.slabs)}
+
+    def _power_law_pressure(self) -> Bound:
+        state, absorption = self._state, self._state.problem.absorption
+        assert absorption is not None
         varying, medium = self._medium.members("c0", "tau")
         tangent = float(np.tan(np.pi * absorption.alpha_power / 2)) if absorption.dispersion else 0.0
-        pressure = state.bind(
+        return state.bind(
             passes.row_power_law(
                 self._along.shape, varying, losses=absorption.losses, dispersion=absorption.dispersion
             ),
@@ -266,4 +289,3 @@ class ExactLinesScheme(ExactScheme):
             rows=state.rows,
             tangent=tangent,
         )
-        return [*bound, pressure]

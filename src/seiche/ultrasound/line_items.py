@@ -53,6 +53,11 @@ class Span:
         """Return the others."""
         return Span((self.first + self.count) % self.whole, self.whole - self.count, self.whole)
 
+    def around(self, inside: Span) -> tuple[Span, Span]:
+        """Return the items before and after some of these."""
+        end, last = self.first + self.count, inside.first + inside.count
+        return Span(self.first, inside.first - self.first, self.whole), Span(last, end - last, self.whole)
+
     def times(self, count: int) -> Span:
         """Return what this is where each item is so many."""
         return Span(self.first * count, self.count * count, self.whole * count)
