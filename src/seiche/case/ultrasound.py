@@ -193,9 +193,10 @@ class UltrasoundSimulation:
             return {}
         heat = heat_deposition(arrays["p_amplitude"][0], setup.case.record.frequencies[0], setup.medium)
         tissue = Tissue(setup.medium.density, table.heat_capacity, table.conductivity, table.perfusion)
-        state = Bioheat(setup.grid.shape, setup.grid.spacings, tissue, table.temperature)
+        grid, run = setup.grid, setup.case.run
+        state = Bioheat(grid.shape, grid.spacings, tissue, table.temperature, device=run.device, threads=run.threads)
         state.run(table.duration, heat)
-        hottest = state.temperature.copy()
+        hottest = state.temperature
         if table.cooling > 0:
             state.run(table.cooling)
         return {"heat": heat, "temperature": hottest, "dose": state.dose}

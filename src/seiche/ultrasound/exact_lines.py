@@ -254,15 +254,7 @@ class ExactLinesScheme(ExactScheme):
         end = [self._power_law_pressure()]
         if not count:
             return {True: end, False: end}
-        axis, exponent = self._across[0], (absorption.alpha_power - 2) / 2
-        factor = {"squares": state.upload(operators.square_table(state.problem)), "exponent": exponent}
-        laplacians = state.bind(
-            passes.laplacian_pass(axis.shape, self._dimensions),
-            items=count * axis.batches,
-            **{**self._first_axis(), "work": active},
-            factor={**factor, "scale": 1 / state.problem.points, "first": first},
-        )
-        end = [laplacians, *self._back(active, count), *end]
+        end = [self._laplacian_pass(active, first), *self._back(active, count), *end]
         messages = self._exchanged(active.reshape(count, -1).view(state.real), padded=True)
 
         def after(*, ready: bool) -> list[Bound]:
@@ -270,6 +262,18 @@ class ExactLinesScheme(ExactScheme):
             return [*starts, *there, *end]
 
         return {True: after(ready=False), False: after(ready=self._rows.slabs)}
+
+    def _laplacian_pass(self, active: Array, first: int) -> Bound:
+        """Return the operators on the spectra `active`, of which the one of losses is not there where `first` is 1."""
+        axis, problem = self._across[0], self._state.problem
+        assert problem.absorption is not None
+        factor = {"squares": self._state.upload(operators.square_table(problem)), "scale": 1 / problem.points}
+        return self._state.bind(
+            passes.laplacian_pass(axis.shape, self._dimensions),
+            items=len(active) * axis.batches,
+            **{**self._first_axis(), "work": active},
+            factor={**factor, "exponent": (problem.absorption.alpha_power - 2) / 2, "first": first},
+        )
 
     def _power_law_pressure(self) -> Bound:
         state, absorption = self._state, self._state.problem.absorption

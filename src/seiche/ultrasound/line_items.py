@@ -14,7 +14,7 @@ import numpy as np
 
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.kspace_lines import LineShape, fixed_transform
+from seiche.kernels.registry.kspace_lines import LineShape, fixed_pass, fixed_transform
 from seiche.ultrasound.state import State
 
 
@@ -28,7 +28,8 @@ class Axis:
             CaseError: the length has a prime factor above 7.
         """
         self.length = int(state.extents[axis])
-        shape = fixed_transform(self.length, axis == 2, real)
+        first = axis == 3 - state.problem.dimensions
+        shape = fixed_pass(self.length, real) if first else fixed_transform(self.length, axis == 2, real)
         if shape is None:
             raise CaseError(f"transforms: lines of {self.length} points have factors above 7")
         self.shape: LineShape = shape

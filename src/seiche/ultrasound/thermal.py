@@ -3,22 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Array, open_backend
 from seiche.errors import CaseError
+from seiche.kernels.registry import kspace as registry
 from seiche.ultrasound.medium import Medium, on_grid
 from seiche.ultrasound.medium_arrays import neper_coefficient
 from seiche.ultrasound.numbers import real_numbers
-from seiche.ultrasound.problem import Absorption, Field
+from seiche.ultrasound.problem import Absorption
 
 Floats = npt.NDArray[np.float64]
 #: Part of the longest stable step that is taken.
 _SAFETY = 0.8
-#: Temperatures (degrees Celsius) between which a thermal dose counts a quarter, and above which a half, a degree.
-_DOSE_FROM, _DOSE_AT = 39.0, 43.0
 
 
 def heat_deposition(amplitude: npt.ArrayLike, frequency: float, medium: Medium) -> Floats:
@@ -64,54 +65,75 @@ class Tissue:
 
 
 class Bioheat:
-    """Temperature of tissue in time by Pennes' equation (eq. 29); no heat passes the border of the grid.
+    """Temperature of tissue in time by Pennes' equation (eq. 29), in double precision; no heat passes the border.
 
     Attributes:
-        temperature: degrees Celsius, in the shape of the grid.
-        dose: thermal dose in equivalent minutes at 43 degrees (eq. 30).
         time: seconds.
+        longest_step: a stable step, s.
     """
 
     def __init__(
-        self, shape: tuple[int, ...], spacing: tuple[float, ...], tissue: Tissue, temperature: npt.ArrayLike = 37.0
+        self,
+        shape: tuple[int, ...],
+        spacing: tuple[float, ...],
+        tissue: Tissue,
+        temperature: npt.ArrayLike = 37.0,
+        *,
+        device: str = "cpu",
+        threads: int | None = None,
     ) -> None:
-        """Begin at a temperature, one number or an array.
+        """Begin at a temperature, one number or an array, on a device.
 
         Raises:
             CaseError: shapes that differ, or values that are impossible.
+            BackendUnavailable: no such device.
         """
-        self.spacing = tuple(float(one) for one in real_numbers("spacing", spacing))
-        if len(self.spacing) != len(shape) or not all(0 < one < np.inf for one in self.spacing):
+        spacings = tuple(float(one) for one in real_numbers("spacing", spacing))
+        if len(spacings) != len(shape) or not all(0 < one < np.inf for one in spacings):
             raise CaseError(f"spacing: {spacing} is not one positive number for each axis of {shape} points")
         for name in ("blood_density", "blood_heat_capacity", "blood_temperature"):
             if not np.isfinite(getattr(tissue, name)):
                 raise CaseError(f"tissue.{name}: {getattr(tissue, name)} is not a finite number")
 
-        def field(name: str, least: float, exclusive: bool) -> Field:
-            value = on_grid(f"tissue.{name}", getattr(tissue, name), shape)
+        def field(name: str, least: float, exclusive: bool) -> Floats:
+            value = np.asarray(on_grid(f"tissue.{name}", getattr(tissue, name), shape), np.float64)
             low = float(np.min(value))
             if not np.isfinite(value).all() or low < least or (exclusive and low == least):
                 raise CaseError(f"tissue.{name}: {low:g} is not a finite number {'>' if exclusive else '>='} {least:g}")
             return value
 
-        self._capacity = np.asarray(field("density", 0.0, True)) * np.asarray(field("heat_capacity", 0.0, True))
-        conductivity = np.broadcast_to(np.asarray(field("conductivity", 0.0, False), np.float64), shape)
-        self._between = [_harmonic(conductivity, axis) for axis in range(len(shape))]
-        blood = tissue.blood_density * tissue.blood_heat_capacity
-        self._cooling = np.asarray(field("perfusion", 0.0, False)) * blood
-        self._blood = tissue.blood_temperature
+        capacity = field("density", 0.0, True) * field("heat_capacity", 0.0, True)
+        conductivity = field("conductivity", 0.0, False)
+        cooling = field("perfusion", 0.0, False) * (tissue.blood_density * tissue.blood_heat_capacity)
         start = np.asarray(on_grid("temperature", temperature, shape), np.float64)
         if not np.isfinite(start).all():
             raise CaseError("temperature: not every value is a finite number")
-        self.temperature: Floats = np.array(np.broadcast_to(start, shape))
-        self.dose: Floats = np.zeros(shape)
-        self.time = 0.0
-        greatest = 4 * sum(
-            float(between.max(initial=0.0)) / d**2 for between, d in zip(self._between, spacing, strict=True)
-        )
-        rate = (greatest + float(np.max(self._cooling))) / float(np.min(self._capacity))
-        #: Longest stable step, s.
+        self.time, self._shape, self._blood = 0.0, shape, tissue.blood_temperature
+        # Two cells of the greatest conductivity conduct no more between them than that.
+        exchange = 4 * float(conductivity.max()) * sum(1 / d**2 for d in spacings)
+        rate = (exchange + float(cooling.max())) / float(capacity.min())
         self.longest_step = 2 / rate if rate > 0 else np.inf
+        self._backend = open_backend(device, threads)
+        self._inverse_squares = (*(0.0,) * (3 - len(shape)), *(1 / d**2 for d in spacings))
+        self._temperature, self._dose = self._upload(start), self._upload(np.zeros(1))
+        self._fields = {
+            "temperature": self._temperature,
+            "predicted": self._upload(np.zeros(1)),
+            "dose": self._dose,
+            "conductivity": self._upload(conductivity),
+            "cooling": self._upload(cooling),
+            "capacity": self._upload(capacity),
+        }
+
+    @property
+    def temperature(self) -> Floats:
+        """Return degrees Celsius, in the shape of the grid."""
+        return self._host(self._temperature)
+
+    @property
+    def dose(self) -> Floats:
+        """Return the thermal dose in equivalent minutes at 43 degrees (eq. 30), in the shape of the grid."""
+        return self._host(self._dose)
 
     def run(self, seconds: float, heat: npt.ArrayLike = 0.0) -> None:
         """Advance by `seconds` with a heat source (W/m3) that stays the same: second order in time, in equal steps.
@@ -121,38 +143,34 @@ class Bioheat:
         """
         if not (np.isfinite(seconds) and seconds > 0):
             raise CaseError(f"seconds: {seconds:g} is not a finite number > 0")
-        source = np.asarray(on_grid("heat", heat, self.temperature.shape), np.float64)
+        source = np.asarray(on_grid("heat", heat, self._shape), np.float64)
         if not np.isfinite(source).all():
             raise CaseError("heat: not every value is a finite number")
         steps = max(1, int(np.ceil(seconds / (_SAFETY * self.longest_step)))) if np.isfinite(self.longest_step) else 1
-        dt = seconds / steps
+        dt, fields = seconds / steps, {**self._fields, "heat": self._upload(source)}
+        predict, correct = (self._bind(corrects, dt, fields) for corrects in (False, True))
         for _ in range(steps):
-            before = self.temperature
-            rate = self._rate(before, source)
-            self.temperature = before + dt / 2 * (rate + self._rate(before + dt * rate, source))
-            self.dose += dt / 60 * 0.5 * (dose_rate(before) + dose_rate(self.temperature))
+            predict()
+            correct()
             self.time += dt
+        self._backend.synchronize()  # `fields` are needed until then
 
-    def _rate(self, temperature: Floats, source: Floats) -> Floats:
-        """Return dT/dt, K/s."""
-        total = source + self._cooling * (self._blood - temperature)
-        for axis, (between, spacing) in enumerate(zip(self._between, self.spacing, strict=True)):
-            flux = between * np.diff(temperature, axis=axis) / spacing**2
-            edge = [(1, 1) if k == axis else (0, 0) for k in range(temperature.ndim)]
-            total = total + np.diff(np.pad(flux, edge), axis=axis)
-        return np.asarray(total / self._capacity)
+    def _bind(self, corrects: bool, dt: float, fields: dict[str, Array]) -> Callable[[], None]:
+        planes, middle, length = (1,) * (3 - len(self._shape)) + self._shape
+        kernel = self._backend.load(registry.bioheat(len(self._shape), corrects))
+        lengths = {"planes": planes, "middle": middle, "length": length, "half": length // 2 + 1}
+        packed = self._backend.pack(
+            kernel,
+            **fields,
+            rows={**lengths, "points": planes * middle * length, "spectrum": 0},
+            squares=self._inverse_squares,
+            blood=self._blood,
+            dt=dt,
+        )
+        return kernel.bind(packed, 0, planes * middle)
 
+    def _upload(self, values: Floats) -> Array:
+        return self._backend.upload(np.ascontiguousarray(np.broadcast_to(values, self._shape)).reshape(-1))
 
-def dose_rate(temperature: npt.ArrayLike) -> Floats:
-    """Return minutes at 43 degrees that are worth one minute at a temperature (eq. 30)."""
-    degrees = np.asarray(temperature, np.float64)
-    base = np.where(degrees >= _DOSE_AT, 0.5, np.where(degrees >= _DOSE_FROM, 0.25, 0.0))
-    return np.asarray(base ** (_DOSE_AT - np.minimum(degrees, 100.0)))
-
-
-def _harmonic(values: Floats, axis: int) -> Floats:
-    """Return the harmonic means of neighbours along an axis: what two half cells conduct together."""
-    low = values.take(range(values.shape[axis] - 1), axis)
-    high = values.take(range(1, values.shape[axis]), axis)
-    total = low + high
-    return np.asarray(np.divide(2 * low * high, total, out=np.zeros_like(total), where=total > 0))
+    def _host(self, array: Array) -> Floats:
+        return np.array(self._backend.download(array)).reshape(self._shape)

@@ -112,6 +112,19 @@ def fractional_laplacians(real: Real) -> KernelSpec:
     return row_kernel(f"FractionalLaplacians<{CPP_TYPE[real]}>", "fractional", members)
 
 
+def bioheat(dimensions: int, corrects: bool) -> KernelSpec:
+    """Heat in tissue: the prediction of a step, or its correction and the thermal dose."""
+    names = ("temperature", "predicted", "dose", "conductivity", "heat", "cooling", "capacity")
+    members: Members = (
+        *((name, "ptr") for name in names),
+        ("rows", ROWS),
+        ("squares", ("float64", 3)),
+        ("blood", "float64"),
+        ("dt", "float64"),
+    )
+    return row_kernel(f"Bioheat<{dimensions},{cpp_bool(corrects)}>", "bioheat", members)
+
+
 def density_type(density: DensityKind, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of the density half a cell further."""
     return f"{CPP}{density.capitalize()}Density<{CPP_TYPE[real]}>", (("rho0", real if density == "uniform" else "ptr"),)
@@ -300,6 +313,7 @@ def built_kernels() -> Iterator[KernelSpec]:
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
     yield advance()
+    yield from (bioheat(3, corrects) for corrects in (False, True))
     yield from _every(("float32", "float64"), (3,))
     yield density(3, True, True, "relaxation", "float64")
     yield state_of_density(3, True, True, "relaxation", "float64")

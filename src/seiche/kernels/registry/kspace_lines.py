@@ -9,6 +9,7 @@ from functools import cache
 from math import log2, prod
 
 from .kspace import CPP, DensityKind, cpp_bool, density_type, medium_type
+from .line_teams import TEAMS, LineTeam
 from .spec import CPP_TYPE, KernelSpec, Members, Real
 
 #: Greatest length of lines, and how many of them a batch has two of, so that the scratch of a batch has 64 KiB.
@@ -30,13 +31,15 @@ LINES: Members = (("outer", "int64"), ("inner", "int64"), ("batches", "int64"), 
 class LineShape:
     """How a team works on lines: its C++ type, how many complex lines of two real ones it has, and its threads.
 
-    `cost` is what they do for a number, in a model: 1 where none is ever idle and each holds what it should.
+    `blocks` of them are to be resident, 0 where the kernel may say. `cost` is what threads do for a number, in a model:
+    1 where none is ever idle and each holds what it should.
     """
 
     cpp: str
     real: Real
     lanes: int
     threads: int
+    blocks: int = 0
     cost: float = 1.0
 
 
@@ -95,8 +98,24 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
         return None
     if last:
         return _shape("FixedTransform", radices, last, real, max(1, 256 * _HELD // length), _HELD)
+    timed = TEAMS.get(length) if real == "float32" else None
+    if timed is not None and timed[2] is not None:
+        return team_shape(timed[2])
     lanes = _side_lanes(length, real) * (2 if 256 < length <= _LONGEST_WIDE else 1)
     return _shape("FixedTransform", radices, last, real, lanes, _SIDE_HELD)
+
+
+def fixed_pass(length: int, real: Real) -> LineShape | None:
+    """Return the transform of passes that multiply spectra between two of them, along an axis that is not the last."""
+    timed = TEAMS.get(length) if real == "float32" else None
+    return fixed_transform(length, False, real) if timed is None else team_shape(timed[0])
+
+
+def team_shape(team: LineTeam) -> LineShape:
+    """Return the shape of a team in single precision."""
+    text = ",".join(map(str, team.radices))
+    cpp = f"{CPP}FixedTransform<float,{CPP}Radices<{text}>,{team.lanes},{team.threads},false>"
+    return LineShape(cpp, "float32", team.lanes, team.threads, team.blocks)
 
 
 def _radices(length: int, last: bool) -> tuple[int, ...] | None:
@@ -124,7 +143,7 @@ def _shape(name: str, radices: tuple[int, ...], last: bool, real: Real, lanes: i
     threads = min(range(32, most + 1, 32), key=cost)
     text = ",".join(map(str, radices))
     cpp = f"{CPP}{name}<{CPP_TYPE[real]},{CPP}Radices<{text}>,{lanes},{threads},{cpp_bool(last)}>"
-    return LineShape(cpp, real, lanes, threads, cost(threads))
+    return LineShape(cpp, real, lanes, threads, cost=cost(threads))
 
 
 def _line(name: str, members: Members, shape: LineShape, rest: str = "") -> KernelSpec:

@@ -19,7 +19,7 @@ _RESIDENT = 512
 
 def _pass(name: str, header: str, members: Members, shape: LineShape, *, crowded: bool = False) -> KernelSpec:
     """Return a kernel whose items are batches of complex lines; a `crowded` one would take all registers."""
-    blocks = _RESIDENT // shape.threads if crowded and shape.real == "float32" else 0
+    blocks = shape.blocks or (_RESIDENT // shape.threads if crowded and shape.real == "float32" else 0)
     # Some versions of the assembler spill a few words of addresses outside the butterflies.
     cpp, path = f"{CPP}{name}", f"kspace/{header}.hpp"
     return KernelSpec(

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Times teams that transform lines of spectra along the first axis on a GPU, for `kernels/registry/line_teams.py`.
+
+    python benchmarks/line_teams.py 288 512 576 --json benchmarks/results/line-teams-h100.json
+
+For each length: the passes that multiply spectra between two transforms (gradient, divergence, Laplacians of one step,
+full physics) with each team, and transforms alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import open_backend
+from seiche.backend.cache import cached_kernel
+from seiche.errors import KernelCompileError
+from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry import kspace_passes as passes
+from seiche.kernels.registry.kspace_lines import team_shape
+from seiche.kernels.registry.line_teams import LineTeam
+from seiche.report.bench_flow import heading
+from seiche.report.bench_ultrasound import problem_of
+from seiche.ultrasound.problem import Field, Problem
+from seiche.ultrasound.solver import Solver
+
+#: Factors of lines; numbers that a thread holds, at most; points along the other axes; times that each is run.
+FACTORS, HELD, ACROSS, RUNS = (4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21, 24, 27, 28, 30, 32), 32, 256, 10
+_ARCHITECTURE = "sm_90"
+
+
+def factors_of(length: int) -> Iterator[tuple[int, ...]]:
+    """Yield two or three factors in orders that have large ones outside."""
+    for count in (2, 3):
+        found = {tuple(sorted(one)) for one in product(FACTORS, repeat=count) if math.prod(one) == length}
+        few = sorted(found, key=lambda one: (one[-1], sum(one)))[:3]
+        for one in few:
+            yield (one[-1], *one[:-1]) if count == 3 else one[::-1]
+
+
+def teams_of(length: int) -> Iterator[LineTeam]:
+    """Yield teams with few idle threads."""
+    for radices in factors_of(length):
+        for lanes in (8, 16):
+
+            def idle(threads: int, radices: tuple[int, ...] = radices, lanes: int = lanes) -> float:
+                rounds = sum(-(-length // radix * lanes // threads) * threads * radix for radix in radices)
+                return rounds / (length * lanes * len(radices))
+
+            sizes = [n for n in range(96, 641, 32) if length * lanes <= HELD * n <= 8 * length * lanes]
+            for threads in sorted(sizes, key=lambda n: (idle(n), n))[:3]:
+                if idle(threads) < 1.35:
+                    blocks = sorted({max(1, resident // threads) for resident in (512, 768)})
+                    yield from (LineTeam(radices, lanes, threads, each) for each in blocks)
+
+
+def kernels_of(team: LineTeam) -> list[KernelSpec]:
+    """Return the passes and the transforms alone."""
+    shape = team_shape(team)
+    kinds = [passes.gradient_pass(shape, 3), passes.divergence_pass(shape, 3), passes.laplacian_pass(shape, 3)]
+    return kinds + [passes.side_transform(shape, inverse=inverse) for inverse in (False, True)]
+
+
+def build(team: LineTeam) -> bool:
+    """Compile the kernels of a team; return whether that was possible."""
+    try:
+        for spec in kernels_of(team):
+            cached_kernel(spec, _ARCHITECTURE)
+    except KernelCompileError:
+        return False
+    return True
+
+
+def long_problem(length: int) -> Problem:
+    """Return full physics on `length` planes."""
+    problem = problem_of(ACROSS, "full")
+
+    def planes(field: Field) -> Field:
+        values: npt.NDArray[Any] = np.asarray(field)
+        return np.resize(values, (length, *values.shape[1:])) if values.ndim else field
+
+    absorption = problem.absorption
+    assert absorption is not None
+    return replace(
+        problem,
+        shape=(length, *problem.shape[1:]),
+        sound_speed=planes(problem.sound_speed),
+        density=planes(problem.density),
+        BonA=planes(problem.BonA) if problem.BonA is not None else None,
+        absorption=replace(absorption, alpha_coeff=planes(absorption.alpha_coeff)),
+    )
+
+
+def milliseconds(run: Callable[[], None], solver: Solver) -> float:
+    """Return the time of one run."""
+    clock = solver.backend.clock()
+    run()
+    begin = clock.record()
+    for _ in range(RUNS):
+        run()
+    end = clock.record()
+    solver.backend.synchronize()
+    seconds: float = clock.elapsed(begin, end)
+    return seconds * 1e3 / RUNS
+
+
+def measure(length: int, teams: list[LineTeam]) -> list[dict[str, Any]]:
+    """Return a row for each team."""
+    solver = Solver(long_problem(length), device="cuda", precision="float32")
+    scheme: Any = solver._scheme  # its passes are bound anew with each team
+    axis, state, rows = scheme._across[0], solver.state, []
+    for team in teams:
+        shape = team_shape(team)
+        axis.shape, axis.batches = shape, -(-axis.lines["inner"] // shape.lanes)
+        axis.lines["batches"] = axis.batches
+        sides = [
+            state.bind(
+                passes.side_transform(shape, inverse=inverse),
+                items=axis.batches,
+                spectra=state.work,
+                roots=axis.roots,
+                lines=axis.lines,
+                range={"first": 0, "count": axis.batches, "all": axis.batches},
+            )
+            for inverse in (False, True)
+        ]
+        timed = {
+            "gradient": milliseconds(scheme._gradient_pass(), solver),
+            "divergence": milliseconds(scheme._divergence_pass(), solver),
+            "laplacians": milliseconds(scheme._laplacian_pass(state.work[:2], 0), solver),
+            "transforms": sum(milliseconds(one, solver) for one in sides),
+        }
+        rows.append({"length": length, **asdict(team), **timed, "numbers": length * axis.lines["inner"]})
+    return rows
+
+
+def main() -> None:
+    """Compile, time, print the fastest and store all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lengths", type=int, nargs="+")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    wanted = {length: list(teams_of(length)) for length in options.lengths}
+    everything = [team for teams in wanted.values() for team in teams]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        built = dict(zip(everything, pool.map(build, everything, chunksize=2), strict=True))
+    print(f"{len(everything)} teams, {sum(built.values())} compiled", flush=True)
+    rows: list[dict[str, Any]] = []
+    for length, teams in wanted.items():
+        rows += measure(length, [team for team in teams if built[team]])
+        gc.collect()
+        here = [row for row in rows if row["length"] == length]
+        for kind in ("passes", "transforms"):
+            best = min(here, key=lambda row: _spent(row, kind))
+            team = {name: best[name] for name in ("radices", "lanes", "threads", "blocks")}
+            print(f"{length} {kind}: {_spent(best, kind) * 1e9 / best['numbers']:.1f} ps a number, {team}", flush=True)
+        if options.json:
+            stored = {**heading("line-teams", open_backend("cuda").describe()), "rows": rows}
+            options.json.write_text(json.dumps(stored, indent=0) + "\n")
+
+
+def _spent(row: dict[str, Any], kind: str) -> float:
+    names = ("gradient", "divergence", "laplacians") if kind == "passes" else ("transforms",)
+    return float(sum(row[name] for name in names))
+
+
+if __name__ == "__main__":
+    main()

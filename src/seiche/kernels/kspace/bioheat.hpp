@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Pennes' equation of heat in tissue (theory/ultrasound, eq. 29), second order in time: first what a step of Euler
+/// predicts, then the mean of the rates there and before, and the thermal dose (eq. 30). No heat passes the border.
+/// Bytes a point: what is predicted, and temperature and dose, each read and written where they change; conductivity,
+/// heat, cooling, capacity.
+#pragma once
+#include "../math.hpp"
+#include "rows.hpp"
+
+namespace seiche::kspace {
+
+template <int D, bool corrects>
+struct Bioheat {
+  double *temperature, *predicted, *dose;
+  const double *conductivity, *heat, *cooling, *capacity;
+  Rows rows;
+  double squares[3];  // of the spacings along the axes, inverse
+  double blood, dt;   // degrees, seconds
+  using Scratch = NoScratch;
+  static constexpr int bytes = (corrects ? 9 : 6) * sizeof(double);
+
+  /// What flows in from a neighbour over half of each cell: their conductivities in series.
+  SEICHE_FN double from(Index other, Index i) const {
+    const double a = conductivity[i], b = conductivity[other], both = a + b;
+    const double* const now = corrects ? predicted : temperature;
+    return both > 0.0 ? 2.0 * a * b / both * (now[other] - now[i]) : 0.0;
+  }
+  /// Minutes at 43 degrees that a minute at a temperature is worth: twice as many a degree, four times from 39 to 43.
+  SEICHE_FN static double dose_rate(double degrees) {
+    const double above = (degrees < 100.0 ? degrees : 100.0) - 43.0;
+    const double rate = exp2_clamped(above >= 0.0 ? above : 2.0 * above);
+    return degrees >= 39.0 ? rate : 0.0;
+  }
+  /// Point i, whose neighbours along the axes are so far.
+  SEICHE_FN void advance(Index i, const Index* before, const Index* after) const {
+    const double now = corrects ? predicted[i] : temperature[i];
+    double rate = heat[i] + cooling[i] * (blood - now);
+    each<3 - D, 3>([&]<int axis>() SEICHE_INLINED {
+      rate += squares[axis] * (from(i - before[axis], i) + from(i + after[axis], i));
+    });
+    const double next = now + dt * rate / capacity[i];
+    if constexpr (corrects) {
+      const double old = temperature[i], mean = 0.5 * (old + next);
+      temperature[i] = mean;
+      dose[i] += dt / 120.0 * (dose_rate(old) + dose_rate(mean));
+    } else {
+      predicted[i] = next;
+    }
+  }
+  SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
+    const Index base = row * rows.length, plane = static_cast<Index>(rows.middle) * rows.length;
+    const int length = rows.length, last = length > 1 ? 1 : 0;
+    const Index before[3] = {rows.plane_of(row) > 0 ? plane : 0, rows.middle_of(row) > 0 ? rows.length : 0, 1};
+    const Index after[3] = {rows.template to_next<0>(row), rows.template to_next<1>(row), 1};
+    const Index first_before[3] = {before[0], before[1], 0}, first_after[3] = {after[0], after[1], last};
+    const Index last_after[3] = {after[0], after[1], 0};
+    team.each(length - 2, [&](int c) SEICHE_INLINED { advance(base + c + 1, before, after); });
+    team.each(1, [&](int c) SEICHE_INLINED { advance(base + c, first_before, first_after); });
+    team.each(last, [&](int c) SEICHE_INLINED { advance(base + length - 1 + c, before, last_after); });
+  }
+};
+
+}  // namespace seiche::kspace
