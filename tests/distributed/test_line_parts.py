@@ -171,7 +171,7 @@ def test_lines_that_parts_cannot_have_are_said_on_all_ranks() -> None:
 
 @pytest.mark.parametrize(
     ("core", "asked", "extent", "overlap"),
-    [(512, 8, 540, 14), (512, 16, 560, 24), (256, 8, 288, 16), (256, 16, 288, 16), (128, 8, 144, 8), (64, 8, 80, 8)],
+    [(512, 8, 540, 14), (512, 16, 576, 32), (256, 8, 280, 12), (256, 16, 288, 16), (128, 8, 144, 8), (64, 8, 80, 8)],
 )
 def test_overlaps_are_widened_to_the_cheapest_extent_near(core: int, asked: int, extent: int, overlap: int) -> None:
     shape = (2 * core, 256, 256)

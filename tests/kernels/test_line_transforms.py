@@ -10,6 +10,7 @@ from seiche.backend import open_backend
 from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace_lines as lines
 from seiche.kernels.registry import kspace_passes as passes
+from seiche.kernels.registry.line_teams import TEAMS
 
 #: Greatest difference over the greatest number.
 TOLERANCE = {"float32": 4e-7, "float64": 1.2e-15}
@@ -55,10 +56,9 @@ def test_rows_of_two_fields_become_their_spectra(length: int, real: Real, device
         assert np.abs(one - exact).max() < TOLERANCE[real] * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("real", ["float32", "float64"])
-@pytest.mark.parametrize("length", LENGTHS)
-def test_spectra_are_transformed_along_an_axis_there_and_back(length: int, real: Real, device):
-    backend, shape = open_backend(device), lines.fixed_transform(length, False, real)
+def there_and_back(shape: lines.LineShape | None, length: int, real: Real, device: str) -> None:
+    """Transform blocks of neighbouring lines, of which the last batch is not full."""
+    backend = open_backend(device)
     assert shape is not None
     blocks, inner = 3, shape.lanes + 3
     random = np.random.default_rng(2)
@@ -72,3 +72,16 @@ def test_spectra_are_transformed_along_an_axis_there_and_back(length: int, real:
         kernel.bind(backend.pack(kernel, spectra=spectra, roots=table, lines=place, range=range_), 0, blocks * 2)()
         found = backend.download(spectra).reshape(given.shape)
         assert np.abs(found - exact).max() < TOLERANCE[real] * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_spectra_are_transformed_along_an_axis_there_and_back(length: int, real: Real, device):
+    there_and_back(lines.fixed_transform(length, False, real), length, real, device)
+
+
+def test_teams_that_were_timed_transform_lines(device):
+    """Factors up to 32, which no other lengths have; on a processor, where a compiler needs long for them, up to 27."""
+    for length in TEAMS if device != "cpu" else (280, 540):
+        for shape in (lines.fixed_pass(length, "float32"), lines.fixed_transform(length, False, "float32")):
+            there_and_back(shape, length, "float32", device)

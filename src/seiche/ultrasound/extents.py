@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts whose lines the kernels themselves can transform: their overlaps are widened to the next good extent."""
+"""Parts whose lines the kernels themselves can transform: their overlaps are widened to a good extent near."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.kspace_lines import fixed_transform
+from seiche.kernels.registry.kspace_lines import fixed_transform, step_cost
 from seiche.ultrasound.local_basis import Part
 from seiche.ultrasound.problem import Window
 
 #: A part may grow by one of so many points, or by the fewest points, so that its lines can be transformed.
 _LARGEST_SHARE, _FEWEST = 10, 4
+#: Of extents whose costs differ by less, the widest overlap is taken: its error is the least.
+_AS_CHEAP = 1.02
 
 
 def lines_of(options: Mapping[str, Any]) -> Real | None:
@@ -28,7 +30,7 @@ def lines_of(options: Mapping[str, Any]) -> Real | None:
 def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
     """Return parts with overlaps at least as wide, all of whose lines can be transformed; None if there are none near.
 
-    Where lines of the extent that was asked for cannot be, it is the cheapest one near; rows then have even lengths.
+    The extent is the cheapest one near; rows have even lengths.
     """
     found = []
     for part in parts:
@@ -42,20 +44,14 @@ def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
 
 def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:
     least, last = window.extent, axis == dimensions - 1
-    if fixed_transform(least, last, real) is not None:
-        return window
     if not window.overlap:
+        return window if fixed_transform(least, last, real) is not None else None
+    most = least + max(_FEWEST, least // _LARGEST_SHARE)
+    near = range(least, max(least, min(most, window.total, 2 * window.core)) + 1)  # as `parts_of` allows
+    costs = {extent: extent * step_cost(extent, last, real) for extent in near if not last or extent % 2 == 0}
+    cheapest = min(costs.values(), default=float("inf"))
+    if cheapest == float("inf"):
         return None
-    near = range(least + 1, least + max(_FEWEST, least // _LARGEST_SHARE) + 1)
-    costs = {extent: _cost(extent, axis, dimensions, real) for extent in near if not last or extent % 2 == 0}
-    extent = min(costs, key=lambda extent: costs[extent])
-    if costs[extent] == float("inf"):
-        return None
+    extent = max(extent for extent, cost in costs.items() if cost <= _AS_CHEAP * cheapest)
     overlap, more = divmod(extent - window.core, 2)
     return replace(window, overlap=overlap, more=more)
-
-
-def _cost(extent: int, axis: int, dimensions: int, real: Real) -> float:
-    """Return what an extent costs: as many points, and what threads do for one along the axis."""
-    shape = fixed_transform(extent, axis == dimensions - 1, real)
-    return float("inf") if shape is None else extent * shape.cost

@@ -9,7 +9,7 @@ from functools import cache
 from math import log2, prod
 
 from .kspace import CPP, DensityKind, cpp_bool, density_type, medium_type
-from .line_teams import TEAMS, LineTeam
+from .line_teams import REST, TEAMS, UNTIMED, LineTeam
 from .spec import CPP_TYPE, KernelSpec, Members, Real
 
 #: Greatest length of lines, and how many of them a batch has two of, so that the scratch of a batch has 64 KiB.
@@ -99,7 +99,7 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
     if last:
         return _shape("FixedTransform", radices, last, real, max(1, 256 * _HELD // length), _HELD)
     timed = TEAMS.get(length) if real == "float32" else None
-    if timed is not None and timed[2] is not None:
+    if timed is not None:
         return team_shape(timed[2])
     lanes = _side_lanes(length, real) * (2 if 256 < length <= _LONGEST_WIDE else 1)
     return _shape("FixedTransform", radices, last, real, lanes, _SIDE_HELD)
@@ -109,6 +109,15 @@ def fixed_pass(length: int, real: Real) -> LineShape | None:
     """Return the transform of passes that multiply spectra between two of them, along an axis that is not the last."""
     timed = TEAMS.get(length) if real == "float32" else None
     return fixed_transform(length, False, real) if timed is None else team_shape(timed[0])
+
+
+def step_cost(length: int, last: bool, real: Real) -> float:
+    """Return what a step takes a number where an axis has this length (ps on one H100), infinite without lines."""
+    shape = fixed_transform(length, last, real)
+    if shape is None:
+        return float("inf")
+    timed = TEAMS.get(length) if not last else None
+    return REST + (shape.cost * UNTIMED if timed is None else timed[1])
 
 
 def team_shape(team: LineTeam) -> LineShape:
