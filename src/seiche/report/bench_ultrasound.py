@@ -21,7 +21,7 @@ from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.report.bench_flow import heading
 from seiche.ultrasound.advice import memory
-from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
+from seiche.ultrasound.problem import Absorption, Field, MaskSource, Pml, Problem
 from seiche.ultrasound.solver import Solver
 
 Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
@@ -72,9 +72,13 @@ def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
         raise CaseError(f"--size: {size} points an edge are fewer than 24")
     shape = (size * cubes, size, size)
     layered, steps = physics != "homogeneous", 100_000
-    speed, density = (np.full(shape, value, np.float32) for value in (1500.0, 1000.0))
-    speed[size // 2 :], density[size // 2 :] = 1600.0, 1100.0
-    absorption = Absorption(np.full(shape, 0.5, np.float32), 1.5) if physics == "full" else None
+
+    def field(first: float, second: float) -> Field:
+        beyond = np.arange(shape[0])[:, None, None] >= size // 2
+        return np.broadcast_to(np.where(beyond, second, first).astype(np.float32), shape)
+
+    speed, density = field(1500.0, 1600.0), field(1000.0, 1100.0)
+    absorption = Absorption(field(0.5, 0.5), 1.5) if physics == "full" else None
     signal = np.sin(2 * np.pi * 1e6 * np.arange(steps) * _TIME_STEP)[:, None]
     points = np.arange(64, dtype=np.int64) + size**3 // 2
     return Problem(
@@ -86,7 +90,7 @@ def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
         reference_speed=1600.0 if layered else 1500.0,
         sound_speed=speed if layered else 1500.0,
         density=density if layered else 1000.0,
-        BonA=np.full(shape, 6.0, np.float32) if physics == "full" else None,
+        BonA=field(6.0, 6.0) if physics == "full" else None,
         absorption=absorption,
         pml=(Pml(10, 2.0),) * 3,
         sources=(MaskSource("z", points, signal, "additive-no-correction", steps),),

@@ -10,6 +10,7 @@ import numpy as np
 
 from seiche.backend import Array
 from seiche.kernels.registry.kspace import DensityKind
+from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Absorption, Field
 from seiche.ultrasound.state import State
 
@@ -87,8 +88,11 @@ class MediumArrays:
             result[...] = 0.0
         else:
             coefficient = np.broadcast_to(np.asarray(absorption.alpha_coeff), problem.shape)
-            for k in range(problem.shape[0]):
+
+            def compute(k: int) -> None:
                 result[k] = tau_of(replace(absorption, alpha_coeff=coefficient[k]), speed[k])
+
+            operators.each_plane(len(result), compute)
         return state.backend.upload(result.reshape(-1))
 
     def staggered(self) -> tuple[DensityKind, dict[str, Any]]:

@@ -7,7 +7,9 @@ has extent 1. The last axis of a spectrum has half the numbers.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,9 +91,19 @@ def on_spectrum(problem: Problem, function: Callable[[Real], Real], dtype: npt.D
     squares = [np.zeros(1)] * (3 - problem.dimensions) + [k * k for k in wave_numbers(problem)]
     result = np.empty([len(one) for one in squares], dtype)
     plane = squares[1][:, None] + squares[2][None, :]
-    for a, square in enumerate(squares[0]):
-        result[a] = function(np.sqrt(square + plane))
+
+    def compute(a: int) -> None:
+        result[a] = function(np.sqrt(squares[0][a] + plane))
+
+    each_plane(len(result), compute)
     return result
+
+
+def each_plane(planes: int, compute: Callable[[int], None]) -> None:
+    """Compute planes of a grid by NumPy on all cores that this process may use."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for _ in pool.map(compute, range(planes)):
+            pass
 
 
 def kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
