@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine import measure as measurement
 from seiche.machine.file import parse_machine
 from seiche.machine.locality import Place
 from seiche.machine.measure import measure
+from seiche.machine.measure_exchanges import exchange_curve, neighbour_gap
 from seiche.report import bench_machine
 
 
@@ -37,6 +39,18 @@ def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
     assert found.probes["single_copy"].works is not None
     assert found.absent["injection of host on-socket"] == "one pair of ranks: needs several"
     assert found.hardware["ranks"] == ranks
+
+
+@pytest.mark.ranks(3, 4)
+def test_each_further_neighbour_of_an_exchange_adds_a_gap(ranks: int) -> None:
+    """All exchange with all; on processors, where each message is one more for the host."""
+    world = World.from_mpi()
+    backend, here = open_backend("cpu", 1), [Place("a", {0: (0, 1)})] * ranks
+    pair = exchange_curve(world, backend, here, (0, 1), "on-socket", "host", 0.2)
+    assert not isinstance(pair, str)
+    gap = neighbour_gap(world, backend, pair, "host", 0.2)
+    assert world.allgather(gap) == [gap] * ranks
+    assert 0 <= gap < 1
 
 
 @pytest.mark.ranks(2)

@@ -205,15 +205,20 @@ def test_exchanges_of_gpus_are_the_sums_of_their_parts() -> None:
 
 
 def test_exchanges_that_were_measured_whole_are_their_law() -> None:
-    """Replayed in graphs `peer` is the exchange that was measured there, and a launch for every other neighbour.
+    """Replayed in graphs `peer` is the exchange that was measured there, and the gap for every other neighbour.
 
-    `nccl` has calls in graphs and launches.
+    Where that was not measured it is a launch. `nccl` has calls in graphs and launches.
     """
     told = NODE.launch | {"device": Launch(kernel=2e-6, event=3e-6, graph_kernel=1e-6)}
     more = [path("peer_exchange", 6e-6, 4e-12), path("nccl_graph", 9e-6, 5e-12), path("host_exchange", 2e-6, 3e-10)]
     node = NODE.model_copy(update={"paths": [*NODE.paths, *more], "launch": told})
     times = transport_times(node, GPUS, 0, (1, 2), (1000, 2000), (1000, 500), graphs=True)
     assert times["peer"] == pytest.approx(6e-6 + 4e-12 * 3000 + 1e-6)
+    several = [one.model_copy(update={"gap": 4e-7}) if one.path == "peer_exchange" else one for one in node.paths]
+    told_gap = transport_times(
+        node.model_copy(update={"paths": several}), GPUS, 0, (1, 2), (1000, 2000), (1000, 500), graphs=True
+    )
+    assert told_gap["peer"] == pytest.approx(6e-6 + 4e-12 * 3000 + 4e-7)
     one = transport_times(node, GPUS, 0, (1, 2), (1000, 0), (1000, 0), graphs=True)
     assert one["peer"] == pytest.approx(6e-6 + 4e-12 * 1000)
     assert times["nccl"] == pytest.approx(9e-6 + 5e-12 * 3000 + 2 * 1e-6 + 2 * 1e-6)

@@ -69,8 +69,10 @@ def transport_times(
         # The pack kernel delivers; a kernel counts up the neighbours' words, another waits for its own.
         found["peer"] = _one_call(machine, "peer_store", both) + 3 * replayed
         if graphs and _has(machine, "peer_exchange"):
-            # It was measured between two: for every other neighbour one more kernel packs, in that one's memory.
-            found["peer"] = _one_call(machine, "peer_exchange", both) + replayed * max(len(both) - 1, 0)
+            # It was measured between two; every other neighbour is one more that words are sent to and come from.
+            gaps = [each.gap for each in machine.paths if each.path == "peer_exchange" and each.gap is not None]
+            gap = max(gaps, default=replayed)
+            found["peer"] = _one_call(machine, "peer_exchange", both) + gap * max(len(both) - 1, 0)
     if alone:
         call: PathName = "nccl_graph" if graphs and _has(machine, "nccl_graph") else "nccl"
         found["nccl"] = _one_call(machine, call, both) + 2 * replayed + 2 * waited

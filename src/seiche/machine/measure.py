@@ -233,9 +233,12 @@ class _Survey:
 
     def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
         result: Sequence[Series] | Series | str
+        gap: float | None = None
         if path == "peer_exchange":
             given = (self.world, self.backend, self.places, found[0], where)
             result = measure_exchanges.exchange_curve(*given, "peer", self.share)
+            if isinstance(result, Series) and self.world.size > 2:
+                gap = measure_exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
         elif path.startswith("peer"):
             result = measure_peers.peer_curve(self.world, self.backend, found[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
@@ -246,7 +249,7 @@ class _Survey:
         if isinstance(result, str):
             self.absent[f"{path} {where}"] = result
         else:
-            self.add(path, where, [result] if isinstance(result, Series) else result)
+            self.add(path, where, [result] if isinstance(result, Series) else result, gap)
 
 
 def _missing(where: Locality) -> str:
