@@ -129,7 +129,7 @@ def _delays(name: str, delays: npt.ArrayLike | None, count: int, grid: Grid) -> 
     if late.shape != (count,) or late.dtype.kind not in "iu" or late.min() < 0:
         raise CaseError(f"{name}: its delays are not {count} whole numbers of steps >= 0")
     assert grid.steps is not None
-    return np.minimum(late, grid.steps).astype(np.int64)
+    return np.asarray(np.minimum(late, grid.steps), np.int64)
 
 
 def _source(
