@@ -26,7 +26,7 @@ from seiche.case.ultrasound_medium import check_axes, distance, medium_of, press
 from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
-from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
 from seiche.ultrasound.extents import lines_of
 from seiche.ultrasound.local_basis import Part, least_overlap
 from seiche.ultrasound.plan import basis_of, parts_for
@@ -271,10 +271,12 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
 
 
 def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
-    """Return the relative error that is predicted of a wave that crosses the cuts of the local basis."""
+    """Return the relative error that is predicted of a wave and its onset that cross the cuts of the local basis."""
     cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
     resolved = points_per_wavelength(problem, frequency)
-    return cuts_on_the_way(parts) * crossing_error(resolved, least_overlap(parts), cfl=cfl)
+    width = least_overlap(parts)
+    one = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
+    return float(cuts_on_the_way(parts) * one)
 
 
 def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
