@@ -274,6 +274,23 @@ def test_input_is_not_written_over(flag, link, tmp_path, capsys):
     assert path.read_bytes() == before and not (tmp_path / "out.h5").exists()
 
 
+def test_output_replaces_no_file_of_another_kind(tmp_path, capsys):
+    path, other = write_input(tmp_path / "in.h5", SHAPE, **P0), write_input(tmp_path / "other.h5", SHAPE, **P0)
+    notes, empty = tmp_path / "notes.txt", tmp_path / "empty.h5"
+    notes.write_text("mine")
+    empty.touch()
+    before = other.read_bytes()
+    for out, words in (
+        (notes, "notes.txt: file: is there and is no HDF5 file; give the output another name\n"),
+        (other, "other.h5: file: is a file of type input; give the output another name\n"),
+    ):
+        assert main(["-i", str(path), "-o", str(out)], "kspaceFirstOrder-OMP", "cpu") == 1
+        assert capsys.readouterr().err.endswith(words)
+    assert (notes.read_text(), other.read_bytes()) == ("mine", before)
+    for _ in range(2):  # an empty file, then an output
+        assert main(["-i", str(path), "-o", str(empty)], "kspaceFirstOrder-OMP", "cpu") == 0
+
+
 def test_output_and_checkpoint_are_two_files(tmp_path, capsys):
     path, out = write_input(tmp_path / "in.h5", SHAPE, **P0), str(tmp_path / "out.h5")
     flags = ["-i", str(path), "-o", out, "--checkpoint_file", out, "--checkpoint_timesteps", "10"]

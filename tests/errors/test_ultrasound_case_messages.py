@@ -52,6 +52,8 @@ from ultrasound_cases import BASIC, case
             "[run]\nscheme = 'separable'\n[medium]",
             "grid: a time step of 2.8e-07 s is unstable in this medium; the longest stable step is 2.033e-07 s",
         ),
+        ("[medium]", "[medium]\nalpha_coeff = 0.5", "medium: alpha_power is missing beside alpha_coeff"),
+        ("[medium]", "[medium]\nalpha_mode = 'relaxation'", "medium: alpha_power is missing beside alpha_mode"),
         ("[medium]", '[medium]\nfile = "none.npz"', "none.npz: whole file: cannot be read: No such file or directory"),
         (
             "[record]",
@@ -76,6 +78,32 @@ def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, c
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert words in message
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ('folder = "."\nfile = "case.toml"', "output.file: {}/case.toml is read by this case"),
+        ('folder = "."\nfile = "speed.npz"', "output.file: {}/speed.npz is read by this case"),
+        ('folder = "."\nfile = "notes.txt"', "output.file: {}/notes.txt is there and is no HDF5 file"),
+        ('folder = "."\nsummary = "notes.txt"', "output.summary: {}/notes.txt is there and is no summary"),
+        ('file = "folder"', "output.file: {}/out/folder is a folder"),
+        ('folder = "notes.txt"', "output.file: cannot replace {}/notes.txt/result.h5: Not a directory"),
+    ],
+)
+def test_outputs_replace_neither_inputs_nor_files_of_others(output, words, tmp_path, capsys):
+    np.savez(tmp_path / "speed.npz", sound_speed=np.full((48, 40), 1500.0))
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "out" / "folder").mkdir(parents=True)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    text = BASIC.replace("[medium]", '[medium]\nfile = "speed.npz"') + f"[output]\n{output}\n"
+    path = case(tmp_path, text)
+    assert main(["run", str(path)]) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert words.format(tmp_path) in message
+    assert path.read_text() == text
+    assert before == {path: path.read_bytes() for path in before}
 
 
 @pytest.mark.parametrize("option", [["--restart", "a"], ["--ranks-info"]])

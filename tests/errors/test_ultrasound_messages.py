@@ -27,6 +27,7 @@ GOOD: dict[str, Any] = {
     "pml_size": 4,
 }
 WAVE = np.ones(5)
+OTHER = "{}: a {} is no seiche.ultrasound.{}; objects of k-wave-python go to seiche.ultrasound.kwave.kspaceFirstOrder"
 ROUGH = 1500.0 + np.arange(480).reshape(SHAPE)
 
 
@@ -42,7 +43,7 @@ def complaint(**change: Any) -> str:
     [
         ({"medium": Medium(np.ones((3, 3)))}, "medium.sound_speed: shape (3, 3) is not the grid's (24, 20)"),
         ({"medium": Medium("fast")}, "medium.sound_speed: is not an array of numbers"),
-        ({"medium": Medium(-1.0)}, "reference sound speed: -1 is not a number > 0"),
+        ({"medium": Medium(-1.0)}, "sound_speed: -1 is not > 0"),
         ({"medium": Medium(1500.0, 0.0)}, "density: 0 is not > 0"),
         ({"medium": Medium(1500.0, BonA=np.nan)}, "BonA: not every value is a finite number"),
         ({"medium": Medium(1500.0, alpha_coeff=0.5)}, "medium.alpha_power: is missing beside alpha_coeff"),
@@ -171,10 +172,35 @@ def complaint(**change: Any) -> str:
             "record: the velocity is not recorded by the local4 scheme; use the exact one",
         ),
         ({"grid": replace(GRID, time_step=-1.0)}, "grid: time step: -1 is not a number > 0"),
+        ({"grid": (24, 20)}, OTHER.format("grid", "tuple", "Grid")),
+        ({"medium": 1500.0}, OTHER.format("medium", "float", "Medium")),
+        ({"source": P0}, OTHER.format("source", "ndarray", "Source")),
+        ({"sensor": MASK}, OTHER.format("sensor", "ndarray", "Sensor")),
+        ({"medium": Medium(1500.0, alpha_power=1.5)}, "medium.alpha_coeff: is missing beside alpha_power"),
+        ({"medium": Medium(1500.0, alpha_mode="stokes")}, "medium.alpha_coeff: is missing beside alpha_mode"),
+        ({"medium": Medium(1500.0, sound_speed_ref=[1, 2])}, "medium.sound_speed_ref: shape (2,) is not one number"),  # type: ignore[arg-type]
         (
-            {"grid": replace(GRID, steps=0), "sensor": Sensor(record=("p_final",))},
-            "sensor.first: 0 is not one of the 0 steps",
+            {"medium": Medium(np.where(MASK, np.nan, 1500.0), alpha_coeff=1, alpha_power=1, alpha_mode="relaxation")},
+            "medium.sound_speed: not every value is a finite number",
         ),
+        (
+            {"medium": Medium(1500.0, alpha_coeff=1, alpha_power=1, alpha_mode="relaxation", relaxation_band=(1e6,))},  # type: ignore[arg-type]
+            "medium.relaxation_band: (1000000.0,) is not two frequencies",
+        ),
+        (
+            {"source": Source(p_mask=np.where(MASK, np.nan, 0.0), p=WAVE)},
+            "source.p_mask: not every value is a finite number",
+        ),
+        (
+            {"sensor": Sensor(corners=[[0, 0, 1, 1], [0]])},
+            "sensor.corners: is not an array; its cuboids have different numbers of indices",
+        ),
+        (
+            {"pml_size": 10**9, "pml_inside": False},
+            "pml_size: with layers of 1000000000 points outside, the grid has 4294967296 or more",
+        ),
+        ({"threads": 10**9}, "threads: 1000000000 is out of range; expected <= 4096"),
+        ({"threads": "2"}, "threads: '2' is not a whole number"),
     ],
 )
 def test_impossible_request_is_named(change, words):
@@ -193,12 +219,40 @@ def test_unknown_record_is_named_with_the_known_ones():
         (((1, 20), 1e-4), "grid.shape: (1, 20) has an axis of less than 2 points"),
         (((10, 20), (1e-4, 1e-4, 1e-4)), "grid.spacing: (0.0001, 0.0001, 0.0001) is not one positive number an axis"),
         ((10, -1.0), "grid.spacing: -1.0 is not one positive number an axis"),
+        ((None, 1e-4), "grid.shape: None is not a number of points for each axis"),
+        ((10, 1e-4, "1 us"), "grid.time_step: is not an array of numbers"),
+        ((10, 1e-4, 1e-8, 0), "grid.steps: 0 time steps; need at least 1"),
     ],
 )
 def test_impossible_grid_is_named(arguments, words):
     with pytest.raises(CaseError) as caught:
         Grid(*arguments)
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Sensor(MASK, record=None), "sensor.record: None is not a name or names of records"),  # type: ignore[arg-type]
+        (
+            lambda: Sensor(MASK, frequencies=(1e6,), frequency_window=5),  # type: ignore[arg-type]
+            "sensor.frequency_window: 5 is not a first and a last step",
+        ),
+        (lambda: Source(emitters=("bowl",)), "source.emitters: holds something that is no Emitter"),  # type: ignore[arg-type]
+    ],
+)
+def test_impossible_arguments_are_named(make, words):
+    with pytest.raises(CaseError) as caught:
+        make()
+    assert str(caught.value) == words
+
+
+def test_what_begins_after_the_end_is_silent_however_late_it_is():
+    late, silent = (
+        simulate(**(GOOD | {"source": Source(p_mask=MASK, p=WAVE, p_delays=[0, 2, last])}))["p"]
+        for last in (10**12, 10)
+    )
+    np.testing.assert_array_equal(late, silent)
 
 
 def test_unstable_time_step_is_refused_with_the_limit():
@@ -208,7 +262,7 @@ def test_unstable_time_step_is_refused_with_the_limit():
     k = np.sqrt(2) * np.pi / 1e-4
     limit = 2 / (1000 * k) * np.arcsin(1000 / 1500)
     assert complaint(grid=grid, medium=slow) == (
-        f"grid.time_step: 4e-08 s is unstable in this medium; the longest stable step is {limit:.4g} s"
+        f"grid.time_step: a time step of 4e-08 s is unstable in this medium; the longest stable step is {limit:.4g} s"
     )
     simulate(**(GOOD | {"grid": grid}))
 

@@ -171,3 +171,21 @@ def test_skull_focus_lies_behind_the_bone(tmp_path):
     hottest = found.summary["details"]["greatest_temperature"]
     assert 37.5 < hottest["value"] < 60.0
     assert 66e-3 < np.hypot(hottest["place_m"][0] - 60e-3, hottest["place_m"][1]) < 76e-3
+
+
+def test_stokes_absorption_of_a_case_needs_no_exponent(tmp_path):
+    text = BASIC.replace("[medium]", '[medium]\nalpha_mode = "stokes"\nalpha_coeff = 0.5')
+    absorption = prepare(case(tmp_path, text)).problem.absorption
+    assert absorption is not None
+    assert (absorption.alpha_coeff, absorption.alpha_power, absorption.stokes) == (0.5, 2.0, True)
+
+
+def test_file_with_absorption_needs_an_exponent(tmp_path):
+    np.savez(tmp_path / "head.npz", alpha_coeff=np.full((48, 40), 0.5))
+    with pytest.raises(CaseError, match=r"medium.file: head.npz has alpha_coeff; medium.alpha_power is missing"):
+        prepare(case(tmp_path, BASIC.replace("[medium]", '[medium]\nfile = "head.npz"')))
+
+
+def test_relaxation_without_anything_that_absorbs_is_lossless(tmp_path):
+    text = BASIC.replace("[medium]", '[medium]\nalpha_power = 1.0\nalpha_mode = "relaxation"')
+    assert prepare(case(tmp_path, text)).problem.relaxation is None

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from seiche.case.ultrasound import load
-from seiche.case.ultrasound_setup import prepare, sharing_of
+from seiche.case.ultrasound_setup import error_of_ranks, local_parts, prepare, sharing_of
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.ultrasound.crossing import crossing_error
 from ultrasound_cases import BASIC, case
 
 
@@ -46,8 +48,8 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
 def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, capsys):
     """Six points a wavelength, one cut: the error is predicted to fall with the overlap."""
     text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
-    path, widths = case(tmp_path, text), []
-    for error in (1e-1, 1e-3, 1e-4):
+    path, widths = case(tmp_path, text.replace("= 60", "= 400")), []
+    for error in (1e-1, 1e-3, 2e-4):
         sharing = sharing_of(prepare(path, [f"run.error={error}"]), 2)
         assert sharing.basis == "auto"
         widths.append(sharing.overlap)
@@ -115,3 +117,33 @@ def test_check_refuses_for_several_ranks_what_a_run_on_them_refuses(changes, wor
     with pytest.raises(CaseError) as caught:
         load(path, overrides=changes, world=World(0, 2, 0, 2))
     assert str(caught.value) == f"{path}: {words}"
+
+
+def test_predicted_error_counts_the_onset_of_a_tone(tmp_path):
+    """What an onset sends at few points a wavelength stays however wide overlaps are: narrower where it is slower."""
+    told = {}
+    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "").replace("= 60", "= 400")
+    for ramp in (3, 12):
+        setup = prepare(case(tmp_path, text.replace('"60 kPa"', f'"60 kPa"\nramp = {ramp}')))
+        for overlap in (8, 16, 24):
+            parts = local_parts(setup, 2, (2, 1), overlap)
+            told[ramp, overlap] = error_of_ranks(setup.problem, parts, 5e5)
+    assert told[3, 24] > 2e-5 > 10 * crossing_error(6.0, 24, cfl=0.3)
+    assert told[12, 24] < told[3, 24] < told[3, 16] < told[3, 8]
+
+
+@pytest.mark.ranks(2)
+def test_error_on_two_ranks_is_the_predicted_one_within_a_factor_of_a_few(ranks, tmp_path):
+    text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "").replace("= 60", "= 240")
+    text = text.replace('maps = ["p_max_all"]', 'maps = ["p_max_all", "p_final"]')
+    path = case(tmp_path, text)
+    world = World.from_mpi()
+    for overlap in (8, 24):
+        changes = [f"run.overlap={overlap}", "run.split=[2, 1]", "run.precision=float64", "run.basis=local"]
+        setup = prepare(path, changes)
+        predicted = error_of_ranks(setup.problem, local_parts(setup, 2, (2, 1), overlap), 5e5)
+        both = load(path, overrides=changes, output=tmp_path / "both", world=world).run(visible=False).arrays["p_final"]
+        one = load(path, overrides=changes, output=tmp_path / f"{world.rank}", world=World.serial())
+        wanted = one.run(visible=False).arrays["p_final"]
+        measured = np.linalg.norm(both - wanted) / np.linalg.norm(wanted)
+        assert predicted / 5 < measured < 5 * predicted

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from seiche.backend.base import Array, Backend, Kernel, Stream
 from seiche.errors import BackendUnavailable, CaseError
+
+#: More threads than any machine has cores: OpenMP would end the process when it cannot have them.
+MOST_THREADS = 4096
 
 __all__ = ["Array", "Backend", "Kernel", "Stream", "open_backend"]
 
@@ -22,10 +27,17 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
 
     Raises:
         BackendUnavailable: no such device, or its libraries are not installed.
-        CaseError: fewer than one thread.
+        CaseError: not a whole number of threads from 1 to MOST_THREADS.
     """
-    if threads is not None and threads < 1:
-        raise CaseError(f"threads: {threads} is out of range; expected >= 1")
+    if threads is not None:
+        if not isinstance(threads, (int, np.integer)):
+            raise CaseError(f"threads: {threads!r} is not a whole number")
+        if not 1 <= threads <= MOST_THREADS:
+            raise CaseError(
+                f"threads: {threads} is out of range; expected {'>= 1' if threads < 1 else f'<= {MOST_THREADS}'}"
+            )
+    if not isinstance(device, str):
+        raise BackendUnavailable(f"device {device!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")
     kind, _, number = device.partition(":")
     if kind in ("cpu", "cuda") and number == "planned":
         from seiche.backend.planned import PlannedBackend

@@ -103,9 +103,8 @@ class ScipyTransforms(Transforms):
         whole = (*self._extents[:-1], self.half)
         self._volumes = (-1, *whole)
         count = max(1, _PIECE // (int(np.prod(whole[1:])) * self.complex.itemsize))
-        alone = len(whole) == 1
-        self._pieces = [...] if alone else [slice(k, k + count) for k in range(0, whole[0], count)]
-        self._inner = (0,) if alone else tuple(range(1, len(whole)))
+        self._pieces = [slice(k, k + count) for k in range(0, whole[0], count)]
+        self._inner = tuple(range(1, len(whole)))
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
         """Return a call of rfftn for each piece, and of fft along the first axis."""
@@ -115,11 +114,13 @@ class ScipyTransforms(Transforms):
         reals = padded_view(spectra, self.shape[2]) if source is None else source.reshape(-1, *self._extents)
 
         def run() -> None:
+            if spectra.ndim == 2:  # rows, as of slabs in two dimensions: a call for each of them would take longer
+                spectra[...] = fft.rfft(reals, axis=1, workers=self._threads)
+                return
             for one, target in zip(reals, spectra, strict=True):
                 for piece in self._pieces:
                     target[piece] = fft.rfftn(one[piece], axes=self._inner, workers=self._threads)
-                if target.ndim > 1:
-                    self._in_place(fft.fft, target)
+                self._in_place(fft.fft, target)
 
         return run
 
@@ -132,9 +133,11 @@ class ScipyTransforms(Transforms):
         extents = [self._extents[axis] for axis in self._inner]
 
         def run() -> None:
+            if spectra.ndim == 2:
+                reals[...] = fft.irfft(spectra, self._extents[0], axis=1, norm="forward", workers=self._threads)
+                return
             for one, target in zip(spectra, reals, strict=True):
-                if one.ndim > 1:
-                    self._in_place(fft.ifft, one)
+                self._in_place(fft.ifft, one)
                 for piece in self._pieces:
                     target[piece] = fft.irfftn(
                         one[piece], s=extents, axes=self._inner, norm="forward", workers=self._threads

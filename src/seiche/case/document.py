@@ -139,7 +139,10 @@ def _type(field: FieldInfo) -> str:
                 return f'a list with {kind} for each axis, `"{example}"`'
             if function.func is quantities.parse_vector:
                 return f'a list of three, each {kind}, `"{example}"`'
-            return f'a list of two, each {kind}, `"{example}"`' if several else f'{kind}, `"{example}"`'
+            if not several:
+                return f'{kind}, `"{example}"`'
+            number = "" if Ellipsis in get_args(_plain(field.annotation)) else " of two"
+            return f'a list{number}, each {kind}, `"{example}"`'
         if function in words:
             return words[function]
     names = [f'`"{name}"`' for name in _literals(field.annotation)]

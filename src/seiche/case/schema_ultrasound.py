@@ -111,7 +111,10 @@ class MediumTable(Properties):
     """The medium: what holds everywhere, then the regions in their order."""
 
     alpha_power: float | None = Field(
-        default=None, gt=0, lt=3, description="exponent y of the absorption; without it nothing is absorbed"
+        default=None,
+        gt=0,
+        lt=3,
+        description="exponent y of the absorption; without it nothing is absorbed, but for stokes, which means 2",
     )
     alpha_mode: Literal["no_absorption", "no_dispersion", "stokes", "relaxation"] | None = Field(
         default=None, description="how absorption is computed; relaxation takes the exponent 1, too"
@@ -126,6 +129,20 @@ class MediumTable(Properties):
         tuple[Annotated[BoxRegion | BallRegion | ShellRegion, Field(discriminator="kind")], ...], OneOrMore
     ] = Field(default=(), description="parts made of something else")
     ct: CtTable | None = Field(default=None, description="a skull from a CT image")
+
+    @property
+    def exponent(self) -> float | None:
+        """Return the exponent of the absorption, None if nothing is absorbed."""
+        return 2.0 if self.alpha_power is None and self.alpha_mode == "stokes" else self.alpha_power
+
+    @model_validator(mode="after")
+    def _absorption_is_complete(self) -> MediumTable:
+        if self.exponent is None:
+            if any(one.alpha_coeff for one in (self, *self.region)):
+                raise ValueError("alpha_power is missing beside alpha_coeff")
+            if self.alpha_mode is not None:
+                raise ValueError("alpha_power is missing beside alpha_mode")
+        return self
 
 
 class Signal(Table):
@@ -223,7 +240,8 @@ class RecordTable(Table):
     )
     maps: Annotated[tuple[Map, ...], FromList] = Field(default=(), description="of the whole grid")
     frequencies: Annotated[tuple[PositiveFrequency, ...], FromList] = Field(
-        default=(), description="at which amplitude and phase of the pressure are found everywhere"
+        default=(),
+        description="at which amplitude A and phase of the pressure, A cos(2 pi f t + phase), are found everywhere",
     )
     periods: int = Field(default=4, ge=1, description="last periods from which they are found")
     start: StepsOrTime = Field(default=0, description="time or steps before the first record")
@@ -334,7 +352,7 @@ class UltrasoundCase(Table):
             raise ValueError("record: nothing is recorded; give points, a ring, maps or frequencies")
         if self.heat is not None and not record.frequencies:
             raise ValueError("heat: needs the amplitude at record.frequencies, which are missing")
-        if self.heat is not None and self.medium.alpha_power is None:
+        if self.heat is not None and self.medium.exponent is None:
             raise ValueError("heat: needs a medium that absorbs; medium.alpha_power is missing")
         if self.image is not None and record.ring is None:
             raise ValueError("image: needs record.ring, which is missing")

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from seiche import __version__
 from seiche.case.account import Account, imbalance, keep_trace, serving
+from seiche.case.agreement import on_rank_zero
+from seiche.case.places import refuse_places
 from seiche.case.run import Looks, decisions_of, listening
 from seiche.case.ultrasound_setup import UltrasoundSetup, prepare, refuse_impossible, sharing_of
 from seiche.domain.world import World
@@ -119,12 +121,13 @@ class UltrasoundSimulation:
         With `serve`, a port (0: any that is free), a page on this machine's loopback address tells how far it is.
 
         Raises:
-            CaseError: the trace would replace another file, or the port is taken.
+            CaseError: an output cannot be written or would replace another file, or the port is taken.
             UnstableError: the pressure is no longer finite.
             BackendUnavailable: no such device, or too little memory.
             SeicheError: a signal ended the run; nothing was written.
         """
         setup = self.setup
+        on_rank_zero(self.world, self._refuse_places)
         solver = self.solver()
         timers = _inner(solver).timers
         trace = self.folder / setup.case.output.trace if setup.case.output.trace is not None else None
@@ -147,6 +150,16 @@ class UltrasoundSimulation:
             decisions = decisions_of(solver.basis.exchanges)
             solver.close()
         return UltrasoundOutcome(arrays, content_of(summary), self.folder, seconds, report, decisions)
+
+    def _refuse_places(self) -> None:
+        output = self.setup.case.output
+        places = {
+            "output.file": (self.folder / output.file, "HDF5 file"),
+            "output.summary": (self.folder / output.summary, "summary"),
+        }
+        if output.picture is not None:
+            places["output.picture"] = (self.folder / output.picture, "picture")
+        refuse_places(places, self.setup.inputs)
 
     def _advance(self, solver: Solver | RanksSolver, visible: bool, serve: int | None) -> None:
         steps, chunk, timers = self.setup.problem.steps, 1, _inner(solver).timers

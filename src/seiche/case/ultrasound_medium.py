@@ -26,9 +26,12 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         CaseError: a property is missing, or a region or file does not fit the grid.
         FormatError: a file is broken.
     """
-    whole: dict[str, Any] = dict(_properties(table, table.alpha_power))
+    power = table.exponent
+    whole: dict[str, Any] = dict(_properties(table, power))
     if table.file is not None:
         whole |= _arrays(folder / table.file, grid.shape)
+    if power is None and np.any(whole.get("alpha_coeff", 0.0)):
+        raise CaseError(f"medium.file: {table.file} has alpha_coeff; medium.alpha_power is missing beside it")
     for name in ("sound_speed", "density"):
         if name not in whole:
             raise CaseError(f"medium.{name}: is missing; give it, a material or a file")
@@ -36,24 +39,24 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         inside = region_points(region, grid, f"medium.region[{number}]")
         if not inside.any():
             raise CaseError(f"medium.region[{number}]: the {region.kind} holds no point of the grid")
-        for name, value in _properties(region, table.alpha_power).items():
+        for name, value in _properties(region, power).items():
             whole[name] = np.where(inside, value, whole.get(name, 0.0))
     if table.ct is not None:
         image = _array(folder / table.ct.file, grid.shape)
-        bone = medium_of_ct(image, model=BoneModel(threshold=table.ct.threshold), alpha_power=table.alpha_power)
+        bone = medium_of_ct(image, model=BoneModel(threshold=table.ct.threshold), alpha_power=power)
         is_bone = image >= table.ct.threshold
         for name in ("sound_speed", "density", "alpha_coeff"):
             value = getattr(bone, name)
             if value is not None:
                 whole[name] = np.where(is_bone, value, whole.get(name, 0.0))
-    absorbs = table.alpha_power is not None and np.any(whole.get("alpha_coeff", 0.0))
+    absorbs = power is not None and np.any(whole.get("alpha_coeff", 0.0))
     return Medium(
         whole["sound_speed"],
         whole["density"],
         BonA=whole.get("BonA"),
         alpha_coeff=whole["alpha_coeff"] if absorbs else None,
-        alpha_power=table.alpha_power if absorbs else None,
-        alpha_mode=table.alpha_mode,
+        alpha_power=power if absorbs else None,
+        alpha_mode=table.alpha_mode if absorbs else None,
         sound_speed_ref=table.reference_speed,
     )
 

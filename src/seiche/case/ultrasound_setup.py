@@ -26,16 +26,15 @@ from seiche.case.ultrasound_medium import check_axes, distance, medium_of, press
 from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
-from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
 from seiche.ultrasound.extents import lines_of
 from seiche.ultrasound.local_basis import Part, least_overlap
-from seiche.ultrasound.medium import longest_time_step
 from seiche.ultrasound.plan import basis_of, parts_for
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.ranks import OVERLAP, refuse_on_ranks
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
-from seiche.ultrasound.simulate import Layers, problem_of, request_of
+from seiche.ultrasound.simulate import Layers, problem_of, refuse_unstable, request_of
 
 Tone = ArcSource | BowlSource | DiscSource | RectangleSource | LineSource
 
@@ -54,6 +53,14 @@ class UltrasoundSetup:
     request: Request
     limit: float
     notes: tuple[str, ...]
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Return the files that the case is read from."""
+        path, medium = Path(self.source_file), self.case.medium
+        named = [medium.file, None if medium.ct is None else medium.ct.file]
+        named += [one.file for one in self.case.source if isinstance(one, FileSource)]
+        return [path, *(path.parent / name for name in named if name is not None)]
 
 
 #: Overlaps that a case may have, narrow ones first.
@@ -93,12 +100,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
                 f" {points_per_wavelength(problem, one.frequency):.2f} points per wavelength where sound is slowest;"
                 f" at least {PPW_LEAST:g} are needed"
             )
-    limit = longest_time_step(problem, case.run.scheme)
-    if problem.time_step > limit:
-        raise CaseError(
-            f"grid: a time step of {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
-            f" {limit:.4g} s"
-        )
+    limit = refuse_unstable(problem, case.run.scheme, "grid")
     notes = tuple(advice(problem, case.run.scheme, max(frequencies) if frequencies else None))
     request = request_of(grid, sensor, layers)
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
@@ -269,10 +271,12 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
 
 
 def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
-    """Return the relative error that is predicted of a wave that crosses the cuts of the local basis."""
+    """Return the relative error that is predicted of a wave and its onset that cross the cuts of the local basis."""
     cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
     resolved = points_per_wavelength(problem, frequency)
-    return cuts_on_the_way(parts) * crossing_error(resolved, least_overlap(parts), cfl=cfl)
+    width = least_overlap(parts)
+    one = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
+    return float(cuts_on_the_way(parts) * one)
 
 
 def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:

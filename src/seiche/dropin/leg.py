@@ -24,7 +24,13 @@ from seiche.dropin.options import Options, refuse_same_files
 from seiche.dropin.problem import problem_of, sensor_points
 from seiche.errors import CaseError
 from seiche.io.formats.kwave import KWaveInput, read_input
-from seiche.io.formats.kwave_output import KWaveOutput, attributes, read_checkpoint, write_checkpoint
+from seiche.io.formats.kwave_output import (
+    KWaveOutput,
+    attributes,
+    read_checkpoint,
+    refuse_other_file,
+    write_checkpoint,
+)
 from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import Solver
@@ -60,6 +66,7 @@ class Leg:
         self._options, self._world = options, world or World.serial()
         self._marks = [time.perf_counter()]
         on_rank_zero(self._world, lambda: refuse_same_files(options))
+        on_rank_zero(self._world, lambda: refuse_other_file(options.output))
         self._input: KWaveInput = read_input(options.input)
         self._problem = problem_of(self._input, options.benchmark)
         self._marks.append(time.perf_counter())
@@ -87,15 +94,19 @@ class Leg:
             return Solver(self._problem, device=device, record=request, threads=options.threads)
         if "u_non_staggered" in options.quantities:
             raise CaseError("--u_non_staggered_raw: is recorded on one GPU only")
-        return RanksSolver(
-            self._problem,
-            world,
-            overlap=options.overlap,
-            basis="local" if options.overlap else "global",
-            record=request,
-            device=device,
-            threads=world.threads(options.threads),
-        )
+        try:
+            return RanksSolver(
+                self._problem,
+                world,
+                overlap=options.overlap,
+                basis="local" if options.overlap else "global",
+                record=request,
+                device=device,
+                threads=world.threads(options.threads),
+            )
+        except CaseError as error:
+            hint = "; take a narrower --overlap, or 0" if options.overlap and str(error).startswith("split:") else ""
+            raise CaseError(f"{error}{hint}") from None
 
     def _write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
         assert self._output is not None

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
-from seiche.ultrasound.numbers import real_numbers, whole_number
+from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,23 @@ class Grid:
         """Make both tuples.
 
         Raises:
-            CaseError: not one to three axes, too few points, or a spacing that is not positive.
+            CaseError: not one to three axes, too few points or steps, or a spacing that is not positive.
         """
+        if not isinstance(self.shape, (int, np.integer)) and np.ndim(self.shape) != 1:
+            raise CaseError(f"grid.shape: {self.shape} is not a number of points for each axis")
         shape = (self.shape,) if isinstance(self.shape, (int, np.integer)) else tuple(self.shape)
         if not 1 <= len(shape) <= 3:
             raise CaseError(f"grid.shape: {len(shape)} axes; need 1, 2 or 3")
         shape = tuple(whole_number("grid.shape", n) for n in shape)
         if min(shape) < 2:
             raise CaseError(f"grid.shape: {shape} has an axis of less than 2 points")
+        if self.time_step is not None:
+            object.__setattr__(self, "time_step", one_number("grid.time_step", self.time_step))
         if self.steps is not None:
-            object.__setattr__(self, "steps", whole_number("grid.steps", self.steps))
+            steps = whole_number("grid.steps", self.steps)
+            if steps < 1:
+                raise CaseError(f"grid.steps: {steps} time steps; need at least 1")
+            object.__setattr__(self, "steps", steps)
         given = real_numbers("grid.spacing", self.spacing)
         spacing = [float(d) for d in (np.full(len(shape), given) if given.ndim == 0 else given)]
         if len(spacing) != len(shape) or not all(np.isfinite(d) and d > 0 for d in spacing):

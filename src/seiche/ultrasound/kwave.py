@@ -152,8 +152,8 @@ def medium_of(medium: Any, grid: Grid) -> Medium:
         1000.0 if density is None else density,
         BonA=bona if bona is not None and np.any(bona) else None,
         alpha_coeff=alpha,
-        alpha_power=None if power is None else _field("medium.alpha_power", power, grid.shape),
-        alpha_mode=None if mode is None else getattr(mode, "value", mode),
+        alpha_power=None if alpha is None or power is None else _field("medium.alpha_power", power, grid.shape),
+        alpha_mode=None if alpha is None or mode is None else getattr(mode, "value", mode),
         sound_speed_ref=None if reference is None else float(np.max(np.asarray(reference))),
     )
 

@@ -59,6 +59,8 @@ class Medium:
             return None
         stokes = self.alpha_mode == "stokes"
         if self.alpha_coeff is None:
+            if self.alpha_power is not None or stokes:
+                raise CaseError(f"medium.alpha_coeff: is missing beside {'alpha_mode' if stokes else 'alpha_power'}")
             return None
         power = 2.0 if stokes and self.alpha_power is None else self.alpha_power
         if power is None:
@@ -90,7 +92,10 @@ class Medium:
         coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
         power = on_grid("medium.alpha_power", self.alpha_power, shape)
         speed = on_grid("medium.sound_speed", self.sound_speed, shape)
-        return tissues_of(coefficient, power, speed, shape, self.relaxation_band)
+        band = real_numbers("medium.relaxation_band", self.relaxation_band)
+        if band.shape != (2,):
+            raise CaseError(f"medium.relaxation_band: {self.relaxation_band} is not two frequencies")
+        return tissues_of(coefficient, power, speed, shape, (float(band[0]), float(band[1])))
 
 
 def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:

@@ -24,6 +24,18 @@ def real_numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
         raise CaseError(f"{name}: is not an array of numbers") from None
 
 
+def one_number(name: str, value: npt.ArrayLike) -> float:
+    """Return a real number.
+
+    Raises:
+        CaseError: `value` is none, or more than one; begins with `name`.
+    """
+    array = real_numbers(name, value)
+    if array.size != 1:
+        raise CaseError(f"{name}: shape {array.shape} is not one number")
+    return float(array.ravel()[0])
+
+
 def whole_number(name: str, value: float) -> int:
     """Return an integer.
 

@@ -21,7 +21,7 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Field: TypeAlias = "float | Floats"
 Mode = Literal["dirichlet", "additive-no-correction", "additive"]
 #: Points that a list of 32-bit indices can name.
-_MOST_POINTS = 1 << 32
+MOST_POINTS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,13 @@ class Problem:
                 raise CaseError(f"pml_size: {layer.size} along {name} is not between 0 and half of {points} points")
             if not (np.isfinite(layer.alpha) and layer.alpha >= 0):
                 raise CaseError(f"pml_alpha: {layer.alpha} along {name} is not a number >= 0")
-        if self.points >= _MOST_POINTS:
-            raise CaseError(f"grid: {self.points} points; at most {_MOST_POINTS - 1} fit one device")
+        if self.points >= MOST_POINTS:
+            raise CaseError(f"grid: {self.points} points; at most {MOST_POINTS - 1} fit one device")
         if self.steps < 1:
             raise CaseError(f"grid: {self.steps} time steps; need at least 1")
         _positive("grid: time step", self.time_step)
-        _positive("reference sound speed", self.reference_speed)
         self._check_field("sound_speed", self.sound_speed, lowest=0.0, exclusive=True)
+        _positive("reference sound speed", self.reference_speed)
         self._check_field("density", self.density, lowest=0.0, exclusive=True)
         for one in self.staggered_density or ():
             self._check_field("staggered density", one, lowest=0.0, exclusive=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,17 +16,26 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.machine.collectives import WAYS
+from seiche.ultrasound.advice import advice
 from seiche.ultrasound.extents import lines_of, widened
 from seiche.ultrasound.gathered import GatheredRows
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.local_basis import least_overlap, part_problem, points_in, taken
-from seiche.ultrasound.medium import Medium, longest_time_step
+from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.plan import parts_for, plan_of
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request, finished
 from seiche.ultrasound.sensor import Sensor
-from seiche.ultrasound.simulate import PML_ALPHA, Layers, problem_of, request_of, results_of
+from seiche.ultrasound.simulate import (
+    PML_ALPHA,
+    Layers,
+    problem_of,
+    refuse_others,
+    refuse_unstable,
+    request_of,
+    results_of,
+)
 from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
 from seiche.ultrasound.solver import Solver
 from seiche.ultrasound.source import Source
@@ -244,6 +254,8 @@ def simulate_on_ranks(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return what the sensor recorded, on every rank, as `simulate` does on one; all ranks call it together.
 
+    What speaks against a problem is warned of on rank 0.
+
     Args:
         grid: as of `simulate`, as are the arguments that it has, too.
         medium: what waves travel in.
@@ -270,16 +282,15 @@ def simulate_on_ranks(
         BackendUnavailable: no such device, or too little memory.
     """
     world = world or World.from_mpi()
+    refuse_others(grid, medium, source, sensor)
     grid = grid.completed(medium.sound_speed)
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
-    limit = longest_time_step(problem, scheme)
-    if problem.time_step > limit:
-        raise CaseError(
-            f"grid.time_step: {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
-            f" {limit:.4g} s"
-        )
+    refuse_unstable(problem, scheme)
+    if world.rank == 0:
+        for line in advice(problem, scheme):
+            warnings.warn(line, stacklevel=2)
     solver = RanksSolver(
         problem,
         world,

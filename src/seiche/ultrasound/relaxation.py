@@ -68,7 +68,7 @@ def fit(
         CaseError: no processes come within a fifth of the absorption, or a band that is none.
     """
     low, high = band
-    if not 0 < low < high:
+    if not 0 < low < high < np.inf:
         raise CaseError(f"medium.relaxation_band: {low:g} to {high:g} Hz is no band")
     if alpha_coeff == 0:
         return np.zeros(PROCESSES), np.full(PROCESSES, 1 / (2 * np.pi * high)), sound_speed
@@ -116,12 +116,16 @@ def tissues_of(
     """Return the processes of every different combination of coefficient, exponent and sound speed on a grid.
 
     Raises:
-        CaseError: too many combinations, an exponent outside 0 < y <= 2, or a fit that fails.
+        CaseError: numbers that are not finite, too many combinations, an exponent outside 0 < y <= 2, or a fit that
+            fails.
     """
     fields = [
         np.broadcast_to(np.asarray(one, np.float64), shape).reshape(-1)
         for one in (alpha_coeff, alpha_power, sound_speed)
     ]
+    for name, field in zip(("alpha_coeff", "alpha_power", "sound_speed"), fields, strict=True):
+        if not np.isfinite(field).all():
+            raise CaseError(f"medium.{name}: not every value is a finite number")
     tissues, labels = np.unique(np.stack(fields), axis=1, return_inverse=True)
     count = tissues.shape[1]
     if count > MOST_TISSUES:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,13 +45,18 @@ class Sensor:
         """Let one record or one frequency stand for a tuple of one.
 
         Raises:
-            CaseError: a step that is not a whole number, or frequencies that are no numbers.
+            CaseError: records that are no names, a step that is not a whole number, or frequencies that are no
+                numbers.
         """
+        if not isinstance(self.record, (str, Sequence)):
+            raise CaseError(f"sensor.record: {self.record!r} is not a name or names of records")
         object.__setattr__(self, "record", (self.record,) if isinstance(self.record, str) else tuple(self.record))
         frequencies = np.atleast_1d(real_numbers("sensor.frequencies", self.frequencies))
         object.__setattr__(self, "frequencies", tuple(float(one) for one in frequencies))
         object.__setattr__(self, "first", whole_number("sensor.first", self.first))
         if self.frequency_window is not None:
+            if np.shape(self.frequency_window) != (2,):
+                raise CaseError(f"sensor.frequency_window: {self.frequency_window!r} is not a first and a last step")
             window = tuple(whole_number("sensor.frequency_window", one) for one in self.frequency_window)
             object.__setattr__(self, "frequency_window", window)
 
@@ -87,7 +93,10 @@ class Sensor:
     def cuboids(self, grid: Grid) -> list[list[npt.NDArray[np.int64]]]:
         """Return for each cuboid its indices along every axis."""
         dimensions = len(grid.shape)
-        corners = np.atleast_2d(np.asarray(self.corners))
+        try:
+            corners = np.atleast_2d(np.asarray(self.corners))
+        except ValueError:
+            raise CaseError("sensor.corners: is not an array; its cuboids have different numbers of indices") from None
         if corners.shape[1:] != (2 * dimensions,) or corners.dtype.kind not in "iu":
             raise CaseError(f"sensor.corners: shape {corners.shape} is not (n, {2 * dimensions}) of whole numbers")
         if not len(corners):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,8 +15,8 @@ from seiche.errors import CaseError
 from seiche.ultrasound.advice import advice
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
-from seiche.ultrasound.numbers import real_numbers, whole_number
-from seiche.ultrasound.problem import Field, Pml, Problem
+from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
+from seiche.ultrasound.problem import MOST_POINTS, Field, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request, half_step_later
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.solver import Solver
@@ -58,6 +59,8 @@ class Layers:
             raise CaseError(f"pml_size, pml_alpha: {size} and {alpha} are not one number for each of {dimensions} axes")
         if min(sizes) < 0:
             raise CaseError(f"pml_size: {min(sizes)} is negative")
+        if not inside and math.prod(n + 2 * m for n, m in zip(grid.shape, sizes, strict=True)) >= MOST_POINTS:
+            raise CaseError(f"pml_size: with layers of {size} points outside, the grid has {MOST_POINTS} or more")
         return cls(sizes, alphas, inside)
 
     @property
@@ -109,22 +112,52 @@ def simulate(
         UnstableError: the pressure is no longer finite.
         BackendUnavailable: no such device, or too little memory.
     """
+    refuse_others(grid, medium, source, sensor)
     grid = grid.completed(medium.sound_speed)
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
-    limit = longest_time_step(problem, scheme)
-    if problem.time_step > limit:
-        raise CaseError(
-            f"grid.time_step: {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
-            f" {limit:.4g} s"
-        )
+    refuse_unstable(problem, scheme)
     for line in advice(problem, scheme):
         warnings.warn(line, stacklevel=2)
     request = request_of(grid, sensor, layers)
     solver = Solver(problem, device=device, precision=precision, scheme=scheme, record=request, threads=threads)
     solver.run()
     return results_of(solver, sensor, layers)
+
+
+def refuse_others(grid: Grid, medium: Medium, source: Source, sensor: Sensor) -> None:
+    """Refuse arguments of other kinds, those of k-wave-python among them.
+
+    Raises:
+        CaseError: naming the argument.
+    """
+    for name, given, kind in (
+        ("grid", grid, Grid),
+        ("medium", medium, Medium),
+        ("source", source, Source),
+        ("sensor", sensor, Sensor),
+    ):
+        if not isinstance(given, kind):
+            raise CaseError(
+                f"{name}: a {type(given).__name__} is no seiche.ultrasound.{kind.__name__}; objects of k-wave-python go"
+                " to seiche.ultrasound.kwave.kspaceFirstOrder"
+            )
+
+
+def refuse_unstable(problem: Problem, scheme: str, name: str = "grid.time_step") -> float:
+    """Return the longest stable time step in s, infinity if every one is.
+
+    Raises:
+        CaseError: that of the problem is longer; begins with `name`.
+    """
+    limit = longest_time_step(problem, scheme)
+    if problem.time_step > limit:
+        raise CaseError(
+            f"{name}: a time step of {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
+            f" {limit:.4g} s"
+        )
+    return limit
 
 
 def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, smooth_p0: bool = True) -> Problem:
@@ -150,7 +183,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
     reference = (
         float(np.max(speed))
         if medium.sound_speed_ref is None
-        else float(real_numbers("medium.sound_speed_ref", medium.sound_speed_ref))
+        else one_number("medium.sound_speed_ref", medium.sound_speed_ref)
     )
     pressure = None
     if source.p0 is not None:

@@ -45,9 +45,15 @@ class Source:
     emitters: tuple[Emitter, ...] = ()
 
     def __post_init__(self) -> None:
-        """Let one emitter stand for a tuple of one."""
+        """Let one emitter stand for a tuple of one.
+
+        Raises:
+            CaseError: something else than emitters.
+        """
         if isinstance(self.emitters, Emitter):
             object.__setattr__(self, "emitters", (self.emitters,))
+        if not all(isinstance(one, Emitter) for one in self.emitters):
+            raise CaseError("source.emitters: holds something that is no Emitter")
 
     def on(self, grid: Grid, sound_speed: Field) -> tuple[MaskSource, ...]:
         """Return the sources with scaled signals (eq. 15).
@@ -66,7 +72,8 @@ class Source:
                 scale = 1 / (dimensions * speed**2)
             else:
                 scale = 2 * grid.time_step / (dimensions * speed * grid.spacings[0])
-            sources.append(_source("p", "source.p", points, self.p, self.p_mode, scale, self.p_delays, self.p_weights))
+            late = _delays("source.p", self.p_delays, points.size, grid)
+            sources.append(_source("p", "source.p", points, self.p, self.p_mode, scale, late, self.p_weights))
         given = {axis: getattr(self, f"u{axis}") for axis in "xyz"}
         if self.u_mask is not None or any(signal is not None for signal in given.values()):
             points = mask_points("source.u_mask", self.u_mask, grid.shape)
@@ -81,7 +88,8 @@ class Source:
                 spacing = grid.spacings[grid.axes.index(axis)]
                 scale = np.ones(1) if self.u_mode == "dirichlet" else 2 * speed * grid.time_step / spacing
                 name = f"source.u{axis}"
-                sources.append(_source(axis, name, points, signal, self.u_mode, scale, self.u_delays, self.u_weights))
+                late = _delays(name, self.u_delays, points.size, grid)
+                sources.append(_source(axis, name, points, signal, self.u_mode, scale, late, self.u_weights))
         for number, emitter in enumerate(self.emitters):
             sources += emitter.on(grid, sound_speed, f"source.emitters[{number}]")
         return tuple(sources)
@@ -103,12 +111,25 @@ def mask_points(name: str, mask: npt.ArrayLike | None, shape: tuple[int, ...]) -
     points = np.flatnonzero(array)
     if not points.size:
         raise CaseError(f"{name}: has no point")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise CaseError(f"{name}: not every value is a finite number")
     return points.astype(np.int64)
 
 
 def _at(field: Field, points: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return a field at points, or one number for all of them."""
     return np.asarray(field, np.float64).ravel()[points] if np.ndim(field) else np.full(1, float(np.asarray(field)))
+
+
+def _delays(name: str, delays: npt.ArrayLike | None, count: int, grid: Grid) -> npt.NDArray[np.int64] | None:
+    """Return delays in steps, none longer than the run: what begins after its end is silent, however late it is."""
+    if delays is None:
+        return None
+    late = np.asarray(delays)
+    if late.shape != (count,) or late.dtype.kind not in "iu" or late.min() < 0:
+        raise CaseError(f"{name}: its delays are not {count} whole numbers of steps >= 0")
+    assert grid.steps is not None
+    return np.asarray(np.minimum(late, grid.steps), np.int64)
 
 
 def _source(
@@ -118,7 +139,7 @@ def _source(
     signal: npt.ArrayLike | None,
     mode: Mode,
     scale: Floats,
-    delays: npt.ArrayLike | None,
+    late: npt.NDArray[np.int64] | None,
     weights: npt.ArrayLike | None,
 ) -> MaskSource:
     if signal is None:
@@ -127,9 +148,6 @@ def _source(
     count = points.size
     if samples.ndim != 2 or samples.shape[0] not in (1, count) or not samples.shape[1]:
         raise CaseError(f"{name}: shape {np.shape(signal)} is not (times,) or ({count}, times) for {count} points")
-    late = None if delays is None else np.asarray(delays)
-    if late is not None and (late.shape != (count,) or late.dtype.kind not in "iu" or late.min() < 0):
-        raise CaseError(f"{name}: its delays are not {count} whole numbers of steps >= 0")
     each = None if weights is None else real_numbers(f"{name}, weights", weights)
     if each is not None and not np.isfinite(each).all():
         raise CaseError(f"{name}: not every weight is a finite number")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
-from seiche.io.formats.kwave import DAMAGE, FLOAT, LONG, DatasetReader, KWaveInput
+from seiche.io.formats.kwave import DAMAGE, FLOAT, LONG, DatasetReader, KWaveInput, text_of
 
 #: Bytes of a time step of a series above which its chunks are pieces of `_PIECE` bytes.
 _LARGE_STEP, _PIECE = 32 << 20, 8 << 20
@@ -52,6 +52,25 @@ def _put(group: h5py.Group, name: str, values: npt.ArrayLike, **options: Any) ->
     if name in group:
         del group[name]
     _mark(group.create_dataset(name, data=array.astype(kind), **options))
+
+
+def refuse_other_file(path: Path | str) -> None:
+    """Refuse to write an output where something else is: no HDF5 file, or an input or checkpoint of k-Wave.
+
+    Raises:
+        FormatError: there is one.
+    """
+    if not Path(path).is_file() or not Path(path).stat().st_size:
+        return
+    if not h5py.is_hdf5(path):
+        raise FormatError(path, "file", "is there and is no HDF5 file; give the output another name")
+    try:
+        with h5py.File(path, "r") as file:
+            kind = text_of(file.attrs.get("file_type", ""))
+    except DAMAGE:
+        return  # what a killed run left
+    if kind in ("input", "checkpoint"):
+        raise FormatError(path, "file", f"is a file of type {kind}; give the output another name")
 
 
 class KWaveOutput:

@@ -110,7 +110,7 @@ def _harmonics(setting: Setting, alpha: float) -> tuple[Floats, float, float]:
     steps = round((far + 80) * dx / C / dt + 6 * per_wave / 0.25)
     signal = p0 * np.sin(2 * np.pi * frequency * np.arange(steps) * dt)
     x = np.arange(n)
-    medium = Medium(C, RHO, BonA=bona, alpha_coeff=alpha or None, alpha_power=2.0)
+    medium = Medium(C, RHO, BonA=bona, alpha_coeff=alpha or None, alpha_power=2.0 if alpha else None)
     source, sensor = Source(p_mask=x == 45, p=signal), Sensor(x == 45 + far)
     p = simulate(Grid((n,), dx, dt, steps), medium, source, sensor, pml_size=40, device=setting.device)["p"][0]
     period = round(per_wave / 0.25)
