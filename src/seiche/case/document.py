@@ -141,7 +141,8 @@ def _type(field: FieldInfo) -> str:
                 return f'a list of three, each {kind}, `"{example}"`'
             if not several:
                 return f'{kind}, `"{example}"`'
-            number = "" if Ellipsis in get_args(_plain(field.annotation)) else " of two"
+            two = any(getattr(bound, "max_length", None) == 2 for bound in field.metadata)
+            number = " of two" if two or Ellipsis not in get_args(_plain(field.annotation)) else ""
             return f'a list{number}, each {kind}, `"{example}"`'
         if function in words:
             return words[function]
