@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
@@ -145,8 +146,15 @@ def _blocks(sites: SiteSet, block: int) -> tuple[Indices, Indices]:
 def _unique_rows(coords: Indices) -> tuple[Indices, Indices]:
     """Return the distinct rows, ascending, and for each row the number of its like."""
     extent = coords.max(axis=0, initial=0) + 1
-    keys, number = np.unique((coords[:, 0] * extent[1] + coords[:, 1]) * extent[2] + coords[:, 2], return_inverse=True)
-    return np.stack([keys // (extent[1] * extent[2]), keys // extent[2] % extent[1], keys % extent[2]], axis=1), number
+    keys = (coords[:, 0] * extent[1] + coords[:, 1]) * extent[2] + coords[:, 2]
+    if math.prod(extent.tolist()) <= len(keys):  # then a mark for each that may be there is cheaper than sorting
+        present = np.zeros(int(extent.prod()), bool)
+        present[keys] = True
+        distinct, number = np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
+    else:
+        distinct, number = np.unique(keys, return_inverse=True)
+    rows = (distinct // (extent[1] * extent[2]), distinct // extent[2] % extent[1], distinct % extent[2])
+    return np.stack(rows, axis=1), number
 
 
 def _links(sites: SiteSet) -> Iterator[tuple[Indices, Indices]]:
