@@ -14,7 +14,7 @@ import numpy as np
 import seiche
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
-from seiche.errors import BackendUnavailable
+from seiche.errors import BackendUnavailable, TransportError
 from seiche.machine import measure_copies, measure_exchanges, measure_messages, measure_peers, probes, terms
 from seiche.machine.file import (
     SCHEMA,
@@ -238,7 +238,10 @@ class _Survey:
             given = (self.world, self.backend, self.places, found[0], where)
             result = measure_exchanges.exchange_curve(*given, "peer", self.share)
             if isinstance(result, Series) and self.world.size > 2:
-                gap = measure_exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
+                try:
+                    gap = measure_exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
+                except TransportError as error:  # of ranks on several hosts, raised on all of them together
+                    self.absent[f"gap of {path} {where}"] = str(error)
         elif path.startswith("peer"):
             result = measure_peers.peer_curve(self.world, self.backend, found[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:

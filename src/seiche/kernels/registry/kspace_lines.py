@@ -98,8 +98,7 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
         return None
     if last:
         return _shape("FixedTransform", radices, last, real, max(1, 256 * _HELD // length), _HELD)
-    timed = TEAMS.get(length) if real == "float32" else None
-    if timed is not None:
+    if (timed := _timed(length, real)) is not None:
         return team_shape(timed[2])
     lanes = _side_lanes(length, real) * (2 if 256 < length <= _LONGEST_WIDE else 1)
     return _shape("FixedTransform", radices, last, real, lanes, _SIDE_HELD)
@@ -107,8 +106,12 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
 
 def fixed_pass(length: int, real: Real) -> LineShape | None:
     """Return the transform of passes that multiply spectra between two of them, along an axis that is not the last."""
-    timed = TEAMS.get(length) if real == "float32" else None
+    timed = _timed(length, real)
     return fixed_transform(length, False, real) if timed is None else team_shape(timed[0])
+
+
+def _timed(length: int, real: Real) -> tuple[LineTeam, float, LineTeam] | None:
+    return TEAMS.get(length) if real == "float32" else None
 
 
 def step_cost(length: int, last: bool, real: Real) -> float:
@@ -116,7 +119,7 @@ def step_cost(length: int, last: bool, real: Real) -> float:
     shape = fixed_transform(length, last, real)
     if shape is None:
         return float("inf")
-    timed = TEAMS.get(length) if not last else None
+    timed = None if last else _timed(length, real)
     return REST + (shape.cost * UNTIMED if timed is None else timed[1])
 
 
