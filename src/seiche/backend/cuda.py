@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -108,15 +109,29 @@ class CudaStream(Stream):
 
 
 class CudaGraph(Graph):
-    """A captured CUDA graph."""
+    """A captured CUDA graph whose kernels have the priorities of the streams that they were captured from."""
 
-    def __init__(self, graph: Any) -> None:
-        """Keep the executable graph."""
-        self._graph = graph
+    def __init__(self, captured: int) -> None:
+        """Make the graph, a handle that is given back, executable.
+
+        Raises:
+            BackendUnavailable: the driver refuses it.
+        """
+        from cuda.bindings import driver
+
+        self._runtime = _cupy().cuda.runtime
+        # Without the flag all kernels have the priority of the stream that the graph is launched into.
+        flag = driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+        status, executable = driver.cuGraphInstantiate(driver.CUgraph(captured), int(flag))
+        self._runtime.graphDestroy(captured)
+        if status != driver.CUresult.CUDA_SUCCESS:
+            raise BackendUnavailable(f"a graph of steps cannot be made executable: {status.name}")
+        self._executable = int(executable)
+        weakref.finalize(self, self._runtime.graphExecDestroy, self._executable)
 
     def launch(self) -> None:
         """Run it on the current stream."""
-        self._graph.launch()
+        self._runtime.graphLaunch(self._executable, _cupy().cuda.get_current_stream().ptr)
 
 
 class CudaClock:
@@ -260,8 +275,8 @@ class CudaBackend(Backend):
         try:
             work()
         finally:
-            graph = stream.end_capture()
-        return CudaGraph(graph)
+            captured = self._cupy.cuda.runtime.streamEndCapture(stream.ptr)
+        return CudaGraph(captured)
 
     def synchronize(self) -> None:
         """Wait for the whole device."""

@@ -37,15 +37,14 @@ from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact
 from seiche.couple.bricks import Bricks
 from seiche.couple.inside import Inside
+from seiche.couple.looks import RESERVE, Looks
 from seiche.couple.markers import Surfaces
 from seiche.couple.sharing import Sharing
 from seiche.couple.territory import Territory, halo_sites
-from seiche.errors import UnstableError
 from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.solver import Solver
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
-from seiche.halo.replay import GRAPH_STEPS
 from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
@@ -55,10 +54,8 @@ from seiche.observe.stage import Messages, Stage
 
 Launch = Callable[[], None]
 
-#: Sites by which cells may move until it is looked again who needs them, and by which they are shared beyond that.
-_RESERVE, _SLACK = 1, 2
-#: Steps after which cells are shared anew even if nobody lacks one, so that they live where they are.
-_LONGEST = 256
+#: Sites by which cells are shared beyond what they may move until it is looked again.
+_SLACK = 2
 
 
 class SharedBoundary:
@@ -103,7 +100,7 @@ class SharedBoundary:
         else:
             self._know_sites(transport)
         margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)
-        margins = (margin, margin + _RESERVE, margin + _RESERVE + _SLACK)
+        margins = (margin, margin + RESERVE, margin + RESERVE + _SLACK)
         every = self.backend.download(cells.place)[:, : cells.vertex_count]
         self.inside: Inside | None = None
         if viscosity_contrast != 1.0:
@@ -112,6 +109,7 @@ class SharedBoundary:
         self.sharing = Sharing(
             self.world, cells, self.bricks, self._territory, margins, transport, solver.forget_graphs
         )
+        self.looks = Looks(self.sharing, self.share)
         self._side = self.backend.stream(urgent=True)
         self.place_all(every, None)
 
@@ -164,8 +162,7 @@ class SharedBoundary:
         self._moved = 0 if velocity is None else 1
         self.sharing.share()
         self._connect()
-        self._from = self._shared_at = self.solver.time_step
-        self._until, self._window = self._from + 1, 1
+        self.looks.restart(self.solver.time_step)
         self._settle()
         if self.inside is not None:
             self.inside.settle(self.solver.loaded_inside())
@@ -360,28 +357,12 @@ class SharedBoundary:
         Raises:
             UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
         """
-        step = self.solver.time_step
-        # A graph needs all its steps: it is looked again rather than waited for the end of what the last look allows.
-        again = self._window == GRAPH_STEPS <= steps and self._until - step < GRAPH_STEPS
-        if again or not self._from <= step < self._until:
-            lacks, soon, speed = self.sharing.look()
-            if lacks:
-                raise UnstableError(
-                    f"a cell moved too far within {self._window} steps (step {step}, velocity {speed:.3g} a step) for"
-                    " the ranks that share it: take a smaller time step"
-                )
-            if soon or step - self._shared_at >= _LONGEST:
-                self.share()
-            wait = int(_RESERVE / (1.25 * speed + 0.005))
-            self._window = max(1, min(wait, 2 * self._window, GRAPH_STEPS))
-            self._from, self._until = step, step + self._window
-        return self._until - step
+        return self.looks.prepare(self.solver.time_step, steps)
 
     def share(self) -> None:
         """Let every rank hold the cells that it needs, after a look (collective). The state does not change."""
         if self.sharing.share():
             self._connect()
-        self._shared_at = self.solver.time_step
         self._settle()
         self._act()
 

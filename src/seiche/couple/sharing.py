@@ -73,7 +73,8 @@ class Sharing:
         self.total = [block.cells for block in cells.blocks]
         upload = self.backend.upload
         self._sets = {name: upload(getattr(territory, name)) for name in ("sets", "ranks", "homes")}
-        self._told = self.backend.zeros(3, np.int32)
+        self._told, self._heard = self.backend.zeros(3, np.int32), self.backend.pinned(3, np.int32)
+        self._come: Any = None
         self.table = Table.of(np.zeros((0, 3 + territory.words), np.int64), territory.words)
         self.messages = CellMessages(self.backend, world, self._real, transport, before_closing)
         least = [_LEAST for _ in self.total]
@@ -119,15 +120,21 @@ class Sharing:
         """Return for how many cells of each type there is room."""
         return [block.cells for block in self.cells.blocks]
 
-    def look(self) -> tuple[bool, bool, float]:
-        """Return whether a rank lacks a cell, whether one soon may, and how far a vertex moves in a step (collective).
-
-        Distances are along an axis.
-        """
+    def ask(self) -> None:
+        """Look who needs the cells as they are now; the device does it in its turn, and `answer` tells."""
         self.backend.assign(self._told, np.zeros(3, np.int32))
         for look in self._looks:
             look()
-        told = np.min(np.stack(self.world.allgather(self.backend.download(self._told) * [-1, -1, 1])), axis=0)
+        self.backend.copy_to_host(self._told, self._heard)
+        self._come = self.backend.current().record()
+
+    def answer(self) -> tuple[bool, bool, float]:
+        """Return what the last `ask` was for (collective).
+
+        Whether a rank lacked a cell, whether one soon may, and how far a vertex moves in a step along an axis.
+        """
+        self.backend.await_event(self._come)
+        told = np.min(np.stack(self.world.allgather(self._heard * [-1, -1, 1])), axis=0)
         return bool(told[0]), bool(told[1]), float(np.array(-told[2], np.int32).view(np.float32))
 
     def adopt(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
@@ -161,7 +168,7 @@ class Sharing:
             self.backend.assign(array, host)
         self.messages.prepare(self.cells.place, self.velocity)
         self._settle_roles(table)
-        self.look()
+        self.ask()
 
     def _counts(self, table: Table) -> list[int]:
         return [int(count) for count in np.bincount(table.kind, minlength=len(self.total))]
@@ -181,7 +188,7 @@ class Sharing:
         return first_vertex[table.kind] + (slots - first_cell[table.kind]) * vertices, vertices
 
     def share(self) -> bool:
-        """Bring every cell to all ranks that need it, after `look` (collective); return whether arrays are new."""
+        """Bring every cell to all ranks that need it, after `ask` (collective); return whether arrays are new."""
         world, old, rank = self.world, self.table, self.world.rank
         mine = np.flatnonzero(old.owner == rank)
         slots = self.cell_slots(old)[mine]

@@ -86,11 +86,12 @@ class Solver:
         named = partial(annotated, self.backend)
         self._walls = WallStages(self.backend, self.layout, self.region, model.walls, beside, self.world, named)
         openings = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, named)
-        self._steps = Steps(self.backend, self.layout, self.halo, self._physics, precisions, self._walls, openings)
+        self.timers = StageTimers(self.backend.clock())
+        parts = (self._physics, precisions, self._walls, openings, self.timers)
+        self._steps = Steps(self.backend, self.layout, self.halo, *parts)
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
         self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)
-        self.timers = StageTimers(self.backend.clock())
         self._prepare: Callable[[int], int] | None = None
         self._contrast: Contrast | None = None
         #: Which sites were inside cells, and after how many steps, as a state said.

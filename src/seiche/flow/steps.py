@@ -13,12 +13,15 @@ One step from t to t + 1 (theory/flow, section 4):
     velocity iolets
     advance clock
 
-`iolet_stages.py` has those that only some iolets need; stages of what is immersed in the fluid come last.
+`iolet_stages.py` has those that only some iolets need; stages of what is immersed in the fluid come last. On a GPU the
+sites beside another rank are swept beside the interior, as soon as the halo is there, where that is possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +33,7 @@ from seiche.flow.walls import WallStages
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry import flow as registry
 from seiche.observe.stage import Stage
+from seiche.observe.timers import StageTimers
 
 Action = Callable[[], None]
 
@@ -62,10 +66,12 @@ class Steps:
         precision: tuple[str, str],
         walls: WallStages,
         iolets: IoletStages,
+        timers: StageTimers,
     ) -> None:
         """Take what a step is made of; `precision` is (compute, storage)."""
         self._backend, self._layout, self._halo, self._physics = backend, layout, halo, physics
-        self._precision, self._walls, self._iolets = precision, walls, iolets
+        self._precision, self._walls, self._iolets, self._timers = precision, walls, iolets, timers
+        self._side = backend.stream(urgent=True)
         self.immersed: list[Stage] = []
 
     def phases(self) -> list[list[Stage]]:
@@ -77,15 +83,51 @@ class Steps:
         walls, iolets = self._walls, self._iolets
         send, receive = self._messages(phase)
         interior, edge = self._sweeps(phase)
+        edges = receive + walls.rebuild(phase, edge=True)
+        edges += walls.before_sweep(phase, edge=True) + iolets.depths_arrived(phase, edge=True)
+        send, edges = self._beside_interior(send, edges + iolets.before_sweep(phase, edge=True) + edge)
         stages = send + walls.rebuild(phase, edge=False) + iolets.depths_left(phase)
         stages += walls.before_sweep(phase, edge=False) + iolets.depths_arrived(phase, edge=False)
-        stages += iolets.before_sweep(phase, edge=False) + interior + receive
-        stages += walls.rebuild(phase, edge=True)
-        stages += walls.before_sweep(phase, edge=True) + iolets.depths_arrived(phase, edge=True)
-        stages += iolets.before_sweep(phase, edge=True) + edge
+        stages += iolets.before_sweep(phase, edge=False) + interior + edges
         swept = tuple(stage.name for stage in interior + edge)
         before, after = walls.around_iolets(phase, swept)
         return stages + before + iolets.after_sweep(phase, swept) + after + self.immersed
+
+    def _beside_interior(self, send: list[Stage], edges: list[Stage]) -> tuple[list[Stage], list[Stage]]:
+        """Return the stages that send the halo, and those of sites that need it so that they go on beside the interior.
+
+        They may if they are but the arrival of the halo and the sweep, and no sweep writes what another one reads. A
+        step that is timed stage by stage has them one after the other.
+        """
+        backend, side, begun = self._backend, self._side, list[Any]()
+        if not backend.asynchronous or len(edges) != 2 or len(self._layout.arrays) < 2:
+            return send, edges
+        receive, sweep = edges
+
+        def apart() -> bool:
+            return self._halo.capturable and not self._timers.by_stages
+
+        def start() -> None:
+            send[0].action()
+            begun[:] = [backend.current().record()] if apart() else []
+
+        def arrive() -> None:
+            if not apart():
+                receive.action()
+                return
+            side.wait(begun[0])
+            with backend.use(side):
+                receive.action()
+
+        def sweep_edge() -> None:
+            if not apart():
+                sweep.action()
+                return
+            with backend.use(side):
+                sweep.action()
+            backend.current().wait(side.record())
+
+        return [replace(send[0], action=start)], [replace(receive, action=arrive), replace(sweep, action=sweep_edge)]
 
     def _messages(self, phase: int) -> tuple[list[Stage], list[Stage]]:
         """Return the stages that send and receive the halo."""

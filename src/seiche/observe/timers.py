@@ -133,6 +133,11 @@ class StageTimers:
         return self.steps >= self._due
 
     @property
+    def by_stages(self) -> bool:
+        """Return whether the step under way is timed stage by stage."""
+        return self._now is not None
+
+    @property
     def seconds(self) -> float:
         """Return the wall seconds inside `running()` blocks so far (all steps, timed or not)."""
         return self._seconds
