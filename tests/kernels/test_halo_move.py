@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seiche.backend import open_backend
-from seiche.kernels.registry.halo import halo_move
+from seiche.kernels.registry.halo import SEVERAL, halo_move, halo_pack_parts, halo_several
 
 DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -40,6 +40,40 @@ def test_slots_move_as_numpy_indexing_moves_them(device, store, action):
         array[slots[part]] += message[part]
     np.testing.assert_array_equal(backend.download(on_device["array"]), array)
     np.testing.assert_array_equal(backend.download(on_device["buffer"]), message)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("store", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("action", ["Pack", "Unpack", "PackParts"])
+def test_several_values_of_a_thread_move_as_one_by_one(device, store, action):
+    if device == "cuda":
+        pytest.importorskip("cupy")
+    backend = open_backend(device, 2 if device == "cpu" else None)
+    random = np.random.default_rng(6)
+    count = 2 * SEVERAL + 77
+    array, message = (random.standard_normal(n).astype(store) for n in (9000, count + 5))
+    slots = random.permutation(9000)[:count].astype(np.uint32)
+    on_device = {name: backend.upload(host) for name, host in (("array", array), ("slots", slots))}
+    buffer = backend.upload(message)
+    if action == "PackParts":
+        begin = backend.pointer(buffer)  # two messages, five values apart
+        addresses = np.array([begin, begin + (3000 + 5) * message.itemsize], np.uint64)
+        starts, spec = backend.upload(np.array([0, 3000])), halo_pack_parts(store)
+        on_device |= {"buffers": backend.upload(addresses), "starts": starts, "parts": 2}
+    else:
+        on_device["buffer"], spec = buffer, halo_move(action, store)
+
+    kernel = backend.load(halo_several(spec))
+    kernel.bind(backend.pack(kernel, move=on_device, end=count), 0, 3)()
+
+    if action == "Unpack":
+        array[slots] = message[:count]
+    elif action == "Pack":
+        message[:count] = array[slots]
+    else:
+        message[:3000], message[3005:] = array[slots[:3000]], array[slots[3000:]]
+    np.testing.assert_array_equal(backend.download(on_device["array"]), array)
+    np.testing.assert_array_equal(backend.download(buffer), message)
 
 
 @pytest.mark.parametrize("store", ["float64", "float32", "float16"])

@@ -121,7 +121,7 @@ class PlannedTransforms(Transforms):
 
 
 #: What decides how large arrays and messages of cells are: who needs them, where they go, whether they are whole.
-_RUN = ("FindHolders<", "MembraneForce<", "MoveCells<", "WriteSlots", "Pack<", "Unpack<")
+_RUN = ("FindHolders<", "MembraneForce<", "MoveCells<", "WriteSlots", "Pack<", "PackParts<", "Unpack<")
 
 
 class PlannedBackend(CpuBackend):

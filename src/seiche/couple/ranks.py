@@ -55,7 +55,7 @@ from seiche.observe.stage import Messages, Stage
 Launch = Callable[[], None]
 
 #: Sites by which cells are shared beyond what they may move until it is looked again.
-_SLACK = 2
+_SLACK = 1
 
 
 class SharedBoundary:

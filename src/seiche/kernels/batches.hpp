@@ -39,7 +39,7 @@ struct Private {
 #endif
 
 /// `group` items of another functor, one after the other by the threads of a team: where most calls have nothing to do,
-/// few teams are launched sooner than many.
+/// few teams are launched sooner than many. A functor may say by `idle()` that none of them has.
 template <class Each, int group>
 struct Grouped {
   struct Scratch {
@@ -49,6 +49,9 @@ struct Grouped {
   Index count;  ///< of the items
   static constexpr int bytes = group * Each::bytes;
   SEICHE_FN void operator()(const Team& team, Index number, Scratch&) const {
+    if constexpr (requires { item.idle(); }) {
+      if (item.idle()) return;
+    }
     const Index begin = number * group;
     team.each(static_cast<int>(count - begin < group ? count - begin : group),
               [&](int k) SEICHE_INLINED { item(begin + k); });

@@ -73,7 +73,7 @@ struct Held {
 };
 
 /// `group` items of another functor, one after the other by the threads of a team: where most calls have little to do,
-/// few teams are launched sooner than many.
+/// few teams are launched sooner than many. A functor may say by `idle()` that none of them has.
 template <class Kernel, int group>
 struct HeldGroups {
   struct Scratch {
@@ -84,6 +84,9 @@ struct HeldGroups {
   Index end;  ///< of the items
   static constexpr int bytes = group * Kernel::bytes;
   SEICHE_FN void operator()(const Team& team, Index number, Scratch&) const {
+    if constexpr (requires { inner.idle(); }) {
+      if (inner.idle()) return;
+    }
     const Index begin = chosen.first + number * group;
     team.each(static_cast<int>(end - begin < group ? end - begin : group), [&](int k) SEICHE_INLINED {
       if (chosen(begin + k)) inner(begin + k);

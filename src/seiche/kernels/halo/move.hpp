@@ -8,20 +8,26 @@ namespace seiche {
 
 template <class T>
 struct Pack {
+  using Value = T;
   const T* array;
   const u32* slots;
   T* buffer;
   static constexpr int bytes = 2 * sizeof(T) + 4;
-  SEICHE_FN void operator()(Index k) const { buffer[k] = array[slots[k]]; }
+  SEICHE_FN T taken(Index k) const { return array[slots[k]]; }
+  SEICHE_FN void put(Index k, T value) const { buffer[k] = value; }
+  SEICHE_FN void operator()(Index k) const { put(k, taken(k)); }
 };
 
 template <class T>
 struct Unpack {
+  using Value = T;
   const T* buffer;
   const u32* slots;
   T* array;
   static constexpr int bytes = 2 * sizeof(T) + 4;
-  SEICHE_FN void operator()(Index k) const { array[slots[k]] = buffer[k]; }
+  SEICHE_FN T taken(Index k) const { return buffer[k]; }
+  SEICHE_FN void put(Index k, T value) const { array[slots[k]] = value; }
+  SEICHE_FN void operator()(Index k) const { put(k, taken(k)); }
 };
 
 /// Slots of one message are distinct; messages are added one after another, so that the order of the sums is fixed.
@@ -32,6 +38,32 @@ struct UnpackAdd {
   T* array;
   static constexpr int bytes = 3 * sizeof(T) + 4;
   SEICHE_FN void operator()(Index k) const { array[slots[k]] += buffer[k]; }
+};
+
+/// Items: `many` values for each of `threads` threads. A thread has all of them under way before it puts the first:
+/// few teams then keep a link between devices busy, and leave the device to what goes on beside them.
+template <class Move, int threads, int many>
+struct Several {
+  struct Scratch {
+    u8 unused;
+  };
+  Move move;
+  Index end;  ///< of the values
+  static constexpr int bytes = threads * many * Move::bytes;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
+    const Index begin = item * (threads * many);
+    team.each(threads, [&](int thread) SEICHE_INLINED {
+      typename Move::Value values[many];
+      for (int k = 0; k < many; ++k) {
+        const Index at = begin + k * threads + thread;
+        if (at < end) values[k] = move.taken(at);
+      }
+      for (int k = 0; k < many; ++k) {
+        const Index at = begin + k * threads + thread;
+        if (at < end) move.put(at, values[k]);
+      }
+    });
+  }
 };
 
 }  // namespace seiche

@@ -56,8 +56,9 @@ struct CountVertices {
   const u32* state;
   Index stride;
   static constexpr int bytes = 0;
+  SEICHE_FN bool idle() const { return state[VertexState::stale] == 0; }
   SEICHE_FN void operator()(Index v) const {
-    if (state[VertexState::stale] == 0) return;
+    if (idle()) return;
     const double x[3] = {place[v], place[stride + v], place[2 * stride + v]};
     const Stencil<Delta, double> stencil(x);
     i32 first[3];
@@ -93,8 +94,9 @@ struct FillLists {
   const u32* state;
   Index stride;
   static constexpr int bytes = 0;
+  SEICHE_FN bool idle() const { return state[VertexState::stale] == 0; }
   SEICHE_FN void operator()(Index v) const {
-    if (state[VertexState::stale] == 0) return;
+    if (idle()) return;
     const i32 first[3] = {listed[v], listed[stride + v], listed[2 * stride + v]};
     for_bricks<Delta::support + 1>(bricks, first, [&](i32 row) SEICHE_INLINED {
       lists.entries[lists.first[row] + add_atomically(lists.tally + row, 1u)] = static_cast<u32>(v);

@@ -91,8 +91,9 @@ struct ContactCount {
   Index stride;
   ContactBins bins;
   static constexpr int bytes = 4;
+  SEICHE_FN bool idle() const { return state[ContactState::stale] == 0; }
   SEICHE_FN void operator()(Index k) const {
-    if (state[ContactState::stale] == 0) return;
+    if (idle()) return;
     i32 b[3];
     u16 at;
     for (int axis = 0; axis < 3; ++axis) b[axis] = bins.bin(place[k + axis * stride], axis, at);
@@ -170,8 +171,9 @@ struct ContactFill {
   Index stride;
   ContactBins bins;
   static constexpr int bytes = 40;
+  SEICHE_FN bool idle() const { return state[ContactState::stale] == 0; }
   SEICHE_FN void operator()(Index k) const {
-    if (state[ContactState::stale] == 0) return;
+    if (idle()) return;
     BinEntry entry;
     entry.point = static_cast<u32>(k);
     i32 b[3];

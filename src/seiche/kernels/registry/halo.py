@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from .spec import CPP_TYPE, KernelSpec, Members, Real, Store
 
 #: What the CPU table has, in words.
 BUILT = "every message"
+#: Values that a team moves, and its threads, where a message has many.
+SEVERAL, SEVERAL_THREADS = 2048, 256
 
 
 def halo_move(action: Literal["Pack", "Unpack", "UnpackAdd"], store: Store) -> KernelSpec:
@@ -22,6 +25,13 @@ def halo_pack_parts(store: Store) -> KernelSpec:
     """Move slots of an array into several messages at once."""
     members: Members = (*((name, "ptr") for name in ("array", "slots", "buffers", "starts")), ("parts", "int32"))
     return KernelSpec(f"PackParts<{CPP_TYPE[store]}>", "halo/parts.hpp", members)
+
+
+def halo_several(move: KernelSpec) -> KernelSpec:
+    """Move SEVERAL values by a team, many by a thread, as `halo_move` or `halo_pack_parts` does one by one."""
+    name = f"Several<{move.type},{SEVERAL_THREADS},{SEVERAL // SEVERAL_THREADS}>"
+    members: Members = (("move", move.members), ("end", "int64"))
+    return replace(move, type=name, members=members, threads=SEVERAL_THREADS, team=True)
 
 
 def halo_publish() -> KernelSpec:
@@ -46,6 +56,8 @@ def built_kernels() -> Iterator[KernelSpec]:
     for store in stores:
         yield halo_move("Pack", store)
         yield halo_move("Unpack", store)
+        for move in (halo_move("Pack", store), halo_move("Unpack", store), halo_pack_parts(store)):
+            yield halo_several(move)
 
 
 def other_kernels() -> Iterator[KernelSpec]:
