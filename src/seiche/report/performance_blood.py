@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from seiche.report import bench_blood_ranks
 from seiche.report.bench_blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, Row, draw
 from seiche.report.stored import Result
 from seiche.report.table import markdown
@@ -16,6 +17,13 @@ _INTRODUCTION = """\
 Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). Rates are vertices times steps
 over the seconds of a stage, in millions; of the sweep they are sites times steps. *Over the flow* is the time of a step
 with cells over that of the flow alone. What the stages do is in the [theory](../theory/coupling.md#2-a-step).
+"""
+_RANKS = """\
+## Several ranks
+
+The same load on every rank (`seiche bench blood --weak`): `resolved` has 256^3 sites of 0.25 um, `coarse` 2.1*10^7 of
+1 um, both a hematocrit of 0.40. *Copies* are cells of other ranks over own ones; *not hidden* is what messages add to a
+step; the efficiency is the time of a step on one rank over this one. Microseconds a step.
 """
 _RATIO = """\
 How many times more the GPU does in a second at equal physics (hematocrit, delta function, mesh, collision, precision):
@@ -37,6 +45,24 @@ def blood_part(results: Sequence[Result[Row]]) -> str:
     sections = [_section(result) for result in results]
     sections += [_compared(gpu, cpu, pairs) for gpu, cpu, pairs in compared(results)]
     return "\n".join([_INTRODUCTION, *sections])
+
+
+def ranks_part(results: Sequence[Result[bench_blood_ranks.RanksRow]]) -> str:
+    """Return the text about several ranks; nothing without results."""
+    columns = ("load", "ranks", "transport", "support", "cells", "copies", "MB a step", "flow", "step")
+    columns = (*columns, "without messages", "not hidden", "efficiency")
+    sections = []
+    for result in results:
+        lines = [
+            (
+                *(row.load, f"{row.ranks}", row.transport, f"{row.support}", f"{row.cells:,}", f"{row.copies:.1%}"),
+                *(f"{row.message_bytes / 1e6:.1f}", f"{row.flow_microseconds:,.0f}", f"{row.step_microseconds:,.0f}"),
+                *(f"{row.compute_microseconds:,.0f}", f"{row.not_hidden:.1%}", f"{row.efficiency:.3f}"),
+            )
+            for row in result.rows
+        ]
+        sections.append(result.head.replace("## ", "### ", 1) + markdown(columns, lines, text_columns=1))
+    return "\n".join([_RANKS, *sections]) if sections else ""
 
 
 def draw_compared(results: Sequence[Result[Row]], path: Path) -> bool:

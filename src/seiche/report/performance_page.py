@@ -14,10 +14,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from seiche.report import bench_blood, bench_ultrasound, bench_waves
+from seiche.report import bench_blood, bench_blood_ranks, bench_ultrasound, bench_waves
 from seiche.report.bench_flow import Row
 from seiche.report.bench_ultrasound_ranks import RanksRow
-from seiche.report.performance_blood import blood_part, draw_compared
+from seiche.report.performance_blood import blood_part, draw_compared, ranks_part
 from seiche.report.performance_movement import movement_page
 from seiche.report.performance_ultrasound import ultrasound_part
 from seiche.report.performance_waves import waves_part
@@ -49,13 +49,13 @@ def page(
     ultrasound: Sequence[Result[bench_ultrasound.Row]] = (),
     waves: Sequence[Result[bench_waves.Row]] = (),
     ultrasound_ranks: Sequence[Result[RanksRow]] = (),
+    blood_ranks: Sequence[Result[bench_blood_ranks.RanksRow]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
-    others = [
-        part for part in (blood_part(blood), ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves)) if part
-    ]
-    return "\n".join([_INTRODUCTION, *sections, *others])
+    cells = (blood_part(blood), ranks_part(blood_ranks))
+    others = (*cells, ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves))
+    return "\n".join([_INTRODUCTION, *sections, *filter(None, others)])
 
 
 def _section(result: Result[Row]) -> str:
@@ -133,8 +133,9 @@ def pages(root: Path) -> dict[Path, str]:
     ultrasound = read_results(folder, "ultrasound", bench_ultrasound.Row)
     waves = read_results(folder, "waves", bench_waves.Row)
     ultrasound_ranks = read_results(folder, "ultrasound-ranks", RanksRow)
+    blood_ranks = read_results(folder, "blood-ranks", bench_blood_ranks.RanksRow)
     return {
-        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks),
+        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
         readme: with_table(readme.read_text(), readme_table(results)),
     }
