@@ -11,7 +11,8 @@ import pytest
 from seiche.cli import main
 from seiche.errors import FormatError
 from seiche.report.bench_blood import Row, read_rows
-from seiche.report.performance_blood import blood_part, compared, draw_compared
+from seiche.report.bench_blood_ranks import RanksRow
+from seiche.report.performance_blood import blood_part, compared, draw_compared, ranks_part
 from seiche.report.stored import read_results
 
 
@@ -74,3 +75,23 @@ def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path
     assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
     assert not draw_compared(results[:1], tmp_path / "none.png")
     assert blood_part([]) == ""
+
+
+def test_the_performance_page_tells_what_several_ranks_reach(tmp_path: Path) -> None:
+    given = {"load": "resolved", "transport": "peer", "hematocrit": 0.4, "delta": "roma", "support": 3}
+    given |= {"precision": "float32", "layout": "moments", "spacing": 0.25, "sites": 32, "cells": 2248, "vertices": 642}
+    given |= {"points": 3, "steps": 512, "copies": 0.133, "flow_microseconds": 506.2, "step_microseconds": 1306.4}
+    given |= {"compute_microseconds": 1283.0, "not_hidden": 0.018, "efficiency": 0.905, "message_bytes": 21_000_000}
+    row = given | {"ranks": 2, "packing_seconds": 1.0, "setup_seconds": 1.0}
+    document = {
+        "benchmark": "blood-ranks",
+        "device": "A GPU (cuda:0)",
+        "date": "2026-11-22",
+        "commit": "abc",
+        "rows": [row],
+    }
+    (tmp_path / "several.json").write_text(json.dumps(document | {"rows": [row]}))
+    text = ranks_part(read_results(tmp_path, "blood-ranks", RanksRow))
+    assert "### A GPU (cuda:0): several" in text
+    assert "| resolved | 2 | peer | 3 | 2,248 | 13.3% | 21.0 | 506 | 1,306 | 1,283 | 1.8% | 0.905 |" in text
+    assert ranks_part([]) == ""

@@ -49,8 +49,8 @@ def blood_part(results: Sequence[Result[Row]]) -> str:
 
 def ranks_part(results: Sequence[Result[bench_blood_ranks.RanksRow]]) -> str:
     """Return the text about several ranks; nothing without results."""
-    columns = ("load", "ranks", "transport", "support", "cells", "copies", "MB a step", "flow", "step")
-    columns = (*columns, "without messages", "not hidden", "efficiency")
+    counts = ("load", "ranks", "transport", "support", "cells", "copies", "MB a step")
+    columns = (*counts, "flow", "step", "without messages", "not hidden", "efficiency")
     sections = []
     for result in results:
         lines = [
