@@ -20,6 +20,9 @@ validate = typer.Typer(
 # Options that several commands have.
 Device = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")]
+Only = Annotated[
+    list[str] | None, typer.Option(metavar="TEXT", help="Only checks with this in their family's name; repeatable.")
+]
 Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")]
 RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")]
 Seconds = Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")]
@@ -316,11 +319,12 @@ def validate_flow(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: minutes instead of an hour.")] = False,
     json: JsonFile = None,
     plots: Plots = None,
+    only: Only = None,
 ) -> None:
     """Run the flow solver against exact solutions; exit status 1 if one does not pass."""
     from seiche.report.validate_flow import main as compare
 
-    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots, only=only or ()) or 0)
 
 
 @validate.command("cells")
@@ -329,11 +333,12 @@ def validate_cells(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller meshes.")] = False,
     json: JsonFile = None,
     plots: Plots = None,
+    only: Only = None,
 ) -> None:
     """Run the membranes of cells against exact and measured values; exit status 1 if one does not pass."""
     from seiche.report.validate_cells import main as compare
 
-    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots, only=only or ()) or 0)
 
 
 @validate.command("ultrasound")
@@ -342,11 +347,12 @@ def validate_ultrasound(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller grids; the whole sizes want a GPU.")] = False,
     json: JsonFile = None,
     plots: Plots = None,
+    only: Only = None,
 ) -> None:
     """Run the ultrasound solver against exact solutions; exit status 1 if one does not pass."""
     from seiche.report.validate_ultrasound import main as compare
 
-    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots, only=only or ()) or 0)
 
 
 @validate.command("waves")
@@ -355,11 +361,12 @@ def validate_waves(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer orders, smaller boxes.")] = False,
     json: JsonFile = None,
     plots: Plots = None,
+    only: Only = None,
 ) -> None:
     """Run the wave solver against exact solutions; exit status 1 if one does not pass."""
     from seiche.report.validate_waves import main as compare
 
-    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots) or 0)
+    raise typer.Exit(compare(device=device, quick=quick, json=json, plots=plots, only=only or ()) or 0)
 
 
 @validate.command("machine")
@@ -367,8 +374,9 @@ def validate_machine(
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer tries, shorter measurements.")] = False,
     json: JsonFile = None,
+    only: Only = None,
 ) -> None:
     """Check the models of data movement against known parameters and tables; exit status 1 if one does not pass."""
     from seiche.report.validate_machine import main as compare
 
-    raise typer.Exit(compare(device=device, quick=quick, json=json) or 0)
+    raise typer.Exit(compare(device=device, quick=quick, json=json, only=only or ()) or 0)

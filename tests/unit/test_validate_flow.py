@@ -51,6 +51,23 @@ def test_all_passed_is_status_zero_and_everything_is_stored(
     assert stored["checks"][0]["reference"] == "doi:10.1000/182"
 
 
+def test_some_families_alone_are_run_and_what_is_stored_is_not_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(validate_flow, "FAMILIES", (decay.shear_wave, *families(GOOD), decay.taylor_green))
+    chosen = validate_flow.picked(validate_flow.FAMILIES, ["Taylor_Green", "shear"])
+    assert chosen == [decay.shear_wave, decay.taylor_green]
+    assert list(validate_flow.picked(validate_flow.FAMILIES, [])) == list(validate_flow.FAMILIES)
+    target = tmp_path / "results.json"
+    assert main(["validate", "flow", "--quick", "--only", "family", "--json", str(target)]) == 0
+    stored = json.loads(target.read_text())
+    assert [check["name"] for check in stored["checks"]] == [GOOD.name]
+    assert not stored["complete"]
+    capsys.readouterr()
+    assert main(["validate", "flow", "--only", "famly"]) == 2
+    assert "--only famly: no check has this in its name; there are: decay shear wave, " in capsys.readouterr().err
+
+
 def test_one_failure_is_status_one_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

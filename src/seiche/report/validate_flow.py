@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 
 import seiche
 from seiche.backend import open_backend
+from seiche.errors import CaseError
 from seiche.io.files import replacing
 from seiche.report.validation import (
     conservation,
@@ -32,8 +33,11 @@ from seiche.report.validation import (
 )
 from seiche.report.validation.check import Check, Setting
 
+#: Checks that belong together.
+Family: TypeAlias = Callable[[Setting], list[Check]]
+
 #: Every family of checks, in the order in which they run.
-FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
+FAMILIES: tuple[Family, ...] = (
     conservation.rheology,
     conservation.momentum,
     conservation.iolet_balance,
@@ -86,33 +90,36 @@ def main(
     quick: bool = False,
     json: Path | None = None,
     plots: Path | None = None,
-    families: Sequence[Callable[[Setting], list[Check]]] | None = None,
+    only: Sequence[str] = (),
+    families: Sequence[Family] | None = None,
 ) -> int:
-    """Run all checks and return 0 if every one passed, else 1.
+    """Run the checks and return 0 if every one passed, else 1.
 
     Args:
         device: where the solver runs.
         quick: smaller sizes.
         json: file to store the results in, those there are after every family.
         plots: folder to draw comparisons in.
+        only: parts of the names of families: the others are left out, and what is stored is not complete.
         families: the checks; those of the flow solver by default.
 
     Raises:
         BackendUnavailable: the device is not there.
+        CaseError: no family has such a name.
         OSError: a result cannot be written.
     """
     begin = time.perf_counter()
+    every = FAMILIES if families is None else families
+    chosen = picked(every, only)
     described = open_backend(device).describe()
     for folder in (plots, json.parent if json is not None else None):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
-    chosen = FAMILIES if families is None else families
-
     def keep(so_far: Sequence[Check], done: int) -> None:
         if json is not None:
             seconds = time.perf_counter() - begin
-            store(json, so_far, device=described, quick=quick, seconds=seconds, complete=done == len(chosen))
+            store(json, so_far, device=described, quick=quick, seconds=seconds, complete=done == len(every))
 
     checks = run_checks(Setting(device, quick), chosen, keep)
     seconds = time.perf_counter() - begin
@@ -127,9 +134,27 @@ def main(
     return 1 if failed else 0
 
 
+def picked(families: Sequence[Family], only: Sequence[str]) -> Sequence[Family]:
+    """Return the families whose names have one of the texts `only`, all without any.
+
+    Raises:
+        CaseError: a text is in none of them.
+    """
+    names = [f"{family.__module__.rpartition('.')[2]} {family.__name__}".replace("_", " ") for family in families]
+    wanted = [text.lower().replace("_", " ").strip() for text in only]
+    for text, given in zip(wanted, only, strict=True):
+        if not any(text in name for name in names):
+            raise CaseError(f"--only {given}: no check has this in its name; there are: {', '.join(names)}")
+    return [
+        family
+        for family, name in zip(families, names, strict=True)
+        if not wanted or any(text in name for text in wanted)
+    ]
+
+
 def run_checks(
     setting: Setting,
-    families: Sequence[Callable[[Setting], list[Check]]],
+    families: Sequence[Family],
     keep: Callable[[Sequence[Check], int], None] = lambda so_far, done: None,
 ) -> list[Check]:
     """Run every family, saying on a terminal which one is at work; `keep` is given what there is after so many."""

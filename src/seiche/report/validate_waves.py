@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from seiche.report import validate_flow
@@ -26,6 +26,13 @@ FAMILIES: tuple[Callable[[Setting], list[Check]], ...] = (
 )
 
 
-def main(*, device: str = "cpu", quick: bool = False, json: Path | None = None, plots: Path | None = None) -> int:
-    """Run all checks, return 0 if every one passed, else 1; arguments and errors as in `validate_flow.main`."""
-    return validate_flow.main(device=device, quick=quick, json=json, plots=plots, families=FAMILIES)
+def main(
+    *,
+    device: str = "cpu",
+    quick: bool = False,
+    json: Path | None = None,
+    plots: Path | None = None,
+    only: Sequence[str] = (),
+) -> int:
+    """Run the checks, return 0 if every one passed, else 1; arguments and errors as in `validate_flow.main`."""
+    return validate_flow.main(device=device, quick=quick, json=json, plots=plots, only=only, families=FAMILIES)
