@@ -130,7 +130,9 @@ def test_one_call_exchanges_any_array(ranks: int) -> None:
 @pytest.mark.ranks(2)
 def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
     world = World.from_mpi()
-    a = np.zeros(4)
+    a, fixed = np.zeros(4), np.zeros(4)
+    fixed.flags.writeable = False
+    objects = np.full(4, None, object)
     refused: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("strategy 'pigeon' is unknown: use one of 'auto', 'mpi', 'peer'", (a, a.copy()), {"strategy": "pigeon"}),
         ("2 ranks cannot serve arrays by 3 processes each", (a, a), {"strategy": "extra-message", "processes": 3}),
@@ -140,13 +142,21 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
         ("5 elements to send cannot be shared equally among 2 ranks", (np.zeros(5), a), {}),
         (r"rank 0: send counts \[1, 1\] do not share 4 elements among 2 ranks", (a, a, [1, 1], [2, 2]), {}),
         (r"send counts \[5, -1\] do not share", (a, a, [5, -1], [2, 2]), {}),
-        ("rank 0 expects 24 B from rank 0, which sends 16 B", (a, a, [2, 2], [3, 1]), {}),
+        ("rank 0 expects 24 B from rank 0, which sends 16 B", (a, a.copy(), [2, 2], [3, 1]), {}),
         ("an array of shape .4,. is not contiguous: copy it first", (np.zeros(8)[::2], a), {}),
         ("list is no array of NumPy or of a GPU", ([1, 2], a), {}),
-        ("strategy 'nccl' needs arrays of a GPU, but rank 0 has one of the host", (a, a), {"strategy": "nccl"}),
+        ("strategy 'nccl' needs arrays of a GPU, but rank 0 has one", (a, a.copy()), {"strategy": "nccl"}),
+        ("rank 0 sends Python objects .object.: only numbers can be exchanged", (objects, objects.copy()), {}),
+        ("rank 0: the array to receive in cannot be written to", (a, fixed), {}),
+        ("rank 0: the array to receive in overlaps the one to send", (a, a), {"strategy": "mpi"}),
+        ("rank 0: the array to receive in overlaps the one to send", (a[:2], a[1:3]), {}),
+        ("rank 0: send counts must be whole numbers, one a rank", (a, a.copy(), [1.5, 2.5], [2, 2]), {}),
+        ("rank 0: receive counts must be whole numbers, one a rank", (a, a.copy(), [2, 2], 2), {}),
+        ("rank 0: send counts must be whole numbers", (a, a.copy(), "22", [2, 2]), {}),
+        ("2 ranks cannot serve arrays by 1.5 processes each", (a, a.copy()), {"processes": 1.5}),
         (
             "rank 1 helps rank 0 and must give no array",
-            (a, a),
+            (a, a.copy()),
             {"strategy": "extra-message", "processes": 2},
         ),
     ]
@@ -155,6 +165,20 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
             Exchange(world, *arguments, **options)
     with pytest.raises(TransportError, match="ranks disagree about strategy and processes"):
         Exchange(world, a, a, strategy="mpi" if world.rank else "peer")
+    # What one rank alone would refuse does not leave the others waiting.
+    with pytest.raises(TransportError, match="ranks disagree about strategy and processes"):
+        Exchange(world, a, a, strategy="extra-message", processes=2 if world.rank else 0)
+
+
+@pytest.mark.ranks(1, 2)
+def test_an_exchange_that_was_closed_says_so(ranks: int) -> None:
+    world = World.from_mpi()
+    exchange = Exchange(world, np.zeros(2), np.zeros(2), strategy="mpi")
+    exchange.close()
+    exchange.close()
+    for act in (exchange, exchange.reconsider):
+        with pytest.raises(TransportError, match="the exchange is closed: make another one"):
+            act()
 
 
 @pytest.mark.ranks(2)
@@ -170,11 +194,11 @@ def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypa
         TransportError, match=r"strategy 'peer': rank 0 cannot reach the array of rank 1: .*not permitted"
     ):
         Exchange(world, np.zeros(2), np.zeros(2), strategy="peer")
-    array = np.zeros(1) if world.rank == 0 else None
+    array, into = (np.zeros(1), np.zeros(1)) if world.rank == 0 else (None, None)
     with pytest.raises(
         TransportError, match=r"strategy 'duplicate-pointer': rank 1 cannot open its array: .*permitted"
     ):
-        Exchange(world, array, array, strategy="duplicate-pointer", processes=2)
+        Exchange(world, array, into, strategy="duplicate-pointer", processes=2)
 
 
 @pytest.mark.ranks(2)
@@ -185,10 +209,10 @@ def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: p
         monkeypatch.setattr(module, "host_names", lambda world: ["a", "b"])
     world, a = World.from_mpi(), np.zeros(2)
     with pytest.raises(TransportError, match="strategy 'peer': ranks 0 and 1 are on different hosts"):
-        Exchange(world, a, a, strategy="peer")
-    array = np.zeros(1) if world.rank == 0 else None
+        Exchange(world, a, a.copy(), strategy="peer")
+    array, into = (np.zeros(1), np.zeros(1)) if world.rank == 0 else (None, None)
     with pytest.raises(TransportError, match="'extra-message': ranks 0 to 1 serve one array on several hosts"):
-        Exchange(world, array, array, strategy="extra-message", processes=2)
+        Exchange(world, array, into, strategy="extra-message", processes=2)
 
 
 @pytest.mark.ranks(4)

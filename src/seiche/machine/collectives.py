@@ -22,6 +22,7 @@ with Exchange(world, send, receive, strategy="three-step") as exchange:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -77,8 +78,8 @@ class Exchange:
             world: the ranks.
             send: contiguous array of NumPy, or of a GPU; the parts for the arrays' ranks one behind the other. None on
                 a helping rank, as `receive`.
-            receive: an array of the same kind and type, which must not overlap `send`.
-            send_counts: elements for each rank that holds an array; equal parts by default.
+            receive: an array of the same kind and type that can be written to and does not overlap `send`.
+            send_counts: elements for each rank that holds an array, whole numbers; equal parts by default.
             receive_counts: elements from each.
             strategy: how the data travels; "auto" takes what the machine file in use (SEICHE_MACHINE) makes the
                 cheapest, and times it, which overwrites `receive`; without a file the first that works.
@@ -114,20 +115,26 @@ class Exchange:
             self._way, self.decision = self._make(strategy), Decision(strategy)
         #: What was chosen by a machine file, and why, one after the other.
         self.decisions = [self.decision] if self.decision.measured else []
+        self._closed = False
 
     def __call__(self) -> None:
         """Exchange.
 
         Raises:
-            TransportError: a message failed.
+            TransportError: a message failed, or the exchange is closed.
         """
+        self._refuse_closed()
         self._way()
 
     def reconsider(self) -> bool:
         """Time what a machine file chose again, and choose anew where that drifted; return whether it is another now.
 
         Collective, while nobody else works with the arrays; `receive` is as before afterwards.
+
+        Raises:
+            TransportError: the exchange is closed.
         """
+        self._refuse_closed()
         if not self.decision.measured:
             return False
         receive = self._arrays[1]
@@ -141,8 +148,14 @@ class Exchange:
         return self._way is not before
 
     def close(self) -> None:
-        """Give back what the exchange holds; all ranks must call it together."""
-        self._way.close()
+        """Give back what the exchange holds; all ranks must call it together. Once closed, nothing more happens."""
+        if not self._closed:
+            self._closed = True
+            self._way.close()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise TransportError("the exchange is closed: make another one")
 
     def __enter__(self) -> Self:
         """Return the exchange."""
@@ -195,15 +208,16 @@ def alltoallv(
 
 
 def _unknown(world: World, strategy: str, processes: int) -> str | None:
+    # First of all: a rank that refused what others accept would leave them waiting.
+    said = sorted({repr(each) for each in world.allgather((strategy, processes))})
+    if len(said) > 1:
+        return f"ranks disagree about strategy and processes: {', '.join(said)}"
     if strategy != "auto" and strategy not in WAYS:
         return f"strategy {strategy!r} is unknown: use one of {', '.join(repr(name) for name in ('auto', *WAYS))}"
-    if processes < 1 or world.size % processes:
+    if not isinstance(processes, int | np.integer) or processes < 1 or world.size % processes:
         return f"{world.size} ranks cannot serve arrays by {processes} processes each"
     if processes > 1 and strategy not in ("auto", "extra-message", "duplicate-pointer"):
         return f"strategy {strategy!r} has no use for {processes} processes an array: use 1"
-    said = set(world.allgather((strategy, processes)))
-    if len(said) > 1:
-        return f"ranks disagree about strategy and processes: {sorted(said)}"
     return None
 
 
@@ -216,6 +230,10 @@ def _memory(world: World, send: Any, receive: Any) -> Memory:
             f"rank {world.rank} sends {type(send).__name__} of {send.dtype} but receives"
             f" {type(receive).__name__} of {receive.dtype}"
         )
+    if getattr(send.dtype, "hasobject", False):  # addresses in this process, which mean nothing in another
+        raise TransportError(f"rank {world.rank} sends Python objects ({send.dtype}): only numbers can be exchanged")
+    if isinstance(receive, np.ndarray) and not receive.flags.writeable:
+        raise TransportError(f"rank {world.rank}: the array to receive in cannot be written to")
     return memory
 
 
@@ -229,14 +247,25 @@ def _parts(world: World, send: Any, receive: Any, send_counts: Counts, receive_c
                     f"rank {world.rank}: {array.size} elements to {what} cannot be shared equally among {ranks} ranks"
                 )
             counts = [array.size // ranks] * ranks
-        if len(counts) != ranks or min(counts) < 0 or sum(counts) != array.size:
+        try:
+            whole = [operator.index(count) for count in counts]
+        except TypeError:
+            raise TransportError(f"rank {world.rank}: {what} counts must be whole numbers, one a rank") from None
+        if len(whole) != ranks or min(whole) < 0 or sum(whole) != array.size:
             raise TransportError(
-                f"rank {world.rank}: {what} counts {list(counts)[:8]} do not share {array.size} elements"
-                f" among {ranks} ranks"
+                f"rank {world.rank}: {what} counts {whole[:8]} do not share {array.size} elements among {ranks} ranks"
             )
-        sizes.append([int(count) * array.dtype.itemsize for count in counts])
+        sizes.append([count * array.dtype.itemsize for count in whole])
     memory = memory_of(send)
-    return Parts(sizes[0], sizes[1], memory.address(send), memory.address(receive))
+    parts = Parts(sizes[0], sizes[1], memory.address(send), memory.address(receive))
+    if _overlap(parts):
+        raise TransportError(f"rank {world.rank}: the array to receive in overlaps the one to send")
+    return parts
+
+
+def _overlap(parts: Parts) -> bool:
+    out, into = sum(parts.sent), sum(parts.received)
+    return out > 0 < into and parts.source < parts.target + into and parts.target < parts.source + out
 
 
 def _mismatch(world: World, parts: Parts, processes: int) -> str | None:
