@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seiche.case import bench_predict, predictions
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.transports import single_copy
-from seiche.machine import probes, repeat
+from seiche.io import files
+from seiche.machine import measure_files, probes, repeat
 from seiche.machine.adapt import adapted
-from seiche.machine.file import read_machine
+from seiche.machine.file import read_machine, write_machine
 from seiche.machine.locality import (
     Place,
     bindings,
@@ -30,7 +34,8 @@ from seiche.machine.locality import (
     pairs,
 )
 from seiche.machine.measure import measure
-from seiche.report import bench_machine
+from seiche.report import bench_choice, bench_collectives, bench_machine, stored
+from seiche.report.bench_flow import heading
 
 NEAR = Place("a", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
 FAR = Place("a", {1: (2, 3)}, "0000:02:00.0", "H200", 1)
@@ -151,6 +156,51 @@ def test_the_command_writes_a_machine_file_and_never_over_one(
         bench_machine.main(device="cpu", output=path)
     with pytest.raises(CaseError, match="there is no folder"):
         bench_machine.main(device="cpu", output=tmp_path / "none" / "m.json")
+    with pytest.raises(CaseError, match=r"--folder .*none: there is no such folder"):
+        bench_machine.main(device="cpu", folder=tmp_path / "none", output=tmp_path / "n.json")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["m.json"]
+
+
+def test_a_folder_that_takes_no_files_is_absent_and_the_rest_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> float:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(measure_files, "_small_writes", full)
+    found = measure(World.serial(), seconds=1.0, folder=tmp_path)
+    assert found.files is None
+    assert found.absent["files"] == f"cannot write in {tmp_path}: No space left on device"
+    assert found.memory["host"] > 1e8
+
+
+def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.json"
+    stored.refuse_output(None)
+    stored.refuse_output(path)
+    path.write_text(json.dumps({**heading("choice", "a device"), "rows": []}, indent=1))
+    stored.refuse_output(path)
+    write_machine(path, read_machine("summit"))
+    before = path.read_bytes()
+    other = f"{path} is there and holds no such results; name another file with --json"
+    for command in (
+        lambda: bench_choice.main(machine=path, output=path, world=World(size=2)),
+        lambda: bench_collectives.main(device="cpu", machine=path, output=path, world=World.serial()),
+        lambda: bench_predict.main(machine=path, output=path, world=World.serial()),
+        lambda: predictions.main(path, machine=path, ranks="1", output=path),
+    ):
+        with pytest.raises(CaseError, match=re.escape(other)):
+            command()
+    assert path.read_bytes() == before
+    with pytest.raises(CaseError, match=r"cannot write .*: Is a directory"):
+        stored.refuse_output(tmp_path)
+    with pytest.raises(CaseError, match=r"there is no folder .*none"):
+        stored.refuse_output(tmp_path / "none" / "x.json")
+    with pytest.raises(CaseError, match=r"x\.toml: 'toml' is no format of pictures; use one of .*png"):
+        predictions.main(path, machine=path, ranks="1", figure=tmp_path / "x.toml")
+    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
+    with pytest.raises(CaseError, match="nothing can be written in the folder"):
+        stored.refuse_output(tmp_path / "y.json")
 
 
 def test_a_file_of_another_machine_is_told_by_its_hardware() -> None:

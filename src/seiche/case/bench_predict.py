@@ -29,6 +29,7 @@ from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, sca
 from seiche.observe.plan import RunPlan
 from seiche.report.bench_flow import heading
 from seiche.report.bench_machine import available
+from seiche.report.stored import refuse_output
 
 #: Raised by one when a key changes its meaning.
 SCHEMA: Final = "seiche-bench-predict-1"
@@ -106,7 +107,8 @@ def main(
         world: the ranks.
 
     Raises:
-        CaseError: an unknown example or size, or no machine file to keep anything in.
+        CaseError: an unknown example or size, no machine file to keep anything in, or another file is where rows are
+            to be stored.
         FormatError: a file is broken.
         BackendUnavailable: no such device.
     """
@@ -118,6 +120,7 @@ def main(
         raise CaseError(f"size {size!r} is not one of {', '.join(SIZES)}")
     if keep and (machine is None or not machine.exists()):
         raise CaseError("--keep: needs --machine with the file to keep it in")
+    on_rank_zero(world, lambda: refuse_output(output))
     word = available(world) if device == "auto" else device
     known = on_rank_zero(world, lambda: _known(earlier))
     backend = open_backend(word, world.threads(), world.local_rank)

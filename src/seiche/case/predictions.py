@@ -13,11 +13,13 @@ from typing import Any
 from seiche.case.plans import PlannedCase, planned_case
 from seiche.errors import CaseError
 from seiche.halo.choice import VARIABLE
-from seiche.io.files import replacing
+from seiche.io.files import refuse_folder, replacing
 from seiche.machine.file import Machine, known_machines, read_machine
 from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.observe.plan import RunPlan, magnified
-from seiche.report.prediction import Prediction, as_json, as_text, prediction_figure
+from seiche.report.prediction import BEGIN, Prediction, as_json, as_text, prediction_figure
+from seiche.report.stored import refuse_output
+from seiche.report.style import kind_of_picture
 from seiche.report.summary import find_summary, read_summary
 
 #: Rehearsing more ranks than this takes too long in one process.
@@ -195,9 +197,13 @@ def main(
         figure: file for the curves.
 
     Raises:
-        CaseError: nothing can be predicted.
+        CaseError: nothing can be predicted, or what is to be written would replace another file.
         FormatError: a file is broken.
     """
+    refuse_output(output, BEGIN)
+    if figure is not None:
+        refuse_folder(figure)
+        kind_of_picture(figure.name)
     counts, target = ranks_of(ranks), machine_of(machine, rest)
     case = planned_case(path, overrides, device)
     scales = None

@@ -71,3 +71,16 @@ def refuse_foreign(path: str | os.PathLike[str], begin: str, reading: str, prese
         raise CaseError(f"{reading}: {error.strerror}") from None
     if found != begin:
         raise CaseError(present)
+
+
+def refuse_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that cannot be written because its folder is not there, or nobody may write in it.
+
+    Raises:
+        CaseError: so it is.
+    """
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise CaseError(f"{path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise CaseError(f"{path}: nothing can be written in the folder {folder}")

@@ -284,7 +284,6 @@ def measure(
 
     Raises:
         BackendUnavailable: no such device.
-        OSError: the folder cannot be written to.
     """
     begin = time.perf_counter()
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
@@ -317,7 +316,10 @@ def measure(
         at.absent["files"] = "no folder was given"
     else:
         say("file writes")
-        files = file_writes(world, folder, seconds=at.share)
+        try:
+            files = file_writes(world, folder, seconds=at.share)
+        except OSError as error:  # on all ranks: a full disk, or a folder that one of them may not write in
+            at.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
     described = hardware(at.places, world.library())
     found = Machine(
         schema_=SCHEMA,

@@ -21,11 +21,13 @@ from seiche.errors import CaseError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE
 from seiche.io.files import replacing
+from seiche.io.parallel import all_or_none
 from seiche.machine.collective_choice import candidates
 from seiche.machine.collectives import Exchange
 from seiche.machine.repeat import Work, queued, timed_together
 from seiche.report.bench_flow import heading
 from seiche.report.bench_machine import available
+from seiche.report.stored import refuse_output
 
 #: Bytes of each message; every rank exchanges with its two neighbours in a ring, with all other ranks, and in a
 #: transpose (an Alltoall of arrays).
@@ -68,13 +70,15 @@ def main(
         world: the ranks.
 
     Raises:
-        CaseError: one rank has nobody to exchange with.
+        CaseError: one rank has nobody to exchange with, or another file is where rows are to be stored.
         FormatError: the machine file is wrong.
         BackendUnavailable: no such device.
     """
     world = World.from_mpi() if world is None else world
     if world.size == 1:
         raise CaseError("one rank has nobody to exchange with: start `seiche bench choice` by mpiexec on two or more")
+    with all_or_none(world):
+        refuse_output(output if world.rank == 0 else None)
     backend = open_backend(available(world) if device == "auto" else device, world.threads(), world.local_rank)
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(machine)

@@ -19,6 +19,7 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.plan import raise_together
 from seiche.io.files import replacing
+from seiche.io.parallel import all_or_none
 from seiche.machine.collectives import Exchange, ExchangeName
 from seiche.machine.file import Machine, read_machine
 from seiche.machine.locality import places
@@ -27,6 +28,7 @@ from seiche.machine.repeat import Timing, Work, queued, sleep_until_all_are_here
 from seiche.report.bench_flow import heading
 from seiche.report.bench_machine import available
 from seiche.report.movement_figures import draw_machine, strategies_figure
+from seiche.report.stored import refuse_output
 
 Kind: TypeAlias = Literal["alltoall", "alltoallv"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -74,12 +76,18 @@ def main(
 
     Raises:
         TransportError: the ranks cannot be shared among arrays.
+        CaseError: another file is where rows are to be stored.
         FormatError: the machine file is wrong.
         BackendUnavailable: no such device.
     """
     world = World.from_mpi() if world is None else world
     if world.size % processes:
         raise TransportError(f"{world.size} ranks cannot serve arrays by {processes} processes each")
+    with all_or_none(world):
+        if world.rank == 0:
+            refuse_output(output)
+            if plots is not None:
+                plots.mkdir(parents=True, exist_ok=True)
     known = read_machine(machine) if machine is not None else None
     kind = available(world) if device == "auto" else device
     # The ranks that serve an array share its GPU.
@@ -199,7 +207,6 @@ def _report(
         with replacing(output) as part:
             part.write_text(json.dumps(document, indent=1) + "\n")
     if plots is not None:
-        plots.mkdir(parents=True, exist_ok=True)
         for kind in KINDS:
             some = [row for row in rows if row.kind == kind]
             if some:

@@ -13,6 +13,7 @@ from rich.table import Table
 from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
+from seiche.io.files import refuse_folder
 from seiche.io.parallel import all_or_none
 from seiche.machine.file import Machine, write_machine
 from seiche.machine.measure import measure
@@ -44,13 +45,13 @@ def main(
         world: the ranks.
 
     Raises:
-        CaseError: the file is there already, or its folder is not.
+        CaseError: the file is there already, its folder is not or cannot be written in, or there is no `folder`.
         BackendUnavailable: no such device.
     """
     world = World.from_mpi() if world is None else world
     with all_or_none(world):
         if world.rank == 0:
-            _refuse(output)
+            _refuse(output, folder)
     where = folder if folder is not None else output.resolve().parent
     quiet = world.rank != 0
     machine = measure(
@@ -70,11 +71,12 @@ def main(
     return machine
 
 
-def _refuse(output: Path) -> None:
+def _refuse(output: Path, folder: Path | None) -> None:
     if output.exists():
         raise CaseError(f"{output} is there already: move it away, or name another file with --json")
-    if not output.resolve().parent.is_dir():
-        raise CaseError(f"{output}: there is no folder {output.resolve().parent}")
+    refuse_folder(output)
+    if folder is not None and not folder.is_dir():
+        raise CaseError(f"--folder {folder}: there is no such folder")
 
 
 def available(world: World) -> str:

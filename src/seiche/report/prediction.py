@@ -14,6 +14,8 @@ from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, 
 
 #: Raised by one when a key changes its meaning.
 SCHEMA = "seiche-prediction-1"
+#: How stored predictions begin.
+BEGIN = f'{{\n "schema": "{SCHEMA}"'
 #: Stages below this part of a step are left out of the table.
 _LEAST = 0.002
 

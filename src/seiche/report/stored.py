@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from seiche.errors import FormatError
+from seiche.io.files import refuse_folder, refuse_foreign
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 RowT = TypeVar("RowT", bound="DataclassInstance")
+
+#: How results of benchmarks begin; `heading` has their first key.
+BEGIN = '{\n "benchmark":'
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,22 @@ class Result(Generic[RowT]):
         copy = "" if self.copy is None else f"copy {self.copy / 1e9:.1f} GB/s, "
         origin = f"{self.date}, commit {self.commit}, {copy}data in `benchmarks/results/{self.path.name}`."
         return f"## {self.device}: {self.path.stem}\n\n{origin}\n\n"
+
+
+def refuse_output(path: Path | None, begin: str = BEGIN) -> None:
+    """Refuse to store results in the place of another file, or where nothing can be; before anything is measured.
+
+    Args:
+        path: file to write; None is no file.
+        begin: how a file begins that may be replaced.
+
+    Raises:
+        CaseError: it is refused.
+    """
+    if path is not None:
+        refuse_folder(path)
+        present = f"{path} is there and holds no such results; name another file with --json"
+        refuse_foreign(path, begin, f"cannot write {path}", present)
 
 
 def read_documents(folder: Path, benchmark: str) -> list[tuple[Path, dict[str, Any]]]:

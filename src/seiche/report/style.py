@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seiche.errors import CaseError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
@@ -75,12 +77,26 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def kind_of_picture(name: str) -> str:
+    """Return the format that the suffix of `name` asks for; PNG without one.
+
+    Raises:
+        CaseError: no such format.
+    """
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kind, known = Path(name).suffix.lstrip(".").lower() or "png", sorted(FigureCanvasBase.get_supported_filetypes())
+    if kind not in known:
+        raise CaseError(f"{name}: {kind!r} is no format of pictures; use one of {', '.join(known)}")
+    return kind
+
+
 def save(figure: Figure, part: Path, name: str, limit: int | None = None) -> None:
     """Write `figure` to `part` in the format that the suffix of `name` asks for.
 
     A PNG of more than `limit` bytes is stored with 256 colours, which costs a third and is hardly seen.
     """
-    kind = Path(name).suffix.lstrip(".").lower() or "png"
+    kind = kind_of_picture(name)
     stream = io.BytesIO()
     extra: dict[str, Any] = {"pil_kwargs": {"optimize": True}} if kind == "png" else {}
     figure.savefig(stream, format=kind, dpi=DOTS_PER_INCH, facecolor="white", **extra)
