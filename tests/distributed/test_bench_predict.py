@@ -78,6 +78,14 @@ def test_what_is_no_example_and_no_earlier_result_is_refused(tmp_path: Path) -> 
     path.write_text("{}")
     with pytest.raises(FormatError, match="expected 'seiche-bench-predict-1'"):
         compare(tmp_path, ["waves"], earlier=[path])
+    for rows, said in (
+        (3, "'int' object is not iterable"),
+        ([{"case": "waves"}], "'scales' is missing"),
+        ([{"case": "waves", "scales": {"update": {"best": "x", "low": 1, "high": 1}}}], "1 validation error"),
+    ):
+        path.write_text(json.dumps({"schema": "seiche-bench-predict-1", "rows": rows}))
+        with pytest.raises(FormatError, match=f"rows: not as `seiche bench predict --json` writes them: {said}"):
+            compare(tmp_path, ["waves"], earlier=[path])
     path.write_text("no")
     assert main(["bench", "predict", "--from", str(path), "--device", "cpu"]) == 2
 

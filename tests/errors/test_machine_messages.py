@@ -57,6 +57,13 @@ PIECE = ("paths", 0, "pieces", 0)
         (("paths", 0, "locality"), "near", "paths.0.locality: 'near': Input should be 'on-socket'"),
         (("paths", 0, "pieces"), [], "paths.0.pieces: List should have at least 1 item"),
         (("paths", 0, "sizes"), [1, 2], "paths.0: 2 sizes but 0 seconds"),
+        (("paths", 0, "sizes"), [10**400], r"paths.0.sizes.0: .*less than 4611686018427387904"),
+        ((*PIECE, "beta_interval"), [1e-9, float("nan")], "paths.0.pieces.0.beta_interval.1: nan: .*finite"),
+        (("hardware",), {"sockets": 1e300}, r"hardware.sockets: 1e.300: expected a whole number from 1 to 1024"),
+        (("hardware",), {"cores": 0}, "hardware.cores: 0: expected a whole number from 1 to 65536"),
+        (("hardware",), {"ranks": "four"}, "hardware.ranks: four: expected a whole number"),
+        (("hardware",), {"hosts": True}, "hardware.hosts: True: expected a whole number"),
+        (("hardware",), {"gpus": 4}, "hardware.gpus: 4: expected a list of names"),
         (
             ("memory_intervals",),
             {"host": [1e9, 2e9]},

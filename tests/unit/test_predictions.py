@@ -279,6 +279,11 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     assert predicted == pytest.approx(sweep["mean"], rel=1e-9)  # on the ranks of the run it is the run's own time
     assert main([*given[:3], "missing.json"]) == 2
     assert "machine file missing.json: is not there" in capsys.readouterr().err
+    (tmp_path / "bad").mkdir()
+    for change, said in (({"stages": [{"mean": 1.0}]}, "'name' is missing"), ({"ranks": 10**9}, "1000000000 ranks")):
+        (tmp_path / "bad" / "summary.json").write_text(json.dumps({**summary, **change}))
+        assert main([*given, "--run", str(tmp_path / "bad")]) == 2
+        assert f"summary.json: content: not as a run leaves it: {said}" in capsys.readouterr().err
     waves = case_file(tmp_path, "waves")
     with pytest.raises(CaseError, match=r"--run .*summary.json: it lacks most of the stages of the case: .*elements"):
         scales_of_run(planned_case(waves), machine(), tmp_path / "out")

@@ -315,6 +315,39 @@ def test_what_cannot_be_reported_is_one_line(
     assert (tmp_path / "notes.html").read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "reason"),
+    [
+        (("sites",), None, "unsupported format string passed to NoneType.__format__"),
+        (("stages", 0, "minimum"), "MISSING", "'minimum' is missing"),
+        (("stages",), 3, "'int' object is not iterable"),
+        (("efficiency", "elapsed_s"), 0, "float division by zero"),
+        (("movement", "messages"), [[0, 1]], "list index out of range"),
+        (("movement",), "none", "'str' object has no attribute 'get'"),
+    ],
+)
+def test_a_damaged_summary_is_one_line(
+    place: tuple[Any, ...], value: Any, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stored(tmp_path / "a", summary_of()) / "summary.json"
+    stored(tmp_path / "b", summary_of())
+    content = json.loads(path.read_text())
+    part = content
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    if value == "MISSING":
+        del part[place[-1]]
+    path.write_text(json.dumps(content))
+    assert main(["report", str(tmp_path / "a")]) == 2
+    assert capsys.readouterr().err == f"seiche: error: {path}: content: not as a run leaves it: {reason}\n"
+    if place[0] != "sites":
+        status = main(["report", "--compare", str(tmp_path / "b"), str(tmp_path / "a")])
+        text = capsys.readouterr().err
+        assert status == 0 or text.startswith(f"seiche: error: {tmp_path / 'b' / 'summary.json'} or {path}: content: ")
+    assert not (tmp_path / "a" / "report.html").exists()
+
+
 def test_the_summary_may_have_another_name(tmp_path: Path) -> None:
     write_summary(tmp_path / "numbers.json", summary_of())
     (tmp_path / "trace.json").write_text('{"schema": "seiche-trace-1"}')

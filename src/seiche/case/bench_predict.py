@@ -175,10 +175,23 @@ def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
             raise FormatError(path, "text", f"no JSON: {error}") from error
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise FormatError(path, "schema", f"expected {SCHEMA!r}: `seiche bench predict --json` writes such files")
-        for row in content["rows"]:
-            scales = {name: Scale(**scale) for name, scale in row["scales"].items()}
-            found.setdefault(row["case"], scales)
+        try:
+            for row in content["rows"]:
+                scales = {name: _scale(**each) for name, each in row["scales"].items()}
+                found.setdefault(str(row["case"]), scales)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+            raise FormatError(path, "rows", f"not as `seiche bench predict --json` writes them: {what}") from error
     return found
+
+
+def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
+    """Return a stored scale; its numbers are checked as those of a machine file.
+
+    Raises:
+        ValueError: they are none.
+    """
+    return Scale(**StageTime(**stage).model_dump(), elsewhere=bool(elsewhere))
 
 
 def _row(

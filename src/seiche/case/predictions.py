@@ -20,7 +20,7 @@ from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import BEGIN, Prediction, as_json, as_text, prediction_figure
 from seiche.report.stored import refuse_output
 from seiche.report.style import kind_of_picture
-from seiche.report.summary import find_summary, read_summary
+from seiche.report.summary import find_summary, read_summary, whole_summaries
 
 #: Rehearsing more ranks than this takes too long in one process.
 MOST_RANKS = 4096
@@ -160,9 +160,17 @@ def scales_of_run(case: PlannedCase, machine: Machine, run: Path, a_node: int | 
     """
     path = find_summary(run)
     summary: dict[str, Any] = read_summary(path)
-    rows = {row["name"]: (row["mean"], row["minimum"]) for row in summary["stages"] if row.get("mean")}
+    with whole_summaries(path):
+        rows = {
+            str(row["name"]): (float(row["mean"]), float(row["minimum"]))
+            for row in summary["stages"]
+            if row.get("mean")
+        }
+        ranks = int(summary["ranks"])
+        if not 1 <= ranks <= MOST_RANKS:
+            raise ValueError(f"{ranks} ranks")
     try:
-        return scales_of(case.plan(int(summary["ranks"])), machine, rows, a_node=a_node)
+        return scales_of(case.plan(ranks), machine, rows, a_node=a_node)
     except CaseError as error:
         raise CaseError(f"--run {path}: {error}") from None
 

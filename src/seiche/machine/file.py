@@ -23,6 +23,8 @@ UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 
 #: A latency or a time of a byte above, or a rate below these are no machine's: the numbers are in another unit.
 _LONGEST, _LONGEST_BYTE, _SLOWEST = 0.5, 1e-2, 1e5
+#: No machine has more: predictions count with these.
+_MOST = {"hosts": 1 << 24, "ranks": 1 << 28, "cores": 1 << 16, "sockets": 1 << 10}
 
 #: The ways from memory to memory that a file may know.
 PathName: TypeAlias = Literal[
@@ -41,7 +43,10 @@ PathName: TypeAlias = Literal[
 Seconds: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST, allow_inf_nan=False)]
 SecondsPerByte: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST_BYTE, allow_inf_nan=False)]
 Rate: TypeAlias = Annotated[float, Field(gt=_SLOWEST, allow_inf_nan=False)]
-Interval: TypeAlias = tuple[float, float]
+Size: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 62)]
+Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+Interval: TypeAlias = tuple[Finite, Finite]
 
 
 class _Part(BaseModel):
@@ -51,8 +56,8 @@ class _Part(BaseModel):
 class FittedPiece(_Part):
     """One protocol: alpha (s) and beta (s/B) from `begin` to `end` bytes with their 95 % intervals."""
 
-    begin: Annotated[int, Field(ge=0)]
-    end: Annotated[int, Field(ge=0)]
+    begin: Size
+    end: Size
     alpha: Seconds
     beta: SecondsPerByte
     alpha_interval: Interval | None = None
@@ -66,8 +71,8 @@ class Measured(_Part):
     path: PathName
     locality: Locality
     pieces: Annotated[list[FittedPiece], Field(min_length=1)]
-    sizes: list[int] = []
-    seconds: list[float] = []
+    sizes: list[Size] = []
+    seconds: list[Positive] = []
     spread: list[float] = []
     repetitions: list[int] = []
     gap: Seconds | None = None
@@ -114,10 +119,10 @@ class StageTime(_Part):
     `memory` is what a rank held then, bytes.
     """
 
-    best: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    low: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    high: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    memory: Annotated[int, Field(ge=0)] | None = None
+    best: Positive
+    low: Positive
+    high: Positive
+    memory: Size | None = None
 
 
 class Files(_Part):
@@ -164,6 +169,17 @@ class Machine(_Part):
         twice = [key for key in keys if keys.count(key) > 1]
         if twice:
             raise ValueError(f"path {twice[0][0]!r} {twice[0][1]} is there twice")
+        return self
+
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        for name, most in _MOST.items():
+            count = self.hardware.get(name, 1)
+            if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= most:
+                raise ValueError(f"hardware.{name}: {str(count)[:40]}: expected a whole number from 1 to {most}")
+        gpus = self.hardware.get("gpus", [])
+        if not isinstance(gpus, list) or not all(isinstance(name, str) for name in gpus):
+            raise ValueError(f"hardware.gpus: {str(gpus)[:40]}: expected a list of names")
         return self
 
     @model_validator(mode="after")
@@ -251,7 +267,7 @@ def parse_machine(text: str, name: str | os.PathLike[str]) -> Machine:
     """
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(name, "text", f"no JSON: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise FormatError(name, "schema", f"expected {SCHEMA!r}: this is no machine file")

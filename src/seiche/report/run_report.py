@@ -14,7 +14,7 @@ from seiche.report import charts, compare_report
 from seiche.report.html import bars, cards, escape, number, page, refuse_foreign, section, share, table, write_page
 from seiche.report.losses import host_sentences, losses, spread
 from seiche.report.predicted import memory_roof, predicted_beside_measured
-from seiche.report.summary import find_summary, read_summary
+from seiche.report.summary import find_summary, read_summary, whole_summaries
 
 Summary = Mapping[str, Any]
 
@@ -44,11 +44,16 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
     refuse_foreign(target)
     summaries = [read_summary(path) for path in paths]
     if compare:
-        write_page(target, compare_report.text(summaries, [str(run) for run in runs]))
+        with whole_summaries(*paths):
+            both = compare_report.text(summaries, [str(run) for run in runs])
+        write_page(target, both)
         return target
     beside = paths[0].parent / "machine.json"
     known = machine if machine is not None else beside if beside.exists() else None
-    write_page(target, text(summaries[0], read_machine(known) if known is not None else None))
+    read = read_machine(known) if known is not None else None
+    with whole_summaries(*paths):
+        content = text(summaries[0], read)
+    write_page(target, content)
     return target
 
 

@@ -10,8 +10,8 @@ import json
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -154,6 +154,21 @@ def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
         found = content.get("schema") if isinstance(content, dict) else type(content).__name__
         raise FormatError(path, "key 'schema'", f"{found!r}, need {SCHEMA!r}")
     return content
+
+
+@contextmanager
+def whole_summaries(*paths: Path) -> Iterator[None]:
+    """Make what summaries lack inside the block, which reads them, one line that names their files.
+
+    Raises:
+        FormatError: a value is missing, or of another kind than a run leaves there.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        names = " or ".join(map(str, paths))
+        raise FormatError(names, "content", f"not as a run leaves it: {what}") from error
 
 
 def find_summary(run: str | os.PathLike[str]) -> Path:
