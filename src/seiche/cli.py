@@ -64,6 +64,8 @@ def run(
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
     overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
+    if port and not serve:
+        raise CaseError(f"--port {port}: goes with --serve")
     served = port if serve else None
     if _of_waves(case):
         from seiche.case.waves.commands import run as run_waves

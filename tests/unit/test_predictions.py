@@ -251,6 +251,22 @@ def test_stages_of_ultrasound_declare_the_bytes_of_the_theory(tmp_path: Path, de
         assert sum(found[name] for name in library) < 0.85 * sum(library.values())
 
 
+def test_transposes_of_slabs_are_messages_of_the_step(tmp_path: Path) -> None:
+    case = planned_case(case_file(tmp_path, "ultrasound"), ["run.basis=global"], device="cpu")
+    plan, half = case.plan(2), 8 * (64 // 2) * (48 // 2) * (32 // 2 + 1)
+    for number, rank in enumerate(plan.ranks):
+        for _, stages in rank.steps:
+            found = [stage for stage in stages if stage.name == "transpose"]
+            assert len(found) == (1 + 3) + (3 + 3)  # of the gradient and of the divergence, there and back
+            for stage in found:
+                assert stage.exchanges == (((1 - number, half, half),),) * stage.arrivals
+    one, two = predict_case(case, machine(), [1, 2]).strong
+    assert one.exchange == 0.0
+    assert two.transport == "host"
+    assert two.exchange >= 10 * (10e-6 + half / 1e9)
+    assert two.waiting["transpose"] == pytest.approx(two.exchange)
+
+
 def test_too_many_ranks_are_left_out_with_the_reason(tmp_path: Path) -> None:
     case = planned_case(case_file(tmp_path, "flow"))
     found = predict_case(case, machine(), [1, 2, 16])

@@ -233,6 +233,17 @@ def test_predictions_are_those_of_the_machine_file(tmp_path: Path) -> None:
     assert "stream-collide" in check_page(text(summary, machine())).prose
 
 
+@pytest.mark.parametrize("strategy", ["mpi", "three-step"])
+def test_transposes_on_processors_are_predicted_as_messages_of_the_host(strategy: str, tmp_path: Path) -> None:
+    times = []
+    for name in (strategy, "host"):
+        summary = read_summary(stored(tmp_path / name, summary_of()) / "summary.json")
+        summary["movement"] |= {"transport": name, "device": "cpu"}
+        times.append(predicted_beside_measured(summary, machine())[-1])
+    assert times[0] == times[1]
+    assert times[0].predicted is not None
+
+
 def test_what_a_machine_file_lacks_is_said(tmp_path: Path) -> None:
     summary = read_summary(stored(tmp_path, summary_of()) / "summary.json")
     rows = {row.name: row for row in predicted_beside_measured(summary, machine(memory={}, paths=[]))}

@@ -88,15 +88,25 @@ def _planned(stage: Stage, backend: PlannedBackend) -> PlannedStage:
     ledger.clear()
     stage.action()
     useful = stage.useful and stage.messages is None
+    whole = () if ledger.exchanges or ledger.arrivals else _exchanged(stage)
     return PlannedStage(
         stage.name,
         stage.bytes if useful and stage.bytes else ledger.bytes,
         ledger.launches,
         useful,
-        tuple(ledger.exchanges),
-        ledger.arrivals,
+        (*ledger.exchanges, *whole),
+        ledger.arrivals + len(whole),
         ledger.packed,
     )
+
+
+def _exchanged(stage: Stage) -> tuple[Exchange, ...]:
+    """Return what a stage sends and receives by itself, as transposes do: no transport counts it."""
+    told = stage.messages
+    if told is None or not told.sent or not told.received:
+        return ()
+    sent, received = dict(told.sent), dict(told.received)
+    return (tuple((peer, sent.get(peer, 0), received.get(peer, 0)) for peer in sorted({*sent, *received})),)
 
 
 def magnified(plan: RunPlan, times: float, dimensions: int = 3) -> RunPlan:

@@ -64,9 +64,18 @@ def _of_memory(row: Mapping[str, Any], summary: Mapping[str, Any], machine: Mach
     return Compared(row["name"], row["mean"], roofline(row["bandwidth"] * row["mean"], rate, start))
 
 
+def _path_of(movement: Mapping[str, Any]) -> PathName | None:
+    """Return the way of the machine file that the messages of a run took; transposes go by strategies."""
+    transport, gpu = movement["transport"], movement.get("device") == "gpu"
+    if transport == "mpi":
+        return "device_mpi" if gpu else "host"
+    if transport == "three-step" and not gpu:
+        return "host"
+    return PATHS.get(transport)
+
+
 def _of_messages(measured: float, movement: Mapping[str, Any], machine: Machine) -> Compared:
-    transport = movement["transport"]
-    path = PATHS.get(transport)
+    transport, path = movement["transport"], _path_of(movement)
     messages = machine.messages(path) if path is not None else None
     if messages is None:
         return Compared("messages", measured, None, f"the machine file has nothing of the transport {transport}")
