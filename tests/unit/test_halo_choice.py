@@ -14,7 +14,7 @@ from seiche.backend import open_backend
 from seiche.cli import main
 from seiche.domain.rehearsal import rehearse
 from seiche.domain.world import World
-from seiche.errors import FormatError, TransportError
+from seiche.errors import CaseError, FormatError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import VARIABLE, Decision, decide, machine_in_use, predicted
 from seiche.machine.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
@@ -277,6 +277,11 @@ def test_the_machine_in_use_is_named_by_the_environment(tmp_path: Path, monkeypa
     (tmp_path / "other.json").write_text("{}")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "other.json"))
     with pytest.raises(FormatError, match="this is no machine file"):
+        machine_in_use(WORLD, backend)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none.json"))
+    with pytest.raises(
+        CaseError, match=r"machine file .*none.json cannot be read: No such .* .SEICHE_MACHINE names it"
+    ):
         machine_in_use(WORLD, backend)
 
 

@@ -94,6 +94,8 @@ def test_impossible_parameters_are_named() -> None:
     assert "is below the smallest time measured" in lines(0.5e-6, 1e-9, straight)
     assert "1/beta = 1000 GB/s is above the memory's 100 GB/s" in lines(1e-6, 1e-12, straight, memory_rate=1e11)
     assert "repetitions at 8 B spread by 50%" in lines(1e-6, 1e-9, straight, spread=[0, 0.5, 0, 0, 0, 0])
+    assert lines(1e-6, 1e-9, straight, gap=1e-6) == ""
+    assert "gap = 5e-06 s is above the smallest time measured, 1e-06 s" in lines(1e-6, 1e-9, straight, gap=5e-6)
 
 
 def test_sizes_belong_to_the_piece_that_begins_below_them() -> None:

@@ -295,6 +295,8 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     assert predicted == pytest.approx(sweep["mean"], rel=1e-9)  # on the ranks of the run it is the run's own time
     assert main([*given[:3], "missing.json"]) == 2
     assert "machine file missing.json: is not there" in capsys.readouterr().err
+    assert main([*given, "--run-on", str(known)]) == 2
+    assert capsys.readouterr().err == f"seiche: error: --run-on {known}: goes with --run\n"
     (tmp_path / "bad").mkdir()
     for change, said in (({"stages": [{"mean": 1.0}]}, "'name' is missing"), ({"ranks": 10**9}, "1000000000 ranks")):
         (tmp_path / "bad" / "summary.json").write_text(json.dumps({**summary, **change}))

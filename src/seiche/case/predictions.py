@@ -208,6 +208,8 @@ def main(
         CaseError: nothing can be predicted, or what is to be written would replace another file.
         FormatError: a file is broken.
     """
+    if run_on is not None and run is None:
+        raise CaseError(f"--run-on {run_on}: goes with --run")
     refuse_output(output, BEGIN)
     if figure is not None:
         refuse_folder(figure)

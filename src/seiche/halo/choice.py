@@ -13,7 +13,7 @@ import numpy as np
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.errors import TransportError
+from seiche.errors import CaseError, TransportError
 
 _log = logging.getLogger("seiche.halo")
 _T = TypeVar("_T")
@@ -66,7 +66,7 @@ def machine_in_use(world: World, backend: Backend | None) -> Any:
 
     Raises:
         FormatError: it is no machine file.
-        OSError: it cannot be read.
+        CaseError: it cannot be read.
     """
     path = os.environ.get(VARIABLE)
     if not path:
@@ -76,7 +76,11 @@ def machine_in_use(world: World, backend: Backend | None) -> Any:
         from seiche.machine.adapt import adapted
         from seiche.machine.file import read_machine
 
-        machine = read_machine(path)
+        try:
+            machine = read_machine(path)
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror or error}"
+            raise CaseError(f"machine file {path} {reason} ({VARIABLE} names it)") from None
         _machines[key] = machine if backend is None else adapted(machine, world, backend, warn=_log.warning)
     return _machines[key]
 

@@ -180,6 +180,7 @@ def warnings_of(
     *,
     memory_rate: float | None = None,
     spread: npt.ArrayLike | None = None,
+    gap: float | None = None,
 ) -> list[str]:
     """Return what is impossible or doubtful in a fit, one line each.
 
@@ -189,6 +190,7 @@ def warnings_of(
         seconds: (n,) the minima that were fitted.
         memory_rate: bytes a second that no message can pass.
         spread: (n,) of the repetitions: median over minimum, less one.
+        gap: seconds that each message after the first adds to the latency.
     """
     s, t = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
     found: list[str] = []
@@ -213,6 +215,10 @@ def warnings_of(
             found.append(f"{name}: alpha = {piece.alpha:.3g} s is below the smallest time measured, {smallest:.3g} s")
         if piece.points < _FEW_POINTS:
             found.append(f"{name}: {piece.points} points are few")
+    if gap is not None and gap > t.min() * (1 + _DISTANCE):
+        found.append(
+            f"gap = {gap:.3g} s is above the smallest time measured, {t.min():.3g} s: messages wait for others"
+        )
     if spread is not None:
         wide = np.asarray(spread, np.float64)
         if wide.size and wide.max() > _SPREAD:

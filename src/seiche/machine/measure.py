@@ -101,7 +101,7 @@ class _Survey:
             repetitions=[timing.repetitions for timing in best],
             gap=gap,
             duplex=duplex,
-            warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread),
+            warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=gap),
         )
         self.paths.append(found)
         return found
