@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seiche.cli_options import ChecksFile, Device, JsonFile, Only, Plots, RankThreads, Seconds, Threads, Transport
+
 if TYPE_CHECKING:
     from seiche.domain.world import World
 
@@ -17,17 +19,6 @@ bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=
 validate = typer.Typer(
     help="Compare with exact solutions: pass or fail for each.", no_args_is_help=True, rich_markup_mode=None
 )
-# Options that several commands have.
-Device = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")]
-Only = Annotated[
-    list[str] | None, typer.Option(metavar="TEXT", help="Only checks with this in their family's name; repeatable.")
-]
-Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")]
-RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")]
-Seconds = Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]
-Transport = Annotated[str, typer.Option(help="How messages travel between ranks.")]
 
 
 class Shape(StrEnum):
@@ -317,7 +308,7 @@ def _alone() -> None:
 def validate_flow(
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: minutes instead of an hour.")] = False,
-    json: JsonFile = None,
+    json: ChecksFile = None,
     plots: Plots = None,
     only: Only = None,
 ) -> None:
@@ -331,7 +322,7 @@ def validate_flow(
 def validate_cells(
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller meshes.")] = False,
-    json: JsonFile = None,
+    json: ChecksFile = None,
     plots: Plots = None,
     only: Only = None,
 ) -> None:
@@ -345,7 +336,7 @@ def validate_cells(
 def validate_ultrasound(
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller grids; the whole sizes want a GPU.")] = False,
-    json: JsonFile = None,
+    json: ChecksFile = None,
     plots: Plots = None,
     only: Only = None,
 ) -> None:
@@ -359,7 +350,7 @@ def validate_ultrasound(
 def validate_waves(
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer orders, smaller boxes.")] = False,
-    json: JsonFile = None,
+    json: ChecksFile = None,
     plots: Plots = None,
     only: Only = None,
 ) -> None:
@@ -373,7 +364,7 @@ def validate_waves(
 def validate_machine(
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer tries, shorter measurements.")] = False,
-    json: JsonFile = None,
+    json: ChecksFile = None,
     only: Only = None,
 ) -> None:
     """Check the models of data movement against known parameters and tables; exit status 1 if one does not pass."""

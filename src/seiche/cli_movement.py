@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from seiche.cli_measure import JsonFile, Plots, bench, world_of_command
+from seiche.cli_measure import bench, world_of_command
+from seiche.cli_options import JsonFile, Plots
 
 AnyDevice = Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')]
 

@@ -296,7 +296,7 @@ def test_the_kernel_of_the_how_to_compiles_and_fits_its_registration(tmp_path: P
     assert run.returncode == 0, run.stderr
 
 
-CLI = ("cli.py", "cli_measure.py", "cli_movement.py")
+CLI = ("cli.py", "cli_measure.py", "cli_movement.py", "cli_options.py")
 
 
 def test_commands_of_make_and_options_of_seiche_exist() -> None:

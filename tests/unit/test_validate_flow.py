@@ -68,6 +68,23 @@ def test_some_families_alone_are_run_and_what_is_stored_is_not_complete(
     assert "--only famly: no check has this in its name; there are: decay shear wave, " in capsys.readouterr().err
 
 
+def test_results_replace_results_of_their_kind_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(validate_flow, "FAMILIES", families(GOOD))
+    results, notes = tmp_path / "results.json", tmp_path / "notes.txt"
+    for _ in range(2):
+        assert main(["validate", "flow", "--quick", "--json", str(results)]) == 0
+    notes.write_text("mine")
+    assert main(["validate", "flow", "--quick", "--json", str(notes)]) == 2
+    for command in (["bench", "flow"], ["bench", "blood"], ["bench", "ultrasound"], ["bench", "waves"]):
+        for file in (notes, results):
+            assert main([*command, "--json", str(file)]) == 2
+            assert "is there and holds no such results; name another file with --json" in capsys.readouterr().err
+    assert notes.read_text() == "mine"
+    assert json.loads(results.read_text())["passed"]
+
+
 def test_one_failure_is_status_one_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -18,6 +18,8 @@ RowT = TypeVar("RowT", bound="DataclassInstance")
 
 #: How results of benchmarks begin; `heading` has their first key.
 BEGIN = '{\n "benchmark":'
+#: How results of `seiche validate` begin.
+CHECKS = '{\n  "version":'
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,16 @@ def refuse_output(path: Path | None, begin: str = BEGIN) -> None:
     """
     if path is not None:
         refuse_folder(path)
+        refuse_foreign_results(path, begin)
+
+
+def refuse_foreign_results(path: Path | None, begin: str) -> None:
+    """Refuse to store results in the place of a file that begins otherwise.
+
+    Raises:
+        CaseError: it is refused.
+    """
+    if path is not None:
         present = f"{path} is there and holds no such results; name another file with --json"
         refuse_foreign(path, begin, f"cannot write {path}", present)
 
