@@ -280,6 +280,8 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
     flow.run(10)
     backend, place = flow.solver.backend, flow.cells.place
     backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last look
+    with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
+        flow.check()
     boundary.looks.until = flow.solver.time_step
     with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
         flow.run(1)

@@ -100,3 +100,25 @@ def test_a_new_start_forgets_what_was_asked() -> None:
     cells.asked = None
     cells.looks.restart(cells.step)
     assert cells.looks.prepare(cells.step, 100) == 1
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_state_is_refused_that_a_cell_outran_after_the_last_look(beside: bool) -> None:
+    cells = Moving(lambda step: 0.0035, every=2.0)
+    cells.run(400)
+    while (cells.asked is not None) is not beside:
+        cells.run(GRAPH_STEPS)
+    cells.looks.confirm(cells.step)
+    assert cells.asked is None
+    cells.place += 4.0
+    with pytest.raises(UnstableError, match=rf"moved too far within \d+ steps \(step {cells.step}, velocity"):
+        cells.looks.confirm(cells.step)
+    cells.place -= 4.0
+    cells.run(2000)
+    assert cells.farthest <= 2.0 + RESERVE
+
+
+def test_a_state_that_was_just_looked_at_is_not_looked_at_again() -> None:
+    cells = Moving(lambda step: 0.0)
+    cells.looks.confirm(0)
+    assert not cells.looked

@@ -113,21 +113,23 @@ class Blood:
         """Advance flow and cells by `steps` steps.
 
         Raises:
-            UnstableError: a cell is torn, inside out, or has left the fluid.
+            UnstableError: a cell is torn, inside out, has left the fluid, or moved too fast for the ranks that share it.
         """
         self.solver.run(steps)
         self.check()
 
     def check(self) -> None:
-        """Refuse to go on with cells that are torn, inside out or outside the fluid.
+        """Refuse to go on with cells that are torn, inside out or outside the fluid, or that a rank lacks (collective).
 
         Raises:
-            UnstableError: with the number and the type of a cell.
+            UnstableError: with the number and the type of a cell, or how fast one moved.
         """
         problems = self.solver.world.allgather(self._problem())
         first = next((problem for problem in problems if problem is not None), None)
         if first is not None:
             raise UnstableError(first)
+        if isinstance(self.boundary, SharedBoundary):
+            self.boundary.looks.confirm(self.solver.time_step)
 
     def _problem(self) -> str | None:
         """Return what is wrong with a cell of this rank."""

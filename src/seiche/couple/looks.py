@@ -57,6 +57,20 @@ class Looks:
             self._asked = step
         return self.until - step
 
+    def confirm(self, step: int) -> None:
+        """Refuse the state before step number `step` if a rank lacks a cell in it, or did when that was asked last.
+
+        Collective. A state that is kept or told of must not wait for the next look, which may never come.
+
+        Raises:
+            UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
+        """
+        if self._asked is not None:
+            self._answer(self._asked)
+        if step != self._from:
+            self._sharing.ask()
+            self._answer(step)
+
     def _holds(self, step: int, steps: int) -> bool:
         return self._from <= step and step + steps <= self.until
 
@@ -66,13 +80,7 @@ class Looks:
 
     def _hear(self, asked: int, step: int) -> None:
         """Heed the answer to what was asked before step `asked`."""
-        lacks, soon, speed = self._sharing.answer()
-        since, self._asked = asked - self._from, None
-        if lacks:
-            raise UnstableError(
-                f"a cell moved too far within {since} steps (step {asked}, velocity {speed:.3g} a step) for"
-                " the ranks that share it: take a smaller time step"
-            )
+        soon, speed = self._answer(asked)
         if soon or step - self._shared >= _LONGEST:
             if asked != step:
                 self._look(step)  # cells are shared by what they need now
@@ -82,3 +90,14 @@ class Looks:
         wait = int(RESERVE / (1.25 * speed + 0.005))
         self._window = max(1, min(wait, 2 * self._window, _FARTHEST))
         self._from, self.until = asked, asked + self._window
+
+    def _answer(self, asked: int) -> tuple[bool, float]:
+        """Return whether a rank soon lacks a cell, and the greatest velocity; refuse that it did before step `asked`."""
+        lacks, soon, speed = self._sharing.answer()
+        since, self._asked = asked - self._from, None
+        if lacks:
+            raise UnstableError(
+                f"a cell moved too far within {since} steps (step {asked}, velocity {speed:.3g} a step) for"
+                " the ranks that share it: take a smaller time step"
+            )
+        return soon, speed
