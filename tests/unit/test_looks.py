@@ -94,6 +94,33 @@ def test_cells_are_shared_now_and_then_so_that_they_live_where_they_are() -> Non
     assert len(cells.shared) == 2
 
 
+@pytest.mark.parametrize("speed", [0.0, 0.0035, 0.008, 0.1])
+def test_a_look_holds_from_when_it_was_asked_for_and_twice_as_long_as_the_last_one_at_most(speed: float) -> None:
+    cells, lengths = Moving(lambda step: speed), [1]
+    for steps in (100, 3, 70, 1, 250, 5, 5, 40) * 12:  # graphs, and steps one by one while an answer is awaited
+        end = cells.step + steps
+        while cells.step < end:
+            before = len(cells.looked)
+            ready = cells.looks.prepare(cells.step, end - cells.step)
+            if len(cells.looked) > before:
+                asked = cells.looked[-1][0]
+                length = cells.looks.until - asked
+                assert length <= min(2 * lengths[-1], 4 * GRAPH_STEPS, max(RESERVE / (1.25 * speed + 0.005), 1))
+                lengths.append(length)
+            assert cells.step + ready == cells.looks.until
+            cells.step += GRAPH_STEPS if min(ready, end - cells.step) >= GRAPH_STEPS else 1
+    assert lengths[:4] == [1, 2, 4, 8 if speed < 0.1 else 7]
+    assert any(answered > asked for asked, answered in cells.looked) is (speed < 0.01)
+
+
+def test_a_step_before_the_last_look_is_looked_at_again() -> None:
+    cells = Moving(lambda step: 0.0)
+    cells.run(20)
+    cells.step = 3
+    cells.looks.prepare(3, 1)
+    assert cells.looked[-1] == (3, 3)
+
+
 def test_a_new_start_forgets_what_was_asked() -> None:
     cells = Moving(lambda step: 0.001)
     cells.run(1000)
