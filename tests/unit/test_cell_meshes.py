@@ -125,6 +125,16 @@ FLIPPED[7] = FLIPPED[7, ::-1]
 HUGE = icosphere(10242)
 
 
+def moved(vertex: int, place: Any) -> Surface:
+    """Return the ball with a vertex elsewhere."""
+    points = BALL.vertices.copy()
+    points[vertex] = place
+    return Surface(points, BALL.faces)
+
+
+ON_A_LINE = moved(BALL.faces[5, 0], BALL.vertices[BALL.faces[5, 1:]].mean(axis=0))
+
+
 @pytest.mark.parametrize(
     ("surface", "words"),
     [
@@ -141,6 +151,9 @@ HUGE = icosphere(10242)
         (Surface(BALL.vertices, FLIPPED), "3 edges lie between triangles that face opposite ways"),
         (Surface(np.concatenate([BALL.vertices, np.ones((2, 3))]), BALL.faces), "2 vertices belong to no triangle"),
         (TWO, "not one closed surface without holes"),
+        (ON_A_LINE, "triangle 5 has no area: its corners lie on a line"),
+        (moved(3, [0.0, 1e300, 0.0]), "a coordinate of 1e+300: less than 1e+60 is expected"),
+        (moved(3, [0.0, np.nan, 0.0]), "a coordinate of nan: less than 1e+60 is expected"),
         (HUGE, "'red': 10242 vertices: at most 2562 are possible"),
     ],
 )

@@ -22,6 +22,8 @@ Floats = npt.NDArray[np.float64]
 EVANS_FUNG = (0.207161, 2.002558, -1.122762)
 #: Radius of that cell in micrometres: area 134.1 um^2, volume 94.1 um^3.
 EVANS_FUNG_RADIUS = 3.91
+#: Coordinates from which on volumes are no numbers, and the height of a triangle over its longest edge that is none.
+FARTHEST, THINNEST = 1e60, 1e-6
 
 
 def icosphere(vertices: int = 642) -> Surface:
@@ -123,11 +125,15 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     """Return `surface` if it is one closed surface whose triangles face outwards.
 
     Raises:
-        CaseError: it is open, inside out, in several parts, touches itself, or a vertex has too few neighbours.
+        CaseError: it is open, inside out, in several parts, touches itself, a vertex has too few neighbours, a triangle
+            has no area, or a coordinate is beyond all measures.
     """
     faces = surface.faces.astype(np.int64)
     if not len(faces):
         raise CaseError(f"{name}: it has no triangles")
+    farthest = float(np.abs(surface.vertices).max())
+    if not farthest < FARTHEST:
+        raise CaseError(f"{name}: a coordinate of {farthest:.3g}: less than {FARTHEST:g} is expected")
     edges = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2)
     _, times = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
     if (times != 2).any():
@@ -151,6 +157,11 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
         raise CaseError(f"{name}: the mesh is flat: it encloses no volume")
     if surface.volume <= 0:
         raise CaseError(f"{name}: the mesh is inside out (volume {surface.volume:.4g}): turn its triangles round")
+    corners = surface.corners()
+    longest = ((corners - np.roll(corners, -1, axis=1)) ** 2).sum(axis=2).max(axis=1)
+    thin = 2 * np.linalg.norm(surface.vector_areas(), axis=1) <= THINNEST * longest
+    if thin.any():
+        raise CaseError(f"{name}: triangle {int(thin.argmax())} has no area: its corners lie on a line")
     return surface
 
 

@@ -113,7 +113,7 @@ class Blood:
         """Advance flow and cells by `steps` steps.
 
         Raises:
-            UnstableError: a cell is torn, inside out, has left the fluid, or moved too fast for the ranks that share it.
+            UnstableError: a cell is torn, inside out, outside the fluid, or too fast for its ranks.
         """
         self.solver.run(steps)
         self.check()

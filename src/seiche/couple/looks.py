@@ -92,7 +92,7 @@ class Looks:
         self._from, self.until = asked, asked + self._window
 
     def _answer(self, asked: int) -> tuple[bool, float]:
-        """Return whether a rank soon lacks a cell, and the greatest velocity; refuse that it did before step `asked`."""
+        """Return whether a rank soon lacks a cell, and the greatest velocity; refuse that it lacked one at `asked`."""
         lacks, soon, speed = self._sharing.answer()
         since, self._asked = asked - self._from, None
         if lacks:
