@@ -63,6 +63,32 @@ def test_no_file_that_the_case_reads_is_overwritten(tmp_path: Path, name: str) -
     assert (tmp_path / "vessel.stl").read_text() == "kept"
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "kind"),
+    [
+        ("checkpoint.seiche", "output.checkpoint.file", "checkpoint"),
+        ("summary.json", "output.summary", "summary"),
+        ("u.vtkhdf", 'output.fields["u.vtkhdf"]', "HDF5 file"),
+        ("u.000000100.vtkhdf", 'output.fields["u.vtkhdf"]', "HDF5 file"),
+        ("flow.png", "output.picture", "PNG picture"),
+    ],
+)
+def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str, kind: str) -> None:
+    output = {"fields": [{"file": "u.vtkhdf", "every": 1}], "checkpoint": {"every": 1}, "picture": "flow.png"}
+    path = write(tmp_path, tube_tables() | {"output": output, "time": {"steps": 2}})
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("my notes")
+    with pytest.raises(CaseError) as caught:
+        load(path, world=World.serial())
+    there = tmp_path / "out" / name
+    assert str(caught.value) == f"{key}: {there} is there and is no {kind}; give the output another name"
+    assert there.read_text() == "my notes"
+    there.unlink()
+    for _ in range(2):  # what a run has written, the next may replace
+        with load(path, world=World.serial()) as simulation:
+            simulation.run()
+
+
 def test_sites_of_an_output_are_looked_for_before_the_run(tmp_path: Path) -> None:
     where = {"kind": "sphere", "center": ["9 m", "0 m", "0 m"], "radius": "1 mm"}
     tables = tube_tables() | {"output": {"fields": [{"file": "u.vtkhdf", "every": 1, "where": where}]}}

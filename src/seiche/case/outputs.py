@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.agreement import on_rank_zero
 from seiche.case.averages import WindowAverages
 from seiche.case.extraction import Extraction
 from seiche.case.limits import refuse_too_many_states
@@ -26,7 +27,7 @@ from seiche.case.series import AveragesFile, ExtractionFile, Series, SiteFile, W
 from seiche.case.setup import Setup
 from seiche.case.wall import Wall, make_wall, wall_surface
 from seiche.case.where import select
-from seiche.case.written import overwritten
+from seiche.case.written import overwritten, refuse_strangers
 from seiche.domain.sharing import shared_by_rank_zero
 from seiche.errors import CaseError, UnstableError
 from seiche.io.background import BackgroundWriter
@@ -71,13 +72,15 @@ class Outputs:
 
         `blood` are the cells in the flow: they are looked after whenever something is due.
 
-        Raises CaseError when the folder cannot be made or a file would get more states than it can hold.
+        Raises CaseError when the folder cannot be made, a file would get more states than it can hold, or one would
+        replace a file of another kind.
         """
         self.setup, self.solver, self.world, self.folder, self.blood = setup, solver, world, folder, blood
         self.first_step = solver.time_step
         refuse_too_many_states(setup, self.first_step)
         for message in overwritten(setup, folder):
             raise CaseError(f"{setup.source}: {message}")
+        on_rank_zero(world, lambda: refuse_strangers(setup.case, folder))
         self.record = Record()
         self.last_checkpoint: int | None = None
         self._wall: Wall | None = None

@@ -11,7 +11,18 @@ from seiche.errors import CaseError
 from seiche.io.files import refuse_foreign
 
 #: How files of a kind begin, as `refuse_foreign` reads them.
-_BEGINNINGS = {"HDF5 file": "\ufffdHDF", "summary": "{"}
+_BEGINNINGS = {"HDF5 file": "\ufffdHDF", "summary": "{", "checkpoint": "\ufffdSEICHE", "PNG picture": "\ufffdPNG"}
+
+
+def refuse_stranger(key: str, path: Path, kind: str) -> None:
+    """Refuse to replace a file at `path`, which `key` names, that is none of its kind, where kinds can be told.
+
+    Raises:
+        CaseError: it is there and begins otherwise, or cannot be read.
+    """
+    if kind in _BEGINNINGS:
+        present = f"{key}: {path} is there and is no {kind}; give the output another name"
+        refuse_foreign(path, _BEGINNINGS[kind], f"{key}: cannot replace {path}", present)
 
 
 def refuse_places(places: Mapping[str, tuple[Path, str]], inputs: Iterable[Path]) -> None:
@@ -27,9 +38,7 @@ def refuse_places(places: Mapping[str, tuple[Path, str]], inputs: Iterable[Path]
             raise CaseError(f"{key}: {path} is a folder")
         if path.exists() and any(path.samefile(one) for one in read):
             raise CaseError(f"{key}: {path} is read by this case; give the output another name")
-        if kind in _BEGINNINGS:
-            present = f"{key}: {path} is there and is no {kind}; give the output another name"
-            refuse_foreign(path, _BEGINNINGS[kind], f"{key}: cannot replace {path}", present)
+        refuse_stranger(key, path, kind)
         above = next(one for one in path.absolute().parents if one.exists())
         if not above.is_dir():
             raise CaseError(f"{key}: {above} is no folder")

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which files a run writes, and that none of them is one that it reads."""
+"""Which files a run writes, and that none of them is one that it reads or one of another kind."""
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
+from seiche.case.places import refuse_stranger
 from seiche.case.schema import Case
 from seiche.case.schema_geometry import Bifurcation
 from seiche.case.setup import Setup
@@ -28,6 +30,29 @@ def written(case: Case) -> Iterator[tuple[str, str]]:
             yield f"output.{key}", name
     if isinstance(case.geometry.shape, Bifurcation) and case.geometry.shape.stl is not None:
         yield "geometry.shape.stl", case.geometry.shape.stl
+
+
+#: What files are, by the keys that name them or else by their endings, where that can be told.
+_KINDS = {
+    "output.checkpoint.file": "checkpoint",
+    "output.summary": "summary",
+    ".vtkhdf": "HDF5 file",
+    ".png": "PNG picture",
+}
+
+
+def refuse_strangers(case: Case, folder: Path) -> None:
+    """Refuse to replace files in `folder` that no run of any case has written, as far as that can be told.
+
+    Raises:
+        CaseError: one has the name of an output, or of one of its states, and is a file of another kind.
+    """
+    for key, name in written(case):
+        path = folder / name
+        kind = _KINDS.get(key) or _KINDS.get(path.suffix.lower(), "")
+        states = glob.escape(path.stem) + ".*" + glob.escape(path.suffix)
+        for one in (path, *sorted(path.parent.glob(states) if path.suffix.lower() == ".vtkhdf" else ())):
+            refuse_stranger(key, one, kind)
 
 
 def overwritten(setup: Setup, folder: Path) -> Iterator[str]:
