@@ -174,6 +174,7 @@ def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         ([[6, 6, 6], [6, 6, 7]], "box", 'cells: positions: 1 pairs of cells overlap, first cell 0 of "red" and cell 1'),
         ([[6, 0, 0], [6, 5, 0]], "tube", "red.pos: cell 1 at (6, 5, 0) um is not inside the vessel"),
+        ([[6, 0, 0], [1e10, 0, 0]], "tube", "red.pos: cell 1 at (1e+10, 0, 0) um is not inside the vessel"),
     ],
 )
 def test_given_places_are_checked(centers: list[list[float]], shape: str, expected: str, tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Directions over which the width of a cell is averaged.
 _DIRECTIONS = 400
+#: Spacings from the origin within which cells may be put into a vessel that is periodic.
+_FARTHEST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +268,8 @@ def _given(
         beside = surface.vertices.mean(axis=0) - kind.mesh.vertices.mean(axis=0)
         places = (at - np.asarray(sites.origin)) / sites.spacing + turns @ beside
         for cell, (place, turn) in enumerate(zip(places, turns, strict=True)):
-            if not (space.distance(points @ turn.T + place) < 0).all():
+            far = np.abs(place).max() > _FARTHEST  # a periodic vessel goes on, but not for ever
+            if far or not (space.distance(points @ turn.T + place) < 0).all():
                 raise CaseError(
                     f'cells["{table.name}"].positions: {table.positions}: cell {cell} at '
                     f"({', '.join(f'{1e6 * c:.4g}' for c in at[cell])}) um is not inside the vessel"
