@@ -4,85 +4,26 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from cell_cases import BALL, BOX, PLACES, SOFT, assert_same, beside, blood, compare, fetched
 from launch import run_ranks
 
-from seiche.cells import Cells, CellType, Contact, MembraneModel, Repulsion, Skalak, biconcave, icosphere
+from seiche.cells import Cells, CellType, Contact, Repulsion, biconcave
 from seiche.couple import Blood, BloodCosts, measure_blood_costs, repartitioned
 from seiche.couple.ranks import SharedBoundary
 from seiche.domain import shapes
-from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
-from seiche.flow import FlowModel, Newtonian, Regularised, Solver
+from seiche.flow import FlowModel, Newtonian, Regularised
 from seiche.flow.balance import SiteCosts
 from seiche.observe.movement import gather_movement
 from seiche.observe.replay import ideal_seconds
-
-SOFT = MembraneModel(Skalak(2e-3, 1.0), bending=1e-3, volume=0.01, area=0.01)
-RED = CellType("red", biconcave(162, radius=5.0), SOFT)
-_BALL = icosphere(162)
-PLATELET = CellType("platelet", Surface(_BALL.vertices * 2.5, _BALL.faces), SOFT)
-
-BOX = shapes.box((40, 24, 24))
-#: Across that box's periodic sides, and near each other.
-PLACES = [[[1.0, 12.0, 12.0], [14.0, 3.0, 6.0], [22.0, 14.0, 22.5], [33.0, 20.0, 9.0]], [[25.5, 4.0, 12.0]]]
-#: Repels cells from each other in a box of that size.
-beside = partial(Contact, between=Repulsion(1e-3, 1.5), lengths=(80.0, 24.0, 24.0))
-DRIVEN = FlowModel(Newtonian(0.1), initial_velocity=(0.05, 0.02, -0.01), body_force=(1e-4, 0.0, 2e-5))
-
-
-def blood(
-    sites: SiteSet,
-    places: list[list[list[float]]],
-    model: FlowModel = DRIVEN,
-    *,
-    world: World | None = None,
-    layout: str = "auto",
-    partition: str = "metis",
-    device: str = "cpu",
-    transport: str = "auto",
-    contact: Any = None,
-    types: tuple[CellType, ...] = (RED, PLATELET),
-    **options: Any,
-) -> Blood:
-    """Return cells of two types in a flow; `contact` makes their contact."""
-    where = {"device": device, "layout": layout, "partition": partition, "transport": transport}
-    solver = Solver(sites, model, world=world, threads=1, **where)  # type: ignore[arg-type]
-    cells = Cells(solver.backend, types, places)  # type: ignore[arg-type]
-    return Blood(solver, cells, contact=contact(cells) if contact is not None else None, **options)
-
-
-def assert_same(shared: Blood, alone: Blood) -> None:
-    """Compare cells, and the fluid of this rank, with a run that one process did alone."""
-    expected = alone.state()
-    for name, values in shared.state().items():
-        np.testing.assert_array_equal(values, expected[name], err_msg=name)
-    np.testing.assert_array_equal(shared.measures(), alone.measures())
-    mine = shared.solver.owned
-    own = shared.solver.state()
-    for name, values in alone.solver.state().items():  # of a layout that has no state but these
-        np.testing.assert_array_equal(own[name], values[mine], err_msg=name)
-
-
-def compare(steps: int, *arguments: Any, **options: Any) -> tuple[Blood, Blood]:
-    """Run on all ranks and alone, and compare."""
-    shared = blood(*arguments, world=World.from_mpi(), **options)
-    for name in ("layout", "partition", "transport"):
-        options.pop(name, None)
-    alone = blood(*arguments, **options)
-    assert_same(shared, alone)
-    for each in (shared, alone):
-        each.run(steps)
-    assert_same(shared, alone)
-    return shared, alone
 
 
 def owners(flow: Blood) -> npt.NDArray[np.int64]:
@@ -164,7 +105,7 @@ def test_a_rank_may_have_no_cells_at_first_and_too_many_for_its_room_later():
     """All cells begin on one side; the flow brings them to the ranks that have room for none."""
     long = shapes.box((96, 16, 16))
     places = [[[x, y, z] for x in (5.0, 12.0, 19.0) for y in (4.0, 12.0) for z in (4.0, 12.0)]]
-    small = CellType("small", Surface(_BALL.vertices * 3.0, _BALL.faces), SOFT)
+    small = CellType("small", Surface(BALL.vertices * 3.0, BALL.faces), SOFT)
     model = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0))
     world = World.from_mpi()
     shared = blood(long, places, model, world=world, partition="slabs", types=(small,))
@@ -244,24 +185,6 @@ def test_other_cells_take_the_place_of_those_that_were():
 
 
 @pytest.mark.ranks(2)
-def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
-    flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
-    boundary = flow.boundary
-    assert isinstance(boundary, SharedBoundary)
-    for wait in (1, 2, 4, 8, 16):
-        assert boundary.prepare(100) == wait
-        flow.solver.time_step += wait
-    assert boundary.prepare(100) == 32
-    flow.solver.time_step += 5
-    assert boundary.prepare(1) == 27
-    assert boundary.prepare(100) == 64  # which asks beside the steps: it must be asked again in 32
-    flow.solver.time_step += 32
-    assert boundary.prepare(100) == 32
-    flow.solver.time_step += 32
-    assert boundary.prepare(100) == 128 - 32
-
-
-@pytest.mark.ranks(2)
 def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
     world, middle = World.from_mpi(), (TUBE.shape[1] - 1) / 2
     model = FlowModel(Newtonian(0.1))
@@ -270,21 +193,6 @@ def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
     flow = blood(BOX, PLACES, world=world)
     with pytest.raises(CaseError, match=r"cells, 'velocity': expected an array of shape \(3, 810\), found nothing"):
         flow.load_state({"place": flow.state()["place"]})
-
-
-@pytest.mark.ranks(2)
-def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
-    flow = blood(shapes.box((96, 24, 24)), PLACES, world=World.from_mpi(), partition="slabs")
-    boundary = flow.boundary
-    assert isinstance(boundary, SharedBoundary)
-    flow.run(10)
-    backend, place = flow.solver.backend, flow.cells.place
-    backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last look
-    with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
-        flow.check()
-    boundary.looks.until = flow.solver.time_step
-    with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
-        flow.run(1)
 
 
 @pytest.mark.ranks(3)
@@ -337,39 +245,6 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
         values = found.efficiencies()
         assert values["parallel"] == pytest.approx(values["load_balance"] * values["communication"])
         assert {"send places", "receive speeds", "await shared"} < set(found.as_dict()["not_useful"])
-
-
-def fetched(backend: Any) -> list[int]:
-    """Return a list that grows by the bytes of everything that comes from the device from now on."""
-    sizes: list[int] = []
-    download, copy = backend.download, backend.copy_to_host
-
-    def downloaded(array: Any) -> npt.NDArray[Any]:
-        sizes.append(int(array.nbytes))
-        return np.asarray(download(array))
-
-    def copied(array: Any, host: npt.NDArray[Any]) -> None:
-        sizes.append(int(host.nbytes))
-        copy(array, host)
-
-    backend.download, backend.copy_to_host = downloaded, copied
-    return sizes
-
-
-@pytest.mark.ranks(2)
-def test_between_looks_nothing_but_messages_comes_to_the_host_and_a_look_is_a_few_words():
-    """Where the host carries messages, it carries these; else nothing."""
-    flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
-    boundary = flow.boundary
-    assert isinstance(boundary, SharedBoundary)
-    flow.run(40)
-    messages = boundary.sharing.messages
-    sent = [each.bytes for each in (flow.solver.halo, boundary.fluid, messages.speeds, messages.places)]
-    sizes = fetched(flow.solver.backend)
-    flow.solver.run(32)
-    few = 12 + 4 * (1 + boundary.sharing.territory.words) * flow.cells.count
-    assert sum(size for size in sizes if size not in sent) <= 4 * few
-    assert 12 in sizes
 
 
 def ranks_equal_the_cpu(transport: str) -> None:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks look who needs which cells: for how many steps that holds, what it costs, and what it finds."""
+
+from __future__ import annotations
+
+import pytest
+from cell_cases import BOX, PLACES, blood, fetched
+
+from seiche.couple.ranks import SharedBoundary
+from seiche.domain import shapes
+from seiche.domain.world import World
+from seiche.errors import UnstableError
+from seiche.flow import FlowModel, Newtonian
+
+
+@pytest.mark.ranks(2)
+def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
+    flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
+    boundary = flow.boundary
+    assert isinstance(boundary, SharedBoundary)
+    for wait in (1, 2, 4, 8, 16):
+        assert boundary.prepare(100) == wait
+        flow.solver.time_step += wait
+    assert boundary.prepare(100) == 32
+    flow.solver.time_step += 5
+    assert boundary.prepare(1) == 27
+    assert boundary.prepare(100) == 64  # which asks beside the steps: it must be asked again in 32
+    flow.solver.time_step += 32
+    assert boundary.prepare(100) == 32
+    flow.solver.time_step += 32
+    assert boundary.prepare(100) == 128 - 32
+
+
+@pytest.mark.ranks(2)
+def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
+    flow = blood(shapes.box((96, 24, 24)), PLACES, world=World.from_mpi(), partition="slabs")
+    boundary = flow.boundary
+    assert isinstance(boundary, SharedBoundary)
+    flow.run(10)
+    backend, place = flow.solver.backend, flow.cells.place
+    backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last look
+    with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
+        flow.check()
+    boundary.looks.until = flow.solver.time_step
+    with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
+        flow.run(1)
+
+
+@pytest.mark.ranks(2)
+def test_between_looks_nothing_but_messages_comes_to_the_host_and_a_look_is_a_few_words():
+    """Where the host carries messages, it carries these; else nothing."""
+    flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
+    boundary = flow.boundary
+    assert isinstance(boundary, SharedBoundary)
+    flow.run(40)
+    messages = boundary.sharing.messages
+    sent = [each.bytes for each in (flow.solver.halo, boundary.fluid, messages.speeds, messages.places)]
+    sizes = fetched(flow.solver.backend)
+    flow.solver.run(32)
+    few = 12 + 4 * (1 + boundary.sharing.territory.words) * flow.cells.count
+    assert sum(size for size in sizes if size not in sent) <= 4 * few
+    assert 12 in sizes
