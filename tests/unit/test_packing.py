@@ -251,3 +251,15 @@ def test_broken_pos_files_are_named(text: str, place: str, reason: str, tmp_path
     with pytest.raises(FormatError) as caught:
         read_pos(path)
     assert str(caught.value) == f"{path}: {place}: {reason}"
+
+
+def test_a_gap_for_which_there_cannot_be_room_is_refused_before_anything_grows() -> None:
+    sphere = ellipsoid((1.0, 1.0, 1.0), 42)
+    vessel, hematocrit = Box((12.0, 12.0, 12.0)), 0.1
+    count = int(np.rint(hematocrit * vessel.volume / sphere.volume))
+    # Balls that are thicker by half the gap fill the vessel when it is twice what their radius lacks.
+    full = 2 * ((vessel.volume / (count * 4 / 3 * np.pi)) ** (1 / 3) - (sphere.volume / (4 / 3 * np.pi)) ** (1 / 3))
+    with pytest.raises(CaseError, match=rf"gap: {count} cells so far apart need 1\.\d+ times the volume of the vessel"):
+        packed_in(vessel, [sphere], hematocrit, gap=1.02 * full)
+    apart = packed_in(vessel, [sphere], hematocrit, gap=0.3 * full)
+    assert len(apart.centers) == count

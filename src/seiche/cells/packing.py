@@ -81,6 +81,13 @@ def pack(
         )
     radius = max(float(np.linalg.norm(centered(surface), axis=1).max()) for surface in surfaces)
     keep = 0.02 * radius if gap is None else gap
+    # Bodies that are thicker by half the gap must not overlap; each then has this much at least (Brunn and Minkowski).
+    needed = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * keep) ** 3) / vessel.volume
+    if needed > 1:
+        raise CaseError(
+            f"gap: {count} cells so far apart need {needed:.3g} times the volume of the vessel or more:"
+            " a smaller gap or a lower hematocrit is needed"
+        )
     device = backend or open_backend("cpu")
     if count <= LARGEST_GROWN:
         return _grown(vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), keep, seed, device)
