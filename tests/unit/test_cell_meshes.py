@@ -74,6 +74,12 @@ def test_meshes_come_back_from_files(tmp_path: Path):
         ("a.off", "", "line 1", 'an OFF file begins with "OFF"'),
         ("a.off", "OFF\nx\n", "line 2", "the numbers of vertices and faces are expected"),
         ("a.off", "OFF\n4 4 0\n0 0 0\n", "line 2", "4 vertices and 4 faces are announced, 1 lines follow"),
+        (
+            "a.off",
+            "OFF\n4 1 0\n" + "0 0 0\n" * 5,
+            "line 2",
+            "4 vertices and 1 faces are announced: a closed surface has 4 and 4 triangles at least",
+        ),
         ("a.off", "OFF\n4 4 0\n" + "0 0 x\n" * 8, "line 3", "3 numbers are expected"),
         (
             "a.off",

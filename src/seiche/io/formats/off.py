@@ -31,12 +31,11 @@ def read_off(path: str | os.PathLike[str]) -> Surface:
         vertices, faces = int(head[0]), int(head[1])
     except (IndexError, ValueError):
         raise FormatError(path, f"line {number}", "the numbers of vertices and faces are expected") from None
-    if vertices < 4 or faces < 4 or len(lines) - 1 < vertices + faces:
-        raise FormatError(
-            path,
-            f"line {number}",
-            f"{vertices} vertices and {faces} faces are announced, {len(lines) - 1} lines follow",
-        )
+    announced = f"{vertices} vertices and {faces} faces are announced"
+    if vertices < 4 or faces < 4:
+        raise FormatError(path, f"line {number}", f"{announced}: a closed surface has 4 and 4 triangles at least")
+    if len(lines) - 1 < vertices + faces:
+        raise FormatError(path, f"line {number}", f"{announced}, {len(lines) - 1} lines follow")
     points = np.array([numbers(path, *line, 3) for line in lines[1 : 1 + vertices]])
     rows = np.array([numbers(path, *line, 4) for line in lines[1 + vertices : 1 + vertices + faces]])
     for (place, _), row in zip(lines[1 + vertices :], rows, strict=False):
