@@ -236,6 +236,11 @@ def test_sweeps_on_gpus_reach_what_was_measured_of_their_layout(tmp_path: Path) 
     assert sweep == pytest.approx(moved / plan.shares["stream-collide"] / gpus.memory["device"], rel=0.2)
 
 
+def test_a_machine_without_intervals_is_said_to_have_none(tmp_path: Path) -> None:
+    found = predict_case(planned_case(case_file(tmp_path, "flow")), read_machine("summit"), [1])
+    assert "note: machine 'summit' has no intervals: " in as_text(found)
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_stages_of_ultrasound_declare_the_bytes_of_the_theory(tmp_path: Path, device: str) -> None:
     """Theory/ultrasound, "Transforms and bytes": lossless, uniform, single precision, a spectrum of n/2 + 1 numbers."""

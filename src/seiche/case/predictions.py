@@ -129,6 +129,9 @@ def predict_case(
     device, notes = "device" if case.gpu else "host", []
     if device not in machine.launch:
         notes.append(f"machine {machine.name!r} does not tell what a launch takes: none is counted")
+    pieces = [piece for path in machine.paths for piece in path.pieces]
+    if not machine.memory_intervals and not any(piece.alpha_interval or piece.beta_interval for piece in pieces):
+        notes.append(f"machine {machine.name!r} has no intervals: those of the times do not say how sure it is")
     if learned:
         notes.append("stages are taken to run as those of the case of `seiche bench predict` did on this machine")
     elif scales is None and not case.gpu:
