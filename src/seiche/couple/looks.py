@@ -11,8 +11,8 @@ from seiche.halo.replay import GRAPH_STEPS
 
 #: Sites by which cells may move until it is looked again who needs them.
 RESERVE = 1
-#: Steps after which it is looked again however slow the cells are.
-_FARTHEST = 4 * GRAPH_STEPS
+#: Steps after which it is looked again however slow the cells are, for something may have pushed them.
+_FARTHEST = 2 * GRAPH_STEPS
 #: Steps after which cells are shared anew even if nobody lacks one, so that they live where they are.
 _LONGEST = 4096
 
