@@ -235,7 +235,7 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
         transport=solver.halo.transport_name,
         sites=len(solver.owned),
     )
-    channels = {"halo", "velocities", "speeds", "places"}
+    channels = {"halo", "velocities", "speeds", "places", "forces"}
     assert {stage.messages.channel for stage in solver.stages if stage.messages} == channels
     assert all(not stage.useful for stage in solver.stages if stage.messages)
     assert next(stage for stage in solver.stages if stage.name == "forces of shared").useful

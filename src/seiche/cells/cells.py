@@ -16,7 +16,7 @@ from seiche.cells.held import Held
 from seiche.cells.model import CellType, Skalak
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.held import ALONE, HERE, MANY
+from seiche.kernels.registry.held import ALONE, HERE, MANY, SHARED
 from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force
 from seiche.observe.stage import Stage
 
@@ -107,7 +107,10 @@ class Cells:
         """Prepare the launches."""
         self.slip: Array | None = self.backend.zeros((3, self.stride), self.precision) if self._mobility > 0 else None
         self._kept: list[Array] = []
-        self._launches = [launch for block in self.blocks if block.cells for launch in self._bound(block)]
+        self._launches: dict[int, list[Callable[[], None]]] = {}
+        for block in self.blocks:
+            for roles, launch in self._bound(block).items() if block.cells else ():
+                self._launches.setdefault(roles, []).append(launch)
 
     def reserve(self, capacities: Sequence[int], many: Sequence[int]) -> Held:
         """Make room, one or more, for so many cells of each type; return their roles, all empty.
@@ -137,9 +140,9 @@ class Cells:
         self._bind()
 
     def forces(self, roles: int = HERE) -> None:
-        """Compute `force` and `measures` from `place`, of cells in these roles where there are any."""
-        for mine, launch in self._launches:
-            if mine & roles:
+        """Compute `force` and `measures` from `place` of all cells; where there are roles, of ALONE, SHARED or MANY."""
+        for part in (roles,) if roles in self._launches else (1 << ALONE, MANY):
+            for launch in self._launches.get(part, ()):
                 launch()
 
     def stage(self) -> Stage:
@@ -199,8 +202,8 @@ class Cells:
             f" ({len(broken)} of {len(volumes)} cells): take a smaller time step or smaller moduli"
         )
 
-    def _bound(self, block: Block) -> list[tuple[int, Callable[[], None]]]:
-        """Return the launches that compute the forces of one type, with the roles of the cells for which they do."""
+    def _bound(self, block: Block) -> dict[int, Callable[[], None]]:
+        """Return the launches that compute the forces of one type by the roles of the cells for which they do."""
         rest, model, elements = block.rest, block.rest.cell.model, block.rest.elements
         real: Real = self.precision
         slip = slip_mobility(rest, self._mobility)
@@ -237,10 +240,13 @@ class Cells:
             chunks=len(lists.chunk_first) - 1,
         )
         if self.held is not None:
-            alone = self.held.over_cells(spec, block, 1 << ALONE, **members)
-            return [(1 << ALONE, alone), (MANY, self.held.over_listed_cells(spec, block, **members))]
+            return {
+                1 << ALONE: self.held.over_cells(spec, block, 1 << ALONE, **members),
+                1 << SHARED: self.held.over_listed_cells(spec, block, own=True, **members),
+                MANY: self.held.over_listed_cells(spec, block, **members),
+            }
         kernel: Kernel = self.backend.load(spec)
-        return [(HERE, kernel.bind(self.backend.pack(kernel, **members), 0, block.cells))]
+        return {HERE: kernel.bind(self.backend.pack(kernel, **members), 0, block.cells)}
 
     def _shell(self, rest: RestState) -> dict[str, Any]:
         """Return the members of the elements."""

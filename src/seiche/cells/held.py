@@ -14,6 +14,7 @@ from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry.held import HERE, MANY, held, held_groups, held_items, held_list
 
 Launch = Callable[[], None]
+Numbers = npt.NDArray[np.integer[Any]]
 
 
 class Room(Protocol):
@@ -46,7 +47,8 @@ class Held:
     def __init__(self, backend: Backend, rooms: Sequence[Room], many: Sequence[int]) -> None:
         """Make the roles of `rooms`; nothing is here yet."""
         self.backend, self.rooms, self.room_for_many = backend, tuple(rooms), tuple(many)
-        self._many = [backend.zeros(1 + count, np.int32) for count in many]  # how many are listed, and they
+        #: How many are listed, how many of them are this rank's own, and they, own ones first.
+        self._many = [backend.zeros(2 + count, np.int32) for count in many]
         self.role: Array = backend.zeros(sum(room.cells for room in rooms), np.int32)
 
     def over_vertices(self, spec: KernelSpec, roles: int = HERE, **members: Any) -> Launch:
@@ -68,11 +70,11 @@ class Held:
             launches.append(kernel.bind(arguments, 0, -(-count // group)))
         return together(launches)
 
-    def list_many(self, cells: Sequence[npt.NDArray[np.integer[Any]]]) -> None:
-        """List for each type the cells, counted from its first one, that other ranks hold, too."""
-        for array, room, chosen in zip(self._many, self.room_for_many, cells, strict=True):
-            host = np.zeros(1 + room, np.int32)
-            host[0], host[1 : 1 + len(chosen)] = len(chosen), chosen
+    def list_many(self, shared: Sequence[Numbers], ghosts: Sequence[Numbers]) -> None:
+        """List for each type the cells, counted from its first one, that other ranks hold, too: own ones and copies."""
+        for array, room, own, others in zip(self._many, self.room_for_many, shared, ghosts, strict=True):
+            host, chosen = np.zeros(2 + room, np.int32), np.concatenate([own, others])
+            host[0], host[1], host[2 : 2 + len(chosen)] = len(chosen), len(own), chosen
             self.backend.assign(array, host)
 
     def over_listed(self, spec: KernelSpec, roles: int = MANY, **members: Any) -> Launch:
@@ -92,16 +94,16 @@ class Held:
             launches.append(kernel.bind(arguments, 0, self.room_for_many[number] * -(-room.vertices // group)))
         return together(launches)
 
-    def over_listed_cells(self, spec: KernelSpec, room: Room, **members: Any) -> Launch:
-        """Return the launch of a kernel whose items are cells of a type, counted from its first one."""
+    def over_listed_cells(self, spec: KernelSpec, room: Room, *, own: bool = False, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are listed cells of a type, or `own` ones, from its first one."""
         kernel, number = self.backend.load(held_list(spec)), self.rooms.index(room)
-        arguments = self.backend.pack(kernel, inner=members, listed=self._listed(number))
+        arguments = self.backend.pack(kernel, inner=members, listed=self._listed(number, own=own))
         return kernel.bind(arguments, 0, self.room_for_many[number])
 
-    def _listed(self, number: int) -> dict[str, int]:
-        room, address = self.rooms[number], self.backend.pointer(self._many[number])
+    def _listed(self, number: int, *, own: bool = False) -> dict[str, int]:
+        room, address, size = self.rooms[number], self.backend.pointer(self._many[number]), np.dtype(np.int32).itemsize
         each = {"first": room.first_vertex, "each": room.vertices}
-        return {"cells": address + np.dtype(np.int32).itemsize, "count": address, **each}
+        return {"cells": address + 2 * size, "count": address + size * own, **each}
 
     def over_cells(self, spec: KernelSpec, room: Room, roles: int = HERE, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""

@@ -25,6 +25,7 @@ CELL_STAGES = (
     "mark inside",
     "move shared",
     "forces of shared",
+    "settle shared",
     "await shared",
     "contact forces",
     "list vertices",

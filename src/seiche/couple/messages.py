@@ -108,9 +108,9 @@ def move_cells(backend: Backend, source: Array, target: Array, entries: Numbers,
 
 
 def run_over_cells(backend: Backend, spec: KernelSpec, entries: Numbers, **members: Array) -> None:
-    """Run a kernel whose items are rows of a table of cells, and wait for it."""
+    """Run a kernel whose items are rows of a table of cells."""
     if not len(entries):
         return
     kernel, listed = backend.load(spec), backend.upload(np.ascontiguousarray(entries, np.int64))
+    # A device frees the table in the order of the stream: nothing has to wait for the kernel.
     kernel.bind(backend.pack(kernel, entries=listed, **members), 0, len(entries))()
-    backend.synchronize()

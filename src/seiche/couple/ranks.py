@@ -13,8 +13,11 @@ included, beside the ones for cells that are alone:
     receive speeds         *
     move shared            * X += V at the owner
     send places            * X, to all who hold the cell
+    forces of shared       * at the owner
+    send forces            * to all who hold the cell
     receive places         *
-    forces of shared       *
+    settle shared          * where their vertices are among the sites
+    receive forces         *
     await shared             here the two go on together
     mark inside              where cells have another viscosity
     contact forces
@@ -194,6 +197,7 @@ class SharedBoundary:
             contrast = Contrast(self._ratio, inside.bits, inside.sites, inside.every, inside.begin)
         messages = self.sharing.messages
         messages.speeds.prepare(self.here, "scatter_add")
+        messages.speeds.prepare(self.cells.force)
         exchanges = (self.fluid, messages.speeds, messages.places)
         self.stages = self._stages()
         self.solver.immerse(Immersion(force, fields, self.stages, contrast, exchanges, self.prepare))
@@ -276,10 +280,6 @@ class SharedBoundary:
         def move() -> None:
             self._shared[self.scheme != "euler" and self._moved > 1]()
 
-        def forces_of_shared() -> None:
-            self._settle_shared()
-            cells.forces(MANY)
-
         def message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
             return Stage(name, action, volume, (after,), useful=False, messages=messages)
 
@@ -298,10 +298,11 @@ class SharedBoundary:
         sent, received = fluid.sent("velocities"), fluid.received("velocities")
         gone, come = speeds.sent("speeds", "scatter_add"), speeds.received("speeds", "scatter_add")
         left, arrived = places.sent("places"), places.received("places")
+        given, taken = speeds.sent("forces"), speeds.received("forces")
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
-        interpolated, forces, place = 92 + 17 * size, 3 * (8 + 2 * size), cells.place
-        alone, many = count(1 << ALONE), count(MANY)
+        interpolated, forces, settled = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
+        alone, own, many, place, force = count(1 << ALONE), count(1 << SHARED), count(MANY), cells.place, cells.force
         here = count(MANY, divided=True)  # those in bricks of this rank, about
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
@@ -318,12 +319,15 @@ class SharedBoundary:
             side_message("receive speeds", finish_speeds, "send speeds", come, speeds.bytes),
             shared("move shared", move, "receive speeds"),
             side_message("send places", lambda: places.start(place), "move shared", left, places.bytes),
+            shared("forces of shared", lambda: cells.forces(1 << SHARED), "move shared", own * forces),
+            side_message("send forces", lambda: speeds.start(force), "forces of shared", given, speeds.bytes),
             side_message("receive places", lambda: places.finish(place), "send places", arrived, places.bytes),
-            shared("forces of shared", forces_of_shared, "receive places", looked + many * forces),
+            shared("settle shared", self._settle_shared, "receive places", looked + many * settled),
+            side_message("receive forces", lambda: speeds.finish(force), "send forces", taken, speeds.bytes),
             Stage(
                 "await shared",
                 lambda: backend.current().wait(side.record()),
-                after=("forces of shared",),
+                after=("settle shared", "receive forces"),
                 useful=False,
             ),
             *marking,

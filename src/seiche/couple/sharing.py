@@ -53,7 +53,8 @@ class Sharing:
     """The cells of a rank among those of all ranks.
 
     `velocity` (3, stride) of the vertices is what travels with their places. In a step `messages.speeds` adds up
-    velocities at the cells' owners (scatter_add), and `messages.places` brings places to the ghosts (gather).
+    velocities at the cells' owners (scatter_add) and brings forces to the ghosts (gather), to which `messages.places`
+    brings places.
     """
 
     def __init__(
@@ -218,6 +219,7 @@ class Sharing:
         self._settle_roles(table)
         at, stride, messages = self._vertices(table), self.cells.stride, self.messages
         messages.write(messages.places, "gather", stride, (*at, owned), (*at, ghosts))
+        messages.write(messages.speeds, "gather", stride, (*at, owned), (*at, ghosts))
         messages.write(messages.speeds, "scatter_add", stride, (*at, ghosts), (*at, owned))
         return grown
 
@@ -305,7 +307,10 @@ class Sharing:
         role[slots] = self._roles(table)
         self.backend.assign(self.held.role, role)
         blocks = enumerate(self.cells.blocks)
-        self.held.list_many([slots[many & (table.kind == kind)] - block.first_cell for kind, block in blocks])
+        own = table.owner == self.world.rank
+        listed = [(table.kind == kind, block.first_cell) for kind, block in blocks]
+        shared, ghosts = ([slots[part & kind] - first for kind, first in listed] for part in (many & own, many & ~own))
+        self.held.list_many(shared, ghosts)
         holders = np.zeros((self.cells.count, self.territory.words), np.uint32)
         holders[slots] = table.holders
         self.backend.assign(self._holders, holders)

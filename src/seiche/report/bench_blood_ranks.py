@@ -209,7 +209,8 @@ class WeakScaling:
             table, messages = boundary.sharing.table, boundary.sharing.messages
             own = int(np.count_nonzero(table.owner == world.rank))
             exchanges = [solver.halo, boundary.fluid, messages.speeds, messages.places]
-            sent = int(world.allreduce_max(np.array([sum(each.bytes for each in exchanges)]))[0])
+            moved = sum(each.bytes for each in exchanges) + messages.speeds.bytes  # velocities, and forces
+            sent = int(world.allreduce_max(np.array([moved]))[0])
             copies = float(np.mean(world.allgather((len(table.owner) - own) / max(own, 1))))
             compute = self.compute_seconds(exchanges)
             solver.layout.start(self.model.initial_density, self.model.initial_velocity)
