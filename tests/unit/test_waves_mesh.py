@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from seiche.errors import CaseError
 from seiche.waves.forest import Brick, Forest, cuts, morton_keys
 from seiche.waves.mesh import GHOST, LOCAL, NONE, Mesh, corners_of
 from seiche.waves.sizes import Generator, SizeField, elements_per_wavelength, slabs
@@ -155,6 +156,22 @@ def test_trees_may_have_widths_of_their_own() -> None:
                 assert np.isclose(mesh.lower[beyond, axis], mesh.lower[element, axis] + mesh.sizes[element, axis])
     assert len(mesh.touching((3.5, 3.0))[0]) == 2
     assert len(mesh.touching(upper)[0]) == 1
+
+
+def test_points_on_a_side_that_is_a_rounded_sum_belong_to_the_mesh() -> None:
+    """Ten trees of 0.1 end at 0.9999999999999999; a point at 1 lies on that side, one a thousandth beyond does not."""
+    forest = Forest.uniform(Brick((10, 1), (False, False)), 0)
+    mesh = Mesh.of_forest(forest, tree_size=([0.1] * 10, 1.0))
+    below = Mesh.of_forest(forest, tree_size=([0.1] * 10, 1.0), origin=(-mesh.extent[1][0], 0.0))
+    assert mesh.extent[1][0] != 1.0
+    for side, outwards in ((mesh, np.array([1e-15, 0.0])), (below, np.array([0.0, 1e-16]))):
+        element, place = side.touching(side.extent[1] + outwards)
+        assert element.tolist() == [9] and np.array_equal(place, [[1.0, 1.0]])
+        element, place = side.touching(side.extent[0] - outwards)
+        assert element.tolist() == [0] and np.array_equal(place, [[-1.0, -1.0]])
+    for point in ((1.001, 0.5), (-0.001, 0.5), (0.5, 1.001), (np.nan, 0.5), (0.5,), (np.inf, 0.0)):
+        with pytest.raises(CaseError, match="lies outside the mesh"):
+            mesh.touching(point)
 
 
 def test_elements_per_wavelength_interpolates_its_table() -> None:
