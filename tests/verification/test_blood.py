@@ -65,6 +65,26 @@ def test_deformed_cells_relax_without_pushing_the_whole(device: str) -> None:
     assert abs(flow.hematocrit() / volume - 1) < 1e-3
 
 
+def test_cells_that_take_over_what_others_knew_of_the_sites_move_the_same_way(device: str) -> None:
+    """One of two has left: the other goes on with the same bits, whether or not bricks and fields are made anew."""
+    found = []
+    for over in (False, True):
+        first = blood(
+            BOX, [[7.0, 12.0, 12.0], [17.0, 12.0, 12.0]], FlowModel(Newtonian(0.1)), device=device, radius=5.0
+        )
+        first.run(5)
+        cells = Cells(first.solver.backend, first.cells.types, [first.vertices()[1:].mean(axis=1)])
+        cells.set_vertices(first.vertices()[1:])
+        second = Blood(first.solver, cells, before=first if over else None)
+        assert (second.boundary.bricks is first.boundary.bricks) == over
+        second.run(20)
+        found.append(
+            (second.vertices(), second.boundary.force_density(), second.solver.fields(["velocity"])["velocity"])
+        )
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize("scheme", ["euler", "adams-bashforth"])
 def test_a_restart_goes_on_with_the_same_bits(scheme: str) -> None:
     model = FlowModel(Newtonian(0.1), body_force=(1e-5, 0.0, 0.0))

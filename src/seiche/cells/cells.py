@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel
-from seiche.cells.energy import RestState
+from seiche.cells.energy import RestState, rest_state
 from seiche.cells.held import Held
 from seiche.cells.model import CellType, Skalak
 from seiche.errors import CaseError, UnstableError
@@ -77,7 +77,7 @@ class Cells:
         self.backend, self.types, self.precision = backend, tuple(types), precision
         places, self.blocks, vertex, cell = [], [], 0, 0
         for kind, at, turn in zip(types, centers, turns, strict=True):
-            rest = RestState(kind)
+            rest = rest_state(kind)
             where = _checked(np.asarray(at, np.float64).reshape(-1, 3), kind.name, "center", 3)
             matrices = np.broadcast_to(np.eye(3), (len(where), 3, 3)) if turn is None else np.asarray(turn, float)
             if matrices.shape != (len(where), 3, 3):

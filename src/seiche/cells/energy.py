@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +115,12 @@ class RestState:
         area = (np.linalg.norm(normal, axis=-1) * self.elements.shares).sum(axis=(-1, -2))
         inside = np.einsum("...i,...i->...", derived[..., 0, :], normal) * self.elements.shares
         return area, inside.sum(axis=(-1, -2)) / 3
+
+
+@lru_cache(maxsize=16)
+def rest_state(cell: CellType) -> RestState:
+    """Return the rest state of a type; where cells come and go it is needed again and again."""
+    return RestState(cell)
 
 
 def _metric(derived: Floats) -> tuple[Floats, Floats, Floats]:

@@ -56,7 +56,7 @@ class Blood:
             slip: mobility of the shortest waves of membranes, which the delta function hides from the fluid, times
                 viscosity and length of edges (theory/coupling, eq. 18); 0: vertices move with the fluid alone.
             filled: which types of cells have that viscosity inside, all by default; the others have that of the fluid.
-            before: other cells in this flow, which are no more: several ranks go on with what they know of the sites.
+            before: other cells in this flow, which are no more: what they knew of the sites is taken over.
 
         Raises:
             CaseError: what cannot be coupled, in one line.
@@ -78,9 +78,9 @@ class Blood:
         self._total = [block.cells for block in cells.blocks]
         self._sharing: Sharing | None = None
         self.boundary: ImmersedBoundary | SharedBoundary
+        former = before.boundary if before is not None else None
         if solver.world.size > 1:
             check_coupling(solver, cells, delta, scheme)
-            former = before.boundary if before is not None else None
             self.boundary = SharedBoundary(
                 solver,
                 cells,
@@ -99,6 +99,7 @@ class Blood:
                 cells,
                 also=() if contact is None else (contact.stage(),),
                 surfaces=surfaces,
+                before=former if isinstance(former, ImmersedBoundary) else None,
                 **coupling,
             )
         if filled is not None and self.boundary.inside is not None:

@@ -78,6 +78,7 @@ class ImmersedBoundary:
         surfaces: Sequence[Surfaces] = (),
         viscosity_contrast: float = 1.0,
         mark_every: int = 1,
+        before: ImmersedBoundary | None = None,
     ) -> None:
         """Add the stages to the steps of `solver`.
 
@@ -90,6 +91,7 @@ class ImmersedBoundary:
             surfaces: the closed surfaces that the vertices form.
             viscosity_contrast: inner over outer viscosity of those surfaces.
             mark_every: steps after which it is found out anew which sites are inside.
+            before: one with other vertices in this flow, which is no more: its knowledge of the sites is taken over.
 
         Raises:
             CaseError: several ranks, unknown names, another precision, an impossible contrast.
@@ -101,9 +103,8 @@ class ImmersedBoundary:
         self.solver, self.markers, self.delta, self.scheme = solver, markers, delta, scheme
         self.backend, self._real = solver.backend, real
         zeros, upload = self.backend.zeros, self.backend.upload
-        self.bricks = Bricks(self.backend, solver.region, solver.layout)
+        self._know_sites(before if before is not None and before.solver is solver else None)
         rows, count = self.bricks.count, markers.vertex_count
-        self.flow, self.field = zeros((rows + 1) * BRICK**3 * 4, real), zeros((rows + 1) * BRICK**3 * 3, real)
         self.velocity = zeros((3, markers.stride), real)
         self._vertices = {
             "place": markers.place,
@@ -119,8 +120,6 @@ class ImmersedBoundary:
             **{name: zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")},
             "entries": zeros(max(capacity, 1), np.uint32),
         }
-        #: Which rows of eight sites of a brick vertices reach, a bit each: these have a force, and keep a velocity.
-        self.touched = zeros(rows + 1, np.uint64)
         self._moved = 0
         self._bind_all()
         self.inside: Inside | None = None
@@ -137,6 +136,18 @@ class ImmersedBoundary:
         if self.inside is not None:
             contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites, mark_every, self.inside.begin)
         solver.immerse(Immersion(force, fields, self.stages, contrast))
+
+    def _know_sites(self, before: ImmersedBoundary | None) -> None:
+        """Find out where sites are and make their fields, or take all that over."""
+        if before is not None:
+            self.bricks, self.flow, self.field, self.touched = before.bricks, before.flow, before.field, before.touched
+            return
+        zeros = self.backend.zeros
+        self.bricks = Bricks(self.backend, self.solver.region, self.solver.layout)
+        rows = self.bricks.count + 1
+        self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
+        #: Which rows of eight sites of a brick vertices reach, a bit each: these have a force, and keep a velocity.
+        self.touched = zeros(rows, np.uint64)
 
     def _bind_all(self) -> None:
         """Prepare the launches."""
