@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +264,28 @@ def test_a_gap_for_which_there_cannot_be_room_is_refused_before_anything_grows()
         packed_in(vessel, [sphere], hematocrit, gap=1.02 * full)
     apart = packed_in(vessel, [sphere], hematocrit, gap=0.3 * full)
     assert len(apart.centers) == count
+
+
+@dataclass(frozen=True)
+class Twins(Vessel):
+    """Two tubes along x, 10 and 8 wide, that open into each other along two sharp ridges."""
+
+    low, high, periodic = np.array([0.0, -10.0, -5.0]), np.array([60.0, 8.0, 5.0]), (True, False, False)
+    volume = 60.0 * 128.74
+
+    def distance(self, points: np.ndarray) -> np.ndarray:
+        tubes = ((-5.0, 5.0), (4.0, 4.0))
+        return np.min([np.hypot(points[:, 1] - y, points[:, 2]) - radius for y, radius in tubes], axis=0)
+
+    def has_room(self, half_axes: np.ndarray) -> bool:
+        return bool(half_axes[0] < 4)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_cells_keep_off_a_ridge_that_a_lattice_of_distances_rounds_off(seed: int) -> None:
+    """All vertices are inside; the lattice, 0.7 apart, alone lets them 0.2 out, more than the gap of 0.02 makes up."""
+    vessel = Twins()
+    packing = packed_in(vessel, [RED], 0.15, gap=0.02, seed=seed)
+    assert abs(packing.hematocrit - 0.15) < 0.01
+    assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
+    assert not len(overlapping_pairs([RED], packing, np.array([60.0, 0.0, 0.0])))

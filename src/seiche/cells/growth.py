@@ -176,7 +176,9 @@ class Growth:
             depth = self.push(1.0)
             if depth <= 0.5 * self.gap:
                 packing = self.packing()
-                if not len(overlapping_pairs(self.surfaces, packing, self.lengths, 0.0)) and self._inside(packing):
+                if self._lift_wall(packing):
+                    continue
+                if not len(overlapping_pairs(self.surfaces, packing, self.lengths, 0.0)):
                     return packing
                 if self.gap > 3 * wanted:
                     break
@@ -202,14 +204,39 @@ class Growth:
             self.centers.copy(), self.turns.as_matrix(), self.kinds, float(volumes.sum()) / self.vessel.volume
         )
 
-    def _inside(self, packing: Packing) -> bool:
-        """Tell whether every vertex is inside the vessel."""
+    def _lift_wall(self, packing: Packing) -> bool:
+        """Return whether a vertex is outside; around such ones the wall's lattice then tells of a wall that is nearer.
+
+        Between its nodes a lattice rounds off the ridge between two branches, and not all vertices feel the wall.
+        """
+        places = [np.zeros((0, 3))]
         for kind, surface in enumerate(self.surfaces):
             centers, rotations = packing.of_kind(kind)
-            places = np.einsum("nij,pj->npi", rotations, centered(surface)) + centers[:, None]
-            if not (self.vessel.distance(places.reshape(-1, 3)) < 0).all():
-                return False
+            points = np.einsum("nij,pj->npi", rotations, centered(surface)) + centers[:, None]
+            places.append(points.reshape(-1, 3))
+        every = np.concatenate(places)
+        distance = self.vessel.distance(every)
+        if (distance < 0).all():
+            return False
+        if self.wall["spacing"]:
+            near = distance > -self.wall["spacing"]
+            self._lift(every[near], distance[near])
         return True
+
+    def _lift(self, places: Floats, distance: Floats) -> None:
+        """Add to the wall's nodes around places (n, 3) what they lack of the distances (n,) there, outside more."""
+        from scipy.ndimage import map_coordinates
+
+        values = self._nodes[-1].reshape(self.wall["shape"][:3])
+        at = (places - list(self.wall["origin"].values())) / self.wall["spacing"]
+        lacking = distance - map_coordinates(values, at.T, order=1, mode="nearest")
+        lacking = np.where(distance >= 0, np.maximum(lacking, distance + 0.1 * self.gap), lacking)
+        low = np.clip(np.floor(at).astype(np.int64), 0, np.array(values.shape) - 2)
+        lifted = np.zeros_like(values)
+        for corner in np.ndindex(2, 2, 2):
+            np.maximum.at(lifted, tuple((low + corner).T), lacking)
+        self._nodes[-1] = (values + lifted).reshape(-1)
+        self.nodes = self.backend.upload(np.concatenate(self._nodes))
 
     def push(self, scale: float) -> float:
         """Move and turn every cell away from what it meets at this size; return the greatest depth before."""
