@@ -144,8 +144,12 @@ class Growth:
             row["first_point"], row["points"] = sum(map(len, points)), len(sample)
             row["radius"] = np.linalg.norm(body.vertices, axis=1).max()
             points.append(sample)
-        none = {"origin": {"x": 0.0, "y": 0.0, "z": 0.0}, "spacing": 0.0, "first": 0, "shape": (2, 2, 2, 0)}
-        self.wall = none
+        self.wall: dict[str, Any] = {
+            "origin": {"x": 0.0, "y": 0.0, "z": 0.0},
+            "spacing": 0.0,
+            "first": 0,
+            "shape": (2, 2, 2, 0),
+        }
         if not all(self.vessel.periodic):
             margin = float(self.radii.max())
             low, high = self.vessel.low - margin, self.vessel.high + margin

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Kernel
+from seiche.backend import Array, Kernel
 from seiche.couple.bricks import Bricks
 from seiche.couple.inside import Inside
 from seiche.couple.markers import Markers, Surfaces
@@ -139,6 +139,11 @@ class ImmersedBoundary:
 
     def _know_sites(self, before: ImmersedBoundary | None) -> None:
         """Find out where sites are and make their fields, or take all that over."""
+        self.bricks: Bricks
+        self.flow: Array
+        self.field: Array
+        #: Which rows of eight sites of a brick vertices reach, a bit each: these have a force, and keep a velocity.
+        self.touched: Array
         if before is not None:
             self.bricks, self.flow, self.field, self.touched = before.bricks, before.flow, before.field, before.touched
             return
@@ -146,7 +151,6 @@ class ImmersedBoundary:
         self.bricks = Bricks(self.backend, self.solver.region, self.solver.layout)
         rows = self.bricks.count + 1
         self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
-        #: Which rows of eight sites of a brick vertices reach, a bit each: these have a force, and keep a velocity.
         self.touched = zeros(rows, np.uint64)
 
     def _bind_all(self) -> None:
