@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial import cKDTree
 
 from seiche.case.cells import CellsSetup
 from seiche.case.setup import Setup
@@ -93,6 +94,20 @@ def refuse_reservoir(setup: Setup) -> None:
         raise CaseError(f"{setup.source}: reservoir: the vessel has no inlet through which cells could enter")
     if setup.case.packing is None:
         raise CaseError(f"{setup.source}: reservoir: there is no [packing] with the hematocrit to hold")
+
+
+def _deep_inside(body: Surface, points: Floats) -> bool:
+    """Tell whether one of the points (n, 3) is an edge's length or more inside, by the vertex next to it.
+
+    That is known a hundred times sooner than a distance, and true of most places that are taken.
+    """
+    if not len(points):
+        return False
+    normals = np.zeros_like(body.vertices)
+    np.add.at(normals, body.faces, body.vector_areas()[:, None])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    _, nearest = cKDTree(body.vertices).query(points)
+    return bool((np.einsum("ij,ij->i", points - body.vertices[nearest], normals[nearest]) < -mean_edge(body)).any())
 
 
 class Openings:
@@ -191,16 +206,18 @@ class Openings:
             tube.advance(float(came[self._numbers[name]]) / tube.prism.area)
             if flows[self._numbers[name]] <= 0:
                 continue
+            reach = self._enter + (max(_DEPTHS) + 3.0) * self._cells.largest()
+            around = others[tube.prism.heights(others)[0] < reach]
             for arrival in self._wanting(name, tube):
                 late = self._late[name]
                 if not arrival.waits and late[arrival.kind] <= 0:
                     continue
-                placed = next((each for each in self._places(arrival, tube) if self._has_room(each, others)), None)
+                placed = next((each for each in self._places(arrival, tube) if self._has_room(each, around)), None)
                 if placed is not None:
                     found.enter.append(placed)
                     found.entered[name] = found.entered.get(name, 0) + 1
                     self.passed[name].cells += float(volumes[arrival.kind])
-                    others = np.concatenate([others, placed.vertices])
+                    others, around = (np.concatenate([each, placed.vertices]) for each in (others, around))
                     tube.done(arrival)
                     late[arrival.kind] -= not arrival.waits
                 elif arrival.beyond > self._patience:
@@ -229,14 +246,12 @@ class Openings:
     def _has_room(self, arrival: Arrival, others: Floats) -> bool:
         """Tell whether a cell is inside the vessel and meets no other: no vertex of those is in it or close to it."""
         mine = arrival.vertices
-        if not (self._walls.distance(mine) < _BEYOND_WALL).all():
-            return False
         low, high = mine.min(axis=0) - self._close, mine.max(axis=0) + self._close
         near = others[((others >= low) & (others <= high)).all(axis=1)]
-        if not len(near):
-            return True
-        faces = self._cells.surfaces[arrival.kind].faces
-        return bool((signed_distance(Surface(mine, faces), near) > self._close).all())
+        body = Surface(mine, self._cells.surfaces[arrival.kind].faces)
+        if _deep_inside(body, near) or not (self._walls.distance(mine) < _BEYOND_WALL).all():
+            return False
+        return not len(near) or bool((signed_distance(body, near) > self._close).all())
 
     def state(self) -> tuple[list[Floats], dict[str, Any]]:
         """Return the numbers that a restart needs, and a note."""

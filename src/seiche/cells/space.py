@@ -25,6 +25,8 @@ _NEAR = 1.0
 _EXACT, _COARSE, _ROUGH = 3.0, 3.0, 0.1
 #: Points of a wall that push cells are about so far apart.
 POINT_SPACING = 0.75
+#: More points than these are looked up by all threads.
+_MANY = 10_000
 #: Sites at which the widest place of a vessel is looked for.
 _SAMPLES = 20_000
 
@@ -93,11 +95,12 @@ class FluidSpace:
         wrapped = self._wrapped(points)
         # In the middle of a round vessel all of the wall is equally far: there some of its points will do.
         rows, coarse = self._some
-        far, nearest = coarse.query(wrapped, eps=_ROUGH, workers=-1)
+        workers = -1 if len(points) > _MANY else 1
+        far, nearest = coarse.query(wrapped, eps=_ROUGH, workers=workers)
         nearest = rows[nearest]
         close = np.flatnonzero(far < (1 + _ROUGH) * (_EXACT + 2 * _COARSE))
-        far[close], nearest[close] = self._tree.query(wrapped[close], workers=-1)
-        between = wrapped - self._wrapped(self.points)[nearest]
+        far[close], nearest[close] = self._tree.query(wrapped[close], workers=workers)
+        between = wrapped - self._wrapped(self.points[nearest])
         between -= np.where(self._lengths > 0, self._lengths * np.round(between / np.maximum(self._lengths, 1.0)), 0.0)
         height = np.einsum("ij,ij->i", between, self._outwards[nearest])
         inside = self._find(np.floor(wrapped + 0.5).astype(np.int64)) >= 0
