@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from seiche.domain.world import World
 from seiche.halo.plan import raise_together
 from seiche.halo.transports.devices import host_names
@@ -84,45 +82,72 @@ def _carried(sizes: list[int], me: int, helper: int, processes: int, whole: bool
 
 
 class ExtraMessage(Staged):
-    """The process that holds the array copies it whole, deals it out, and collects."""
+    """The process that holds the array copies it whole, deals it out, and collects.
+
+    What another process carries of the array goes as it lies: MPI takes its pieces together, no copy does.
+    """
 
     def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
-        """Make the buffers of the whole array."""
+        """Make the buffers of the whole array, and describe the pieces of the others to MPI."""
         super().__init__(world, memory, parts, processes, whole)
         self.group = None if world.comm is None else world.comm.Split(self.me, self.helper)
         self.whole_out = self._staging(sum(parts.sent))
         self.whole_into = self._staging(sum(parts.received))
-        self._dealt = np.empty(sum(parts.sent), np.uint8)
-        self._collected = np.empty(sum(parts.received), np.uint8)
+        holds = self.helper == 0
+        self._out = _pieces(self.whole_out, self.sent, self.out) if holds else []
+        self._into = _pieces(self.whole_into, self.received, self.into) if holds else []
+        self._deals = self._described(self.whole_out, self.all_sent) if holds else []
+        self._collects = self._described(self.whole_into, self.all_received) if holds else []
+
+    def _described(self, array: Bytes, carried: list[list[tuple[int, int]]]) -> list[tuple[int, list[Any]]]:
+        """Return the other processes that carry anything of the array, and how MPI finds it."""
+        found = []
+        for helper, pieces in enumerate(carried[1:], 1):
+            some = [piece for piece in pieces if piece[1]]
+            if some:
+                from mpi4py import MPI
+
+                offsets, sizes = zip(*some, strict=True)
+                found.append((helper, [array, 1, MPI.BYTE.Create_hindexed(sizes, offsets).Commit()]))
+        return found
 
     def impossible(self) -> str | None:
         """Return which processes of an array are on different hosts."""
         return _apart(self.world, self.me, self.processes, "extra-message")
 
     def fetch(self) -> None:
-        """Copy, order by process, deal out."""
-        if self.memory is not None:
-            self.memory.read(self.parts.source, self.whole_out)
-            self.memory.wait()
-            _pack(self.whole_out, self.all_sent, self._dealt)
-        if self.group is None:
-            self.out[:] = self._dealt
-        else:
-            self.group.Scatterv([self._dealt, *_totals(self.all_sent), "B"], self.out, root=0)
+        """Copy, deal out."""
+        if self.memory is None:
+            if self.group is not None and self.out.size:
+                self.group.Recv([self.out, "B"], source=0)
+            return
+        self.memory.read(self.parts.source, self.whole_out)
+        self.memory.wait()
+        under_way = [self.group.Isend(message, dest=helper) for helper, message in self._deals] if self.group else []
+        for whole, own in self._out:
+            own[:] = whole
+        for each in under_way:
+            each.Wait()
 
     def deliver(self) -> None:
-        """Collect, order by message, copy."""
-        if self.group is None:
-            self._collected[:] = self.into
-        else:
-            self.group.Gatherv(self.into, [self._collected, *_totals(self.all_received), "B"], root=0)
-        if self.memory is not None:
-            _unpack(self._collected, self.all_received, self.whole_into)
-            self.memory.write(self.whole_into, self.parts.target)
-            self.memory.wait()
+        """Collect, copy."""
+        if self.memory is None:
+            if self.group is not None and self.into.size:
+                self.group.Send([self.into, "B"], dest=0)
+            return
+        under_way = [self.group.Irecv(message, source=at) for at, message in self._collects] if self.group else []
+        for whole, own in self._into:
+            whole[:] = own
+        for each in under_way:
+            each.Wait()
+        self.memory.write(self.whole_into, self.parts.target)
+        self.memory.wait()
 
     def close(self) -> None:
-        """Free the communicators."""
+        """Free the communicators and what was described to MPI."""
+        for _, message in (*self._deals, *self._collects):
+            message[2].Free()
+        self._deals, self._collects = [], []
         if self.group is not None:
             self.group.Free()
             self.group = None
@@ -200,18 +225,7 @@ def _placed(pieces: list[tuple[int, int]], buffer: Bytes) -> list[tuple[tuple[in
     return [(piece, buffer[begin : begin + piece[1]]) for piece, begin in zip(pieces, begins, strict=True)]
 
 
-def _totals(carried: list[list[tuple[int, int]]]) -> tuple[list[int], list[int]]:
-    sizes = [sum(size for _, size in pieces) for pieces in carried]
-    return sizes, starts(sizes)
-
-
-def _pack(array: Bytes, carried: list[list[tuple[int, int]]], packed: Bytes) -> None:
-    for pieces, begin in zip(carried, _totals(carried)[1], strict=True):
-        for (offset, size), host in _placed(pieces, packed[begin:]):
-            host[:] = array[offset : offset + size]
-
-
-def _unpack(packed: Bytes, carried: list[list[tuple[int, int]]], array: Bytes) -> None:
-    for pieces, begin in zip(carried, _totals(carried)[1], strict=True):
-        for (offset, size), host in _placed(pieces, packed[begin:]):
-            array[offset : offset + size] = host
+def _pieces(array: Bytes, carried: list[tuple[int, int]], packed: Bytes) -> list[tuple[Bytes, Bytes]]:
+    """Return the pieces that a process carries, in the array and in its packed buffer."""
+    placed = _placed(carried, packed)
+    return [(array[offset : offset + size], host) for (offset, size), host in placed if size]
