@@ -8,6 +8,7 @@ from typing import Any
 from seiche.domain.world import World
 from seiche.halo.plan import raise_together
 from seiche.halo.transports.devices import host_names
+from seiche.halo.transports.host import message_of_pieces
 from seiche.halo.transports.memory import Bytes, DeviceMemory, HostMemory, Memory, Window
 from seiche.machine.collective_ways import Parts, Way, shared_handles, starts
 
@@ -105,10 +106,7 @@ class ExtraMessage(Staged):
         for helper, pieces in enumerate(carried[1:], 1):
             some = [piece for piece in pieces if piece[1]]
             if some:
-                from mpi4py import MPI
-
-                offsets, sizes = zip(*some, strict=True)
-                found.append((helper, [array, 1, MPI.BYTE.Create_hindexed(sizes, offsets).Commit()]))
+                found.append((helper, message_of_pieces(array, some)))
         return found
 
     def impossible(self) -> str | None:

@@ -7,9 +7,11 @@ pack into and unpack from the MPI buffers themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.backend import Backend
 from seiche.domain.world import World
@@ -111,3 +113,14 @@ class HostTransport(Transport):
         if self._comm is not None:
             self._comm.Free()
             self._comm = None
+
+
+def message_of_pieces(array: npt.NDArray[np.uint8], pieces: Sequence[tuple[int, int]]) -> list[Any]:
+    """Return how MPI finds pieces (offset, bytes) of an array, one or more, as its sends and receives take it.
+
+    The last of the three, a type, is the caller's to free.
+    """
+    from mpi4py import MPI
+
+    offsets, sizes = zip(*pieces, strict=True)
+    return [array, 1, MPI.BYTE.Create_hindexed(sizes, offsets).Commit()]
