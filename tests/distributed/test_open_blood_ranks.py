@@ -19,7 +19,7 @@ def test_cells_that_come_and_go_are_those_of_one_rank() -> None:
     world = World.from_mpi()
     folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     if world.rank == 0:
-        (folder / "case.toml").write_text(toml_of(open_blood_tables(4, 14, 100)))
+        (folder / "case.toml").write_text(toml_of(open_blood_tables(4, 18, 350)))
     world.barrier()
     both = load(folder / "case.toml", output=folder / "both", world=world)
     both.run()

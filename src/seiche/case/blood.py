@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.coupled import Population, couple, packed, populations_of
-from seiche.case.reservoir import Openings, interval_of
+from seiche.case.margins import inlets_of, interval_of
+from seiche.case.reservoir import Openings
 from seiche.case.restart import differences
 from seiche.case.schedule import Schedule
 from seiche.case.setup import Setup
-from seiche.case.tubes import inlets_of
 from seiche.cells.space import sparse_points, wall_points
 from seiche.errors import CaseError
 
@@ -104,12 +104,21 @@ class BloodRun:
         """Return the first step after `step` at which the openings are looked at, None in a closed vessel."""
         return self._looks.next_after(step) if self._looks is not None else None
 
-    def look(self, step: int) -> None:
-        """Let cells leave and enter, if that is due at `step`."""
-        if self.openings is None or self._looks is None or not self._looks.due(step):
+    def due(self, step: int) -> bool:
+        """Return whether cells may leave and enter at `step`."""
+        return self._looks is not None and self._looks.due(step)
+
+    def feed(self) -> None:
+        """Advance the reservoirs of an open vessel to the present."""
+        if self.openings is not None:
+            self.openings.feed(self.solver.iolet_flow())
+
+    def look(self) -> None:
+        """Let cells leave and enter, after `feed`."""
+        if self.openings is None:
             return
         populations = self.populations()
-        traffic = self.openings.traffic([population.vertices for population in populations], self.solver.iolet_flow())
+        traffic = self.openings.traffic([population.vertices for population in populations])
         if traffic.quiet:
             return
         for kind, population in enumerate(populations):

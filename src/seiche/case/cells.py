@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import open_backend
+from seiche.case.margins import kept_free
 from seiche.case.schema import Case
 from seiche.case.schema_cells import Biconcave, CellTable, Ellipsoid, MeshFile, SphereShape
 from seiche.case.setup import Setup
@@ -20,7 +21,7 @@ from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
 from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
 from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.packing import Packing, pack
-from seiche.cells.space import FluidSpace
+from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import refuse_tight
 from seiche.couple.limits import StepLimit, step_limit
 from seiche.domain.sites import SiteSet
@@ -104,8 +105,9 @@ def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup
         options = (case.coupling.delta, viscosity, setup.model.collision, case.coupling.scheme)
         limits = tuple(step_limit(backend, kind, *options, case.coupling.slip) for kind in types)
         _refuse_unstable(units, types, limits)
-        reached = _reached(case, sites, surfaces) if case.packing is not None else 1.0
-        packing = _places(case, sites, units, folder, types, surfaces, gap, reached) if place else None
+        free = kept_free(setup)
+        reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0
+        packing = _places(case, sites, units, folder, types, surfaces, gap, reached, free) if place else None
         between, wall = repulsions(case, units)
         contrast = _contrast(case)
     except CaseError as error:
@@ -216,8 +218,9 @@ def _places(
     surfaces: Sequence[Surface],
     gap: float,
     reached: float,
+    free: dict[str, float],
 ) -> Packing:
-    space = FluidSpace(sites)
+    space = FluidSpace(sites, free=free if case.packing is not None else None)
     for kind, surface in zip(types, surfaces, strict=True):
         try:
             refuse_tight(space, [surface])
@@ -236,20 +239,18 @@ def _places(
     return _given(case, sites, space, folder, types, surfaces)
 
 
-def _reached(case: Case, sites: SiteSet, surfaces: Sequence[Surface]) -> float:
-    """Return the share of the fluid that is not left free at openings, which no packed cell crosses.
+def _reached(case: Case, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:
+    """Return the share of the fluid that is not left free at openings: no packed cell crosses them or a layer there.
 
-    That is a layer as thick as the mean distance of a plane that touches a cell, turned at random, from its middle.
+    Beside the layers `free` that is one as thick as the mean distance of a plane that touches a cell, turned at random,
+    from its middle.
     """
     weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
     depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
-    places, free = sites.coords * sites.spacing + np.asarray(sites.origin), 0
+    places, left = sites.coords.astype(np.float64), 0
     for plane in sites.iolets:
-        beside = places - np.asarray(plane.center)
-        height = beside @ np.asarray(plane.normal)
-        aside = np.linalg.norm(beside - height[:, None] * np.asarray(plane.normal), axis=1)
-        free += int(((height < depth * sites.spacing) & (aside < 1.3 * (plane.radius or np.inf))).sum())
-    return max(1.0 - free / len(sites), 0.5)
+        left += int((heights(sites, plane, places) < free.get(plane.name, 0.0) + depth).sum())
+    return max(1.0 - left / len(sites), 0.5)
 
 
 def _given(

@@ -100,6 +100,8 @@ class Outputs:
         self.writer = BackgroundWriter(world, output.in_flight)
         #: Seconds of the main thread beside the steps, by what it did.
         self.seconds = {"monitor": 0.0, "snapshots": 0.0}
+        if blood is not None and blood.openings is not None:
+            self.seconds |= {"reservoirs": 0.0, "openings": 0.0}
         self._series = list(self._planned())
         self._saving = False
         #: What was taken at the last event, and waits for the look at that state to say that it is sound.
@@ -162,16 +164,22 @@ class Outputs:
         return min(events)
 
     def take_due(self) -> None:
-        """Take what is due at the solver's step; on a device, nothing here waits for it. `settle` does the rest."""
+        """Take what is due at the solver's step; on a device, only cells wait for it. `settle` does the rest."""
         step = self.solver.time_step
-        if self.blood is not None:
-            self.blood.look(step)
+        if self.blood is not None and self.blood.due(step):
+            self.solver.finish()
+            with self._counted("reservoirs"):
+                self.blood.feed()
+            with self._counted("openings"):
+                self.blood.look()
         due = [series for series in self._series if series.due(step)]
         saving = self._checkpoints is not None and self._checkpoints.due(step)
         drawing = step == self._picture_step
         checking = self._monitor.due(step) or bool(due) or saving or drawing
         recording = self._records.due(step)
         if checking or recording:
+            if checking and self.blood is not None:
+                self.solver.finish()
             with self._counted("monitor"):
                 self._looked = Look(self.solver.watch(totals=checking), checking, recording)
                 if checking and self.blood is not None:

@@ -8,7 +8,6 @@ that of the tube (theory/coupling, eq. 17). Every cell that came, went or waits 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,27 +17,20 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from seiche.case.cells import CellsSetup
+from seiche.case.margins import Margins, inlets_of, interval_of
 from seiche.case.setup import Setup
-from seiche.case.tubes import inlets_of, least_length, planned
+from seiche.case.tubes import planned
 from seiche.case.upstream import Arrival, Upstream
 from seiche.cells.mesh import mean_edge
-from seiche.cells.prism import Prism
-from seiche.cells.space import FluidSpace
+from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import signed_distance
 from seiche.domain.surface import Surface
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.kernels.registry.ibm import SUPPORT
 
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
 
-#: Sites that cells may move between two looks, and the steps between two looks.
-_TRAVEL, _LOOKS = 2.0, (8, 1024)
-#: Sites between an opening and the last of the sites that a vertex near it needs.
-_MARGIN = 1.5
-#: Mach number of the peak velocity when nothing says it.
-_UNKNOWN = 0.1
 #: How far behind an inlet there may be room for cells that have not come round the tube, in radii of the largest.
 _DEPTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 #: Where a cell that has come out of the tube is put: by these parts of its way from the seam farther back.
@@ -75,15 +67,6 @@ class Traffic:
     def quiet(self) -> bool:
         """Return whether no cell comes or goes."""
         return not self.entered and not self.left
-
-
-def interval_of(setup: Setup) -> float:
-    """Return the steps between two looks at the openings: cells move few sites in between."""
-    table, speed = setup.case.reservoir, setup.invariants.velocity_scale
-    if table is not None and table.every is not None:
-        return float(table.every)
-    lattice = setup.units.to_lattice("velocity", speed) if speed else _UNKNOWN
-    return float(min(max(math.floor(_TRAVEL / lattice), _LOOKS[0]), _LOOKS[1]))
 
 
 def refuse_reservoir(setup: Setup) -> None:
@@ -124,12 +107,9 @@ class Openings:
         self._cells = cells
         self.wanted = table.hematocrit or cells.hematocrit
         self._walls = FluidSpace(sites, closed=False)
-        plans, least = planned(setup, cells, self._walls), least_length(setup, cells)
-        self._planes = {
-            plane.name: plans[plane.name].prism if plane.name in plans else Prism(sites, plane, least, self._walls)
-            for plane in sites.iolets
-        }
-        self._radii = {plane.name: (plane.radius or np.inf) / sites.spacing for plane in sites.iolets}
+        plans = planned(setup, cells, self._walls)
+        self._sites, self._margins = sites, Margins.of(setup)
+        self._planes = {plane.name: plane for plane in sites.iolets}
         self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
         self.tubes: dict[str, Upstream] = {}
         #: Cells of each type that are to enter in any place that is free, by inlet.
@@ -138,17 +118,11 @@ class Openings:
         self._flows = np.zeros(len(sites.iolets))
         for plane in inlets_of(setup):
             try:
-                tube = Upstream(setup, cells, self._planes[plane.name], self.wanted, table.seed, world)
+                tube = Upstream(setup, cells, plans[plane.name].prism, self.wanted, table.seed, world)
             except CaseError as error:
                 raise CaseError(f'{setup.source}: reservoir before iolet["{plane.name}"]: {error}') from None
             self.tubes[plane.name] = tube
-        half = 0.5 * SUPPORT[setup.case.coupling.delta]
-        speed = setup.invariants.velocity_scale
-        lattice = setup.units.to_lattice("velocity", speed) if speed else _UNKNOWN
         self._interval = interval_of(setup)
-        #: Heights behind an opening at which cells enter, and at which they count as gone.
-        self._enter = half + _MARGIN + 1.0
-        self._gone = half + _MARGIN + self._interval * lattice
         self._patience = cells.largest()
         self._close = _CLOSE * min(mean_edge(surface) for surface in cells.surfaces)
         #: Hematocrit of the vessel where cells come as close to the openings as anywhere else.
@@ -162,15 +136,14 @@ class Openings:
 
     def _near(self, name: str, points: Floats, height: float) -> Keep:
         """Tell which points (..., 3) are less than `height` behind an opening."""
-        above, aside = self._planes[name].heights(points)
-        return np.asarray((above < height) & (aside < 1.3 * self._radii[name] + 2.0))
+        return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
     def _away(self, points: Floats) -> Keep:
         """Tell which points (n, 3) are so far from all openings that a cell there need not be at one."""
-        largest = self._cells.largest()
+        largest, margins = self._cells.largest(), self._margins
         far = np.ones(len(points), bool)
         for name in self._planes:
-            far &= ~self._near(name, points, (self._enter if name in self.tubes else self._gone) + largest)
+            far &= ~self._near(name, points, (margins.enter if name in self.tubes else margins.gone) + largest)
         return far
 
     def measure(self, vertices: list[Floats]) -> float | None:
@@ -181,18 +154,21 @@ class Openings:
         counts = np.array([int(self._away(each).sum()) for each in middles])
         return float(counts @ self._cells.volumes()) / float(self._inner)
 
-    def traffic(self, vertices: list[Floats], flows: Floats) -> Traffic:
-        """Return who leaves and enters.
-
-        `vertices` (n, v, 3) are those of the cells of each type, `flows` (iolets,) what enters in a step through each.
-        """
-        found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
-        self.inside = self.measure(vertices)
+    def feed(self, flows: Floats) -> None:
+        """Advance the tubes by what came in since the last look; `flows` (iolets,) enter now in a step."""
         came = 0.5 * (self._flows + flows) * self._interval
         self._flows = np.asarray(flows, np.float64)
+        for name, passed in self.passed.items():
+            passed.blood += float(came[self._numbers[name]])
+        for name, tube in self.tubes.items():
+            tube.advance(float(came[self._numbers[name]]) / tube.prism.area)
+
+    def traffic(self, vertices: list[Floats]) -> Traffic:
+        """Return who leaves and enters, after `feed`; `vertices` (n, v, 3) are those of the cells of each type."""
+        found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
+        self.inside = self.measure(vertices)
         for name in self._planes:
-            self.passed[name].blood += float(came[self._numbers[name]])
-            limit = 0.5 * (self._enter - 1.0) if name in self.tubes else self._gone
+            limit = self._margins.back if name in self.tubes else self._margins.gone
             for kind, places in enumerate(vertices):
                 gone = self._near(name, places, limit).any(axis=1) & found.keep[kind]
                 if number := int(gone.sum()):
@@ -203,10 +179,9 @@ class Openings:
                         self._late[name][kind] += number
         others = np.concatenate([each[keep].reshape(-1, 3) for each, keep in zip(vertices, found.keep, strict=True)])
         for name, tube in self.tubes.items():
-            tube.advance(float(came[self._numbers[name]]) / tube.prism.area)
-            if flows[self._numbers[name]] <= 0:
+            if self._flows[self._numbers[name]] <= 0:
                 continue
-            reach = self._enter + (max(_DEPTHS) + 3.0) * self._cells.largest()
+            reach = self._margins.enter + (max(_DEPTHS) + 3.0) * self._cells.largest()
             around = others[tube.prism.heights(others)[0] < reach]
             for arrival in self._wanting(name, tube):
                 late = self._late[name]
@@ -227,11 +202,11 @@ class Openings:
 
     def _wanting(self, name: str, tube: Upstream) -> Iterator[Arrival]:
         """Yield those that have come out of the tube, then any that may stand in for those that waited too long."""
-        yield from tube.arrivals(self._enter)
+        yield from tube.arrivals(self._margins.enter)
         for depth in _DEPTHS:
             if not (self._late[name] > 0).any():
                 return
-            yield from tube.others(self._enter + depth * self._cells.largest())
+            yield from tube.others(self._margins.enter + depth * self._cells.largest())
 
     def _places(self, arrival: Arrival, tube: Upstream) -> Iterator[Arrival]:
         """Yield a cell where it is, then farther back, down to the seam: others before it may be slower."""

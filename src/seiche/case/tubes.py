@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.cells import CellsSetup
+from seiche.case.margins import inlets_of
 from seiche.case.setup import Setup
 from seiche.cells.packing import cell_counts
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace
-from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
@@ -33,11 +33,6 @@ class TubePlan:
     sites: int
     cells: npt.NDArray[np.int64]
     hematocrit: float
-
-
-def inlets_of(setup: Setup) -> list[IoletPlane]:
-    """Return the openings through which cells enter."""
-    return [plane for plane in setup.vessel.sites.iolets if plane.role == "inlet"]
 
 
 def least_length(setup: Setup, cells: CellsSetup) -> int:

@@ -6,14 +6,14 @@ Lengths in spacings, coordinates those of the sites. The wall is where the links
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
+from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,6 +23,8 @@ _FAR = 1e30
 _NEAR = 1.0
 #: Nearer than this distances are exact, farther they are those from one point in each cube of this edge, up to a part.
 _EXACT, _COARSE, _ROUGH = 3.0, 3.0, 0.1
+#: What is farther than these parts of its radius, and these spacings more, from the axis of an opening is beside it.
+_BESIDE, _SITES_BESIDE = 1.3, 2.0
 #: Points of a wall that push cells are about so far apart.
 POINT_SPACING = 0.75
 #: More points than these are looked up by all threads.
@@ -34,12 +36,14 @@ _SAMPLES = 20_000
 class FluidSpace:
     """The space that the fluid sites take up, one cube of volume 1 each.
 
-    `closed` says whether openings count as walls: no cell is then put across them.
+    `closed` says whether openings count as walls: no cell is then put across them. A layer behind each opening that
+    `free` names is not a part of the space either; its depth is in spacings.
     """
 
-    def __init__(self, sites: SiteSet, *, closed: bool = True) -> None:
+    def __init__(self, sites: SiteSet, *, closed: bool = True, free: Mapping[str, float] | None = None) -> None:
         """Find the points of the wall."""
         self._sites = sites
+        self._layers = [(plane, free[plane.name]) for plane in sites.iolets if free and plane.name in free]
         self.points, self._outwards = wall_points(sites, openings=closed)
         self._lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
 
@@ -90,6 +94,12 @@ class FluidSpace:
 
     def distance(self, points: Floats) -> Floats:
         """Return the distances (n,) of points (n, 3) from the wall, negative inside."""
+        found = self._from_wall(points)
+        for plane, depth in self._layers:
+            found = np.maximum(found, depth - heights(self._sites, plane, points))
+        return found
+
+    def _from_wall(self, points: Floats) -> Floats:
         if not len(self.points):
             return np.full(len(points), -_FAR)
         wrapped = self._wrapped(points)
@@ -116,6 +126,16 @@ class FluidSpace:
         coords = self._sites.coords
         some = coords[:: max(1, len(coords) // _SAMPLES)].astype(np.float64)
         return 1.0 - float(self.distance(some).min())
+
+
+def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:
+    """Return how far points (..., 3) among the sites are behind an opening, infinite for those beside it."""
+    offset = points - (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
+    height = offset @ np.asarray(plane.normal)
+    if plane.radius is None:
+        return np.asarray(height)
+    aside = np.linalg.norm(offset - height[..., None] * np.asarray(plane.normal), axis=-1)
+    return np.where(aside < _BESIDE * plane.radius / sites.spacing + _SITES_BESIDE, height, np.inf)
 
 
 def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floats]:

@@ -43,7 +43,7 @@ TABLE = (
     Row("Skalak", 1.0, 0.15, 0.234, 4.0),
     Row("Skalak", 1.0, 0.30, 0.3343, 4.0),
     Row("Skalak", 1.0, 0.60, 0.4300),
-    Row("Skalak", 1.0, 1.20, 0.5202, 6.0),
+    Row("Skalak", 1.0, 1.20, 0.5202),
     Row("Skalak", 10.0, 0.30, 0.235, 3.0),
 )
 #: Radii in sites, and vertices that keep edges shorter than two sites at all of them.

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How near to the openings of a vessel cells may be: where they enter and where they count as gone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from seiche.case.setup import Setup
+from seiche.domain.sites import IoletPlane
+from seiche.kernels.registry.ibm import SUPPORT
+
+#: Sites that cells may move between two looks, and the steps between two looks.
+_TRAVEL, _LOOKS = 2.0, (8, 1024)
+#: Sites between an opening and the last of the sites that a vertex near it needs.
+_MARGIN = 1.5
+#: Mach number of the peak velocity when nothing says it.
+_UNKNOWN = 0.1
+
+
+def inlets_of(setup: Setup) -> list[IoletPlane]:
+    """Return the openings through which cells enter."""
+    return [plane for plane in setup.vessel.sites.iolets if plane.role == "inlet"]
+
+
+def interval_of(setup: Setup) -> float:
+    """Return the steps between two looks at the openings: cells move few sites in between."""
+    table = setup.case.reservoir
+    if table is not None and table.every is not None:
+        return float(table.every)
+    return float(min(max(math.floor(_TRAVEL / _speed(setup)), _LOOKS[0]), _LOOKS[1]))
+
+
+def _speed(setup: Setup) -> float:
+    """Return the peak velocity in sites a step."""
+    scale = setup.invariants.velocity_scale
+    return setup.units.to_lattice("velocity", scale) if scale else _UNKNOWN
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Heights behind openings, in sites.
+
+    Vertices enter at `enter`; below `back` they have gone out through an inlet, below `gone` through an outlet. The
+    sites of a vertex at `free` are all in the vessel.
+    """
+
+    enter: float
+    back: float
+    gone: float
+    free: float
+
+    @classmethod
+    def of(cls, setup: Setup) -> Margins:
+        """Return those of a case, by the width of its delta function and what cells move between two looks."""
+        free = 0.5 * SUPPORT[setup.case.coupling.delta] + _MARGIN
+        return cls(free + 1.0, 0.5 * free, free + interval_of(setup) * _speed(setup), free)
+
+
+def kept_free(setup: Setup) -> dict[str, float]:
+    """Return how deep the layer behind each opening is, in sites, into which no cell is packed; none without looks."""
+    if setup.case.reservoir is None:
+        return {}
+    margins, inlets = Margins.of(setup), {plane.name for plane in inlets_of(setup)}
+    return {plane.name: margins.free if plane.name in inlets else margins.gone for plane in setup.vessel.sites.iolets}
