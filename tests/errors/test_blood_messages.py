@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import blood_tables, changed, toml_of, tube_tables
+from case_files import blood_tables, changed, open_blood_tables, toml_of, tube_tables
 from seiche.case.check import describe
 from seiche.case.simulation import load, prepare
 from seiche.cells import icosphere
@@ -128,6 +128,17 @@ def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
     tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing")}}
     assert message(tmp_path, tables) == (
         'reservoir: is missing; cells would leave the vessel through iolet["inlet"] and none would enter'
+    )
+
+
+def test_looks_at_the_openings_come_before_cells_are_out(tmp_path: Path) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(toml_of(changed(open_blood_tables(5, 20, 100), "reservoir.every", 1000)))
+    with pytest.raises(CaseError) as error:
+        prepare(path)
+    assert str(error.value) == (
+        f"{path}: reservoir.every: cells move 35.6 sites between two looks at the openings, and would be out before "
+        "they are seen; at most 224 steps"
     )
 
 

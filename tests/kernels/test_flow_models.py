@@ -14,6 +14,7 @@ from oracle import LATTICES, Oracle
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
+from seiche.errors import CaseError
 from seiche.flow import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, Precision, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -200,6 +201,26 @@ def test_a_force_field_can_change_between_steps(device: str):
     populations = solver.state()["populations"]
     np.testing.assert_allclose((populations @ VELOCITY_SETS["D3Q19"].vectors).sum(axis=0), expected, atol=1e-15)
     assert abs(populations.sum()) < 1e-13
+
+
+@pytest.mark.parametrize("first", [(0.0, 0.0, 0.0), PUSH])
+def test_another_body_force_is_that_of_another_model(device: str, first: tuple[float, float, float]):
+    """From a step on, within a run of graphs, too: a flow that was given the force goes on as one that has it."""
+    other = (-3e-5, 2e-5, 1e-5)
+    given, made = (
+        Solver(BOX, FlowModel(WATER, body_force=force), device=device, layout="tiles-8", threads=1)
+        for force in (first, other)
+    )
+    given.run(50)
+    made.load_state(given.state(), 50)
+    given.set_body_force(other)
+    for solver in (given, made):
+        solver.run(70)
+    for name, values in {**made.state(), **made.fields(FIELDS)}.items():
+        np.testing.assert_array_equal({**given.state(), **given.fields(FIELDS)}[name], values, err_msg=name)
+    given.set_force(np.zeros((len(BOX), 3)))
+    with pytest.raises(CaseError, match="body force: a field of forces gives every site its own"):
+        given.set_body_force(first)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].body_force == PUSH])

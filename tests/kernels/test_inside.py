@@ -40,7 +40,7 @@ def marked(
     solver = Solver(sites, chosen["model"], layout=chosen["layout"], device=chosen["device"])  # type: ignore[arg-type]
     markers = GivenForces(solver.backend, points, np.zeros_like(points))
     given: dict[str, object] = {"viscosity_contrast": chosen["contrast"], "mark_every": chosen.get("every", 1)}
-    given["surfaces"] = [Surfaces(faces, cells, len(points) // cells)] if len(faces) else []
+    given["surfaces"] = [Surfaces(faces, cells, len(points) // max(1, cells))] if len(faces) else []
     return solver, markers, ImmersedBoundary(solver, markers, **given)  # type: ignore[arg-type]
 
 
@@ -136,6 +136,15 @@ def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_spli
         assert np.array_equal(solver.state()["populations"], whole.state()["populations"])
     with pytest.raises(CaseError, match="state 'inside': expected an array of shape"):
         again.load_state({**state, "inside": np.zeros(3)}, 11)
+
+
+def test_nothing_is_inside_when_all_cells_have_left(device: str) -> None:
+    _, faces = ball()
+    sites = shapes.box((16, 16, 16))
+    solver, _, boundary = marked(sites, np.zeros((0, 3)), faces, 0, device=device)
+    solver.run(2)
+    assert boundary.inside is not None
+    assert not boundary.inside.sites().any()
 
 
 def test_what_cannot_have_a_contrast_is_refused() -> None:

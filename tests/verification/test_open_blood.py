@@ -11,12 +11,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from case_files import open_blood_tables, toml_of
-from seiche.case import reservoir
+from seiche.case.entering import Room, deep_inside
 from seiche.case.margins import kept_free
 from seiche.case.simulation import Simulation, load
 from seiche.cells import biconcave, ellipsoid
 from seiche.cells.prism import Prism
-from seiche.cells.space import heights
+from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import signed_distance
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
@@ -37,11 +37,55 @@ def test_a_place_is_refused_at_once_only_where_a_point_is_inside(kind: Surface) 
         body = Surface(points @ Rotation.random(rng=random).as_matrix().T, kind.faces)
         low, high = body.vertices.min(axis=0), body.vertices.max(axis=0)
         for point in low + (high - low) * random.random((40, 3)):
-            if reservoir._deep_inside(body, point[None]):
+            if deep_inside(body, point[None]):
                 found += 1
                 assert signed_distance(body, point[None])[0] < 0
     assert found > 10
-    assert not reservoir._deep_inside(Surface(kind.vertices, kind.faces), np.zeros((0, 3)))
+    assert not deep_inside(Surface(kind.vertices, kind.faces), np.zeros((0, 3)))
+
+
+def test_a_cell_has_room_only_where_it_meets_no_other_and_no_wall() -> None:
+    """A rod of triangles through a ball has no vertex inside it, and the ball none inside the rod."""
+    sites, ball = shapes.tube(8.0, 40.0, 1.0), ellipsoid((3.0, 3.0, 3.0), 42)
+    rod = Surface(ball.vertices * [0.1, 0.1, 2.4], ball.faces)
+    room = Room(FluidSpace(sites, closed=False), [ball])
+    center = sites.coords.mean(axis=0)
+    assert room.has(0, ball.vertices + center)
+    assert not room.has(0, ball.vertices + center + [0.0, 6.0, 0.0])  # through the wall
+    room.add(0, ball.vertices + center)
+    assert not room.has(0, ball.vertices + center + [5.0, 0.0, 0.0])
+    assert room.has(0, ball.vertices + center + [7.0, 0.0, 0.0])
+    for body, other in ((ball, rod), (rod, ball)):
+        room = Room(FluidSpace(sites, closed=False), [ball])
+        room.add(0, body.vertices + center)
+        assert not room.has(0, other.vertices + center + 0.3)
+    small = Room(FluidSpace(sites, closed=False), [ball])
+    small.add(0, 0.1 * ball.vertices + center)
+    assert not small.has(0, ball.vertices + center)  # one is all inside
+
+
+def test_heights_are_those_behind_an_opening_not_of_what_lies_before_it() -> None:
+    sites = shapes.tube(5.0, 30.0, 0.5, axis=(0.0, 0.0, 1.0))
+    plane = sites.iolets[0]
+    middle = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
+    points = middle + np.outer([4.0, 0.0, -1.0, -8.0], plane.normal)
+    assert heights(sites, plane, points) == pytest.approx([4.0, 0.0, -1.0, np.inf])
+    beside = np.cross(plane.normal, [1.0, 0.0, 0.0])
+    assert heights(sites, plane, points + 30 * beside)[0] == np.inf
+    space = FluidSpace(sites, free={plane.name: 6.0})
+    assert space.distance(points[:1])[0] == pytest.approx(2.0)
+    assert space.distance(middle[None] + 15 * np.asarray(plane.normal))[0] < -4
+
+
+def test_the_reservoir_flows_as_fast_as_the_inlet(tmp_path: Path) -> None:
+    """The case says twice the velocity of the inlet: after some looks the tube follows what flows in."""
+    simulation = opened(tmp_path, 1200)
+    simulation.run()
+    blood = simulation.blood
+    assert blood is not None and blood.openings is not None
+    tube = blood.openings.tubes["inlet"]
+    inflow = float(simulation.solver.iolet_flow()[0])
+    assert tube.speed == pytest.approx(inflow / tube.prism.area, rel=0.1)
 
 
 def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path: Path) -> None:

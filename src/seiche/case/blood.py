@@ -87,6 +87,7 @@ class BloodRun:
         if setup.case.reservoir is not None and tubes:
             self.openings = Openings(setup, self.cells, solver.world)
             if state is None:
+                self.openings.inside = self.openings.measure([population.vertices for population in populations])
                 self.openings.develop()
             else:
                 self.openings.load_state(state["numbers"][self._used :], state["note"]["openings"])
@@ -118,7 +119,8 @@ class BloodRun:
         if self.openings is None:
             return
         populations = self.populations()
-        traffic = self.openings.traffic([population.vertices for population in populations])
+        fastest = max((np.linalg.norm(p.velocity, axis=-1).max(initial=0.0) for p in populations), default=0.0)
+        traffic = self.openings.traffic([population.vertices for population in populations], float(fastest))
         if traffic.quiet:
             return
         for kind, population in enumerate(populations):

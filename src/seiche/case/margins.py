@@ -37,6 +37,11 @@ def _speed(setup: Setup) -> float:
     return setup.units.to_lattice("velocity", scale) if scale else _UNKNOWN
 
 
+def travel(setup: Setup) -> float:
+    """Return how many sites the peak velocity is between two looks."""
+    return interval_of(setup) * _speed(setup)
+
+
 @dataclass(frozen=True)
 class Margins:
     """Heights behind openings, in sites.
@@ -54,7 +59,7 @@ class Margins:
     def of(cls, setup: Setup) -> Margins:
         """Return those of a case, by the width of its delta function and what cells move between two looks."""
         free = 0.5 * SUPPORT[setup.case.coupling.delta] + _MARGIN
-        return cls(free + 1.0, 0.5 * free, free + interval_of(setup) * _speed(setup), free)
+        return cls(free + 1.0, 0.5 * free, free + travel(setup), free)
 
 
 def kept_free(setup: Setup) -> dict[str, float]:

@@ -9,24 +9,22 @@ that of the tube (theory/coupling, eq. 17). Every cell that came, went or waits 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from seiche.case.cells import CellsSetup
-from seiche.case.margins import Margins, inlets_of, interval_of
+from seiche.case.entering import Room
+from seiche.case.margins import Margins, inlets_of, interval_of, travel
 from seiche.case.setup import Setup
 from seiche.case.tubes import planned
 from seiche.case.upstream import Arrival, Upstream
-from seiche.cells.mesh import mean_edge
 from seiche.cells.space import FluidSpace, heights
-from seiche.cells.vessels import signed_distance
-from seiche.domain.surface import Surface
 from seiche.domain.world import World
-from seiche.errors import CaseError
+from seiche.errors import CaseError, UnstableError
 
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
@@ -35,10 +33,12 @@ Keep = npt.NDArray[np.bool_]
 _DEPTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 #: Where a cell that has come out of the tube is put: by these parts of its way from the seam farther back.
 _BACK = (0.0, 0.35, 0.7, 1.0)
-#: How far a vertex may be beyond the wall, in sites: as far as the wall lets it come.
-_BEYOND_WALL = 0.5
-#: Closer than this, in edges of the meshes, cells count as in the way.
-_CLOSE = 0.05
+#: Sites that cells may move between two looks where the case says how often there is one.
+_FARTHEST = 8.0
+#: By how much copies of cells of the tube are turned about its axis from one look to the next: parts that never repeat.
+_TURN = np.pi * (1 + 5**0.5)
+#: So many turns are tried in a look at most: as many as cells wait.
+_TURNS = 8
 
 
 @dataclass
@@ -77,20 +77,22 @@ def refuse_reservoir(setup: Setup) -> None:
         raise CaseError(f"{setup.source}: reservoir: the vessel has no inlet through which cells could enter")
     if setup.case.packing is None:
         raise CaseError(f"{setup.source}: reservoir: there is no [packing] with the hematocrit to hold")
+    if travel(setup) > _FARTHEST:
+        most = max(1, int(interval_of(setup) * _FARTHEST / travel(setup)))
+        raise CaseError(
+            f"{setup.source}: reservoir.every: cells move {travel(setup):.3g} sites between two looks at the openings, "
+            f"and would be out before they are seen; at most {most} steps"
+        )
 
 
-def _deep_inside(body: Surface, points: Floats) -> bool:
-    """Tell whether one of the points (n, 3) is an edge's length or more inside, by the vertex next to it.
-
-    That is known a hundred times sooner than a distance, and true of most places that are taken.
-    """
-    if not len(points):
-        return False
-    normals = np.zeros_like(body.vertices)
-    np.add.at(normals, body.faces, body.vector_areas()[:, None])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    _, nearest = cKDTree(body.vertices).query(points)
-    return bool((np.einsum("ij,ij->i", points - body.vertices[nearest], normals[nearest]) < -mean_edge(body)).any())
+@contextmanager
+def _named(inlet: str) -> Iterator[None]:
+    """Say of a failure inside the block that it is one of the tube before an inlet."""
+    try:
+        yield
+    except UnstableError as error:
+        message = f'in the reservoir before iolet["{inlet}"], which has a count of steps of its own: {error}'
+        raise UnstableError(message) from None
 
 
 class Openings:
@@ -118,21 +120,22 @@ class Openings:
         self._flows = np.zeros(len(sites.iolets))
         for plane in inlets_of(setup):
             try:
-                tube = Upstream(setup, cells, plans[plane.name].prism, self.wanted, table.seed, world)
+                tube = Upstream(setup, cells, plane.name, plans[plane.name].prism, self.wanted, table.seed, world)
             except CaseError as error:
                 raise CaseError(f'{setup.source}: reservoir before iolet["{plane.name}"]: {error}') from None
             self.tubes[plane.name] = tube
         self._interval = interval_of(setup)
         self._patience = cells.largest()
-        self._close = _CLOSE * min(mean_edge(surface) for surface in cells.surfaces)
+        self._looks = 0
         #: Hematocrit of the vessel where cells come as close to the openings as anywhere else.
         self.inside: float | None = None
         self._inner = self._away(sites.coords.astype(np.float64)).sum()
 
     def develop(self) -> None:
         """Let the flow in the tubes develop."""
-        for tube in self.tubes.values():
-            tube.develop()
+        for name, tube in self.tubes.items():
+            with _named(name):
+                tube.develop()
 
     def _near(self, name: str, points: Floats, height: float) -> Keep:
         """Tell which points (..., 3) are less than `height` behind an opening."""
@@ -161,38 +164,43 @@ class Openings:
         for name, passed in self.passed.items():
             passed.blood += float(came[self._numbers[name]])
         for name, tube in self.tubes.items():
-            tube.advance(float(came[self._numbers[name]]) / tube.prism.area)
+            with _named(name):
+                tube.advance(float(came[self._numbers[name]]) / tube.prism.area, self._interval)
 
-    def traffic(self, vertices: list[Floats]) -> Traffic:
-        """Return who leaves and enters, after `feed`; `vertices` (n, v, 3) are those of the cells of each type."""
+    def traffic(self, vertices: list[Floats], fastest: float = 0.0) -> Traffic:
+        """Return who leaves and enters, after `feed`.
+
+        `vertices` (n, v, 3) are those of the cells of each type, the `fastest` moves so many sites a step.
+        """
+        gone = max(self._margins.gone, self._margins.free + self._interval * fastest)
         found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
         self.inside = self.measure(vertices)
         for name in self._planes:
-            limit = self._margins.back if name in self.tubes else self._margins.gone
+            limit = self._margins.back if name in self.tubes else gone
             for kind, places in enumerate(vertices):
-                gone = self._near(name, places, limit).any(axis=1) & found.keep[kind]
-                if number := int(gone.sum()):
-                    found.keep[kind] &= ~gone
+                out = self._near(name, places, limit).any(axis=1) & found.keep[kind]
+                if number := int(out.sum()):
+                    found.keep[kind] &= ~out
                     found.left[name] = found.left.get(name, 0) + number
                     self.passed[name].cells -= number * float(volumes[kind])
                     if name in self.tubes:  # comes in again with the blood
                         self._late[name][kind] += number
-        others = np.concatenate([each[keep].reshape(-1, 3) for each, keep in zip(vertices, found.keep, strict=True)])
+        self._looks += 1
         for name, tube in self.tubes.items():
             if self._flows[self._numbers[name]] <= 0:
                 continue
-            reach = self._margins.enter + (max(_DEPTHS) + 3.0) * self._cells.largest()
-            around = others[tube.prism.heights(others)[0] < reach]
+            room = self._room(name, vertices, found)
             for arrival in self._wanting(name, tube):
                 late = self._late[name]
                 if not arrival.waits and late[arrival.kind] <= 0:
                     continue
-                placed = next((each for each in self._places(arrival, tube) if self._has_room(each, around)), None)
+                tried = self._places(arrival, tube)
+                placed = next((each for each in tried if room.has(each.kind, each.vertices)), None)
                 if placed is not None:
                     found.enter.append(placed)
                     found.entered[name] = found.entered.get(name, 0) + 1
                     self.passed[name].cells += float(volumes[arrival.kind])
-                    others, around = (np.concatenate([each, placed.vertices]) for each in (others, around))
+                    room.add(placed.kind, placed.vertices)
                     tube.done(arrival)
                     late[arrival.kind] -= not arrival.waits
                 elif arrival.beyond > self._patience:
@@ -200,13 +208,26 @@ class Openings:
                     late[arrival.kind] += 1
         return found
 
+    def _room(self, name: str, vertices: list[Floats], found: Traffic) -> Room:
+        """Return the cells that stay or have entered, as far as one that enters through an inlet may meet them."""
+        room = Room(self._walls, self._cells.surfaces)
+        reach = self._margins.enter + (max(_DEPTHS) + 3.0) * self._cells.largest()
+        for kind, (places, keep) in enumerate(zip(vertices, found.keep, strict=True)):
+            for number in np.flatnonzero(self._near(name, places, reach).any(axis=1) & keep):
+                room.add(kind, places[number])
+        for arrival in found.enter:
+            room.add(arrival.kind, arrival.vertices)
+        return room
+
     def _wanting(self, name: str, tube: Upstream) -> Iterator[Arrival]:
         """Yield those that have come out of the tube, then any that may stand in for those that waited too long."""
         yield from tube.arrivals(self._margins.enter)
-        for depth in _DEPTHS:
-            if not (self._late[name] > 0).any():
-                return
-            yield from tube.others(self._margins.enter + depth * self._cells.largest())
+        for turn in range(min(_TURNS, int(self._late[name].sum()))):
+            angle = (self._looks * _TURNS + turn) * _TURN
+            for depth in _DEPTHS:
+                if not (self._late[name] > 0).any():
+                    return
+                yield from tube.others(self._margins.enter + depth * self._cells.largest(), angle)
 
     def _places(self, arrival: Arrival, tube: Upstream) -> Iterator[Arrival]:
         """Yield a cell where it is, then farther back, down to the seam: others before it may be slower."""
@@ -218,16 +239,6 @@ class Openings:
         """Return how many cells are owed to the vessel at each inlet."""
         return {name: int(sum(tube.waiting()) + self._late[name].sum()) for name, tube in self.tubes.items()}
 
-    def _has_room(self, arrival: Arrival, others: Floats) -> bool:
-        """Tell whether a cell is inside the vessel and meets no other: no vertex of those is in it or close to it."""
-        mine = arrival.vertices
-        low, high = mine.min(axis=0) - self._close, mine.max(axis=0) + self._close
-        near = others[((others >= low) & (others <= high)).all(axis=1)]
-        body = Surface(mine, self._cells.surfaces[arrival.kind].faces)
-        if _deep_inside(body, near) or not (self._walls.distance(mine) < _BEYOND_WALL).all():
-            return False
-        return not len(near) or bool((signed_distance(body, near) > self._close).all())
-
     def state(self) -> tuple[list[Floats], dict[str, Any]]:
         """Return the numbers that a restart needs, and a note."""
         parts: list[Floats] = []
@@ -237,13 +248,21 @@ class Openings:
             parts += numbers
         passed = {name: [each.blood, each.cells] for name, each in self.passed.items()}
         late = {name: each.tolist() for name, each in self._late.items()}
-        return parts, {"late": late, "passed": passed, "flows": self._flows.tolist(), "tubes": notes}
+        return parts, {
+            "late": late,
+            "passed": passed,
+            "flows": self._flows.tolist(),
+            "looks": self._looks,
+            "inside": self.inside,
+            "tubes": notes,
+        }
 
     def load_state(self, numbers: Floats, note: dict[str, Any]) -> None:
         """Set what `state()` returned."""
         self._late = {name: np.array(each, np.int64) for name, each in note["late"].items()}
         self._flows = np.array(note["flows"], np.float64)
         self.passed = {name: Passed(*each) for name, each in note["passed"].items()}
+        self._looks, self.inside = int(note.get("looks", 0)), note.get("inside")
         at = 0
         for name, tube in self.tubes.items():
             at += tube.load_state(numbers[at:], note["tubes"][name])

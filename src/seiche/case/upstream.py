@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The periodic tube before an inlet: blood that flows there in a circle, from which cells enter the vessel.
 
-It has the cross-section of the inlet, the fluid and the cells of the case, and is driven by a force. A cell that passes
-its seam enters the vessel as it is, deformed and moving, and goes on round the tube, too. The tube is advanced by as
-many steps as its blood needs to come as far as the blood that enters the vessel. So its hematocrit never changes, and
-the vessel is owed the cells that the blood of the tube carries through a section (theory/coupling, eq. 17).
+It has the cross-section of the inlet, the fluid and the cells of the case, and is driven by a force that follows what
+flows through the inlet. A cell that passes its seam enters the vessel as it is, deformed and moving, and goes on round
+the tube, too. The tube is advanced by as many steps as its blood needs to come as far as that which enters the vessel.
+So its hematocrit never changes, and the vessel is owed the cells that the blood of the tube carries through a section
+(theory/coupling, eq. 17).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.flow.model import Walls
+from seiche.flow.model import VelocityIolet, Walls
 
 if TYPE_CHECKING:
     from seiche.flow import Solver
@@ -32,8 +33,11 @@ Floats = npt.NDArray[np.float64]
 
 #: Velocity (sites a step) when nothing says it.
 _UNKNOWN = 0.02
-#: What blood resists more than its fluid, about; the number of steps makes up for the rest.
+#: What blood resists more than its fluid, about, before that is known.
 _THICKER = 2.5
+#: The force follows when the speed is off by this part, by this factor at most; it never stops, but at least goes on at
+#: this part of the greatest speed so far.
+_NEAR, _FACTOR, _LEAST = 0.05, 2.0, 0.05
 #: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
 _DEVELOPS, _MOST = 0.3, 2000
 
@@ -57,7 +61,7 @@ class Upstream:
     """The tube before one inlet."""
 
     def __init__(
-        self, setup: Setup, cells: CellsSetup, prism: Prism, hematocrit: float, seed: int, world: World
+        self, setup: Setup, cells: CellsSetup, name: str, prism: Prism, hematocrit: float, seed: int, world: World
     ) -> None:
         """Pack the tube and let its flow develop; every rank computes all of it.
 
@@ -66,16 +70,16 @@ class Upstream:
         """
         from seiche.flow import Solver
 
-        self._setup, self._cells, self.prism = setup, cells, prism
+        self._setup, self._cells, self._name, self.prism = setup, cells, name, prism
         self.sites = prism.sites()
         self._origin = np.asarray(self.sites.origin)
-        self.speed = self._wanted_speed()
+        self.speed = self._most = self._expected_speed()
         viscosity = (setup.invariants.tau[0] - 0.5) / 3
-        force = 8 * viscosity * _THICKER * self.speed * np.pi / prism.area
+        self._force = float(8 * viscosity * _THICKER * self.speed * np.pi / prism.area)
         model = replace(
             setup.model,
             iolets=(),
-            body_force=(float(force), 0.0, 0.0),
+            body_force=(self._force, 0.0, 0.0),
             initial_velocity=(self.speed, 0.0, 0.0),
             initial_density=1.0,
             walls=Walls(setup.model.walls.kind),
@@ -90,27 +94,52 @@ class Upstream:
         self.hematocrit = packing.hematocrit
         self._wall = sparse_points(wall_points(self.sites)[0])
         self.blood = couple(setup, self.solver, packed(replace(cells, packing=packing)), self._wall)
-        self._develops = min(int(_DEVELOPS * prism.area / np.pi / viscosity), _MOST)
+        self._develops = min(max(int(_DEVELOPS * prism.area / np.pi / viscosity), 2), _MOST)
         self._owed = 0.0
         self._rounds = [np.zeros(block.cells, np.int64) for block in self.blood.cells.blocks]
 
-    def _wanted_speed(self) -> float:
+    def _expected_speed(self) -> float:
+        """Return the mean velocity at the inlet, in sites a step, as far as the case says it before the run."""
+        names = [plane.name for plane in self._setup.vessel.sites.iolets]
+        iolet = self._setup.model.iolets[names.index(self._name)]
+        if isinstance(iolet, VelocityIolet) and iolet.mean > 0 and iolet.table is None and iolet.profile is None:
+            return float(iolet.mean)
         scale = self._setup.invariants.velocity_scale
         return 0.5 * self._setup.units.to_lattice("velocity", scale) if scale else _UNKNOWN
 
     def develop(self) -> None:
-        """Let the flow develop from the start."""
-        self.blood.run(self._develops)
+        """Let the flow develop from the start, at the speed that is expected at the inlet."""
+        expected = self.speed
+        for steps in (self._develops // 2, self._develops - self._develops // 2):
+            self._run(steps)
+            self._follow(expected, steps)
         self._rounds = [self._rounds_of(population) for population in self.populations()]
 
-    def advance(self, distance: float) -> None:
-        """Advance until the blood has come so many sites farther; nothing for blood that flows back."""
+    def advance(self, distance: float, steps: float) -> None:
+        """Advance until the blood has come `distance` sites farther, as that of the vessel did in `steps` steps.
+
+        Nothing for blood that flows back.
+        """
         self._owed += distance
+        own = int(self._owed / self.speed) if self.speed > 0 else 0
+        if own > 0:
+            before = self.speed
+            self._run(own)
+            self._owed -= own * 0.5 * (before + self.speed)
+            self._follow(distance / steps, own)
+
+    def _run(self, steps: int) -> None:
+        self.blood.run(steps)
         self.speed = float(self.solver.fields(("velocity",))["velocity"][:, 0].mean())
-        steps = int(self._owed / self.speed) if self.speed > 0 else 0
-        if steps > 0:
-            self.blood.run(steps)
-            self._owed -= steps * self.speed
+
+    def _follow(self, wanted: float, steps: int) -> None:
+        """Change the force such that the flow gets nearer to a speed, as far as it answered the last one in `steps`."""
+        self._most = max(self._most, wanted)
+        wanted = max(wanted, _LEAST * self._most)
+        if self.speed > 0 and not abs(wanted / self.speed - 1) < _NEAR:
+            power = min(1.0, steps / self._develops)
+            self._force *= min(max((wanted / self.speed) ** power, 1 / _FACTOR), _FACTOR)
+            self.solver.set_body_force((self._force, 0.0, 0.0))
 
     def populations(self) -> list[Population]:
         """Return the cells of the tube."""
@@ -147,16 +176,22 @@ class Upstream:
                 found.append(Arrival(kind, number, self.prism.world(local), moving, float(last[number] - rounds)))
         return sorted(found, key=lambda arrival: -arrival.beyond)
 
-    def others(self, shift: float) -> list[Arrival]:
-        """Return copies of all cells, each with its last vertex at the seam, those that are the farthest first."""
+    def others(self, shift: float, angle: float) -> list[Arrival]:
+        """Return copies of all cells, each with its last vertex at the seam, those that are the farthest first.
+
+        They are turned about the axis of the tube by `angle`.
+        """
+        turned = np.eye(3)
+        turned[1:, 1:] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
         found = []
         for kind, population in enumerate(self.populations()):
             last = self._last(population)
             for number in np.argsort(-(last % self.prism.length), kind="stable").tolist():
                 local = population.vertices[number] + self._origin
                 local[:, 0] += shift - last[number]
-                moving = population.velocity[number] @ self.prism.frame
-                found.append(Arrival(kind, number, self.prism.world(local), moving, 0.0, waits=False))
+                moving = population.velocity[number] @ turned.T @ self.prism.frame
+                place = self.prism.world(local @ turned.T)
+                found.append(Arrival(kind, number, place, moving, 0.0, waits=False))
         return found
 
     def waiting(self) -> list[int]:
@@ -176,6 +211,7 @@ class Upstream:
         note = {
             "step": self.solver.time_step,
             "owed": self._owed,
+            "speed": [self.speed, self._most, self._force],
             "flow": {name: list(rows.shape) for name, rows in state.items()},
             "cells": {name: list(rows.shape) for name, rows in cells.items()},
             "rounds": [rounds.tolist() for rounds in self._rounds],
@@ -202,5 +238,8 @@ class Upstream:
         self.solver.load_state(taken["flow"], int(note["step"]))
         self.blood.load_state(taken["cells"])
         self._owed = float(note["owed"])
+        if "speed" in note:
+            self.speed, self._most, self._force = map(float, note["speed"])
+            self.solver.set_body_force((self._force, 0.0, 0.0))
         self._rounds = [np.array(rounds, np.int64) for rounds in note["rounds"]]
         return at

@@ -43,13 +43,13 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
         one, two = bodies[kinds[i]], bodies[kinds[j]]
         # The second cell in the frame of the first.
         there = Surface((two.vertices @ turns[j].T + shift) @ turns[i], two.faces)
-        if _meet(one, there, margin):
+        if meet(one, there, margin):
             found.append((min(i, j), max(i, j)))
     return np.unique(np.array(found, np.int64).reshape(-1, 2), axis=0)
 
 
-def _meet(one: Surface, two: Surface, margin: float) -> bool:
-    """Tell whether two closed surfaces overlap."""
+def meet(one: Surface, two: Surface, margin: float) -> bool:
+    """Tell whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
     low = np.maximum(one.vertices.min(axis=0), two.vertices.min(axis=0)) - margin
     high = np.minimum(one.vertices.max(axis=0), two.vertices.max(axis=0)) + margin
     if (low > high).any():

@@ -129,12 +129,16 @@ class FluidSpace:
 
 
 def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:
-    """Return how far points (..., 3) among the sites are behind an opening, infinite for those beside it."""
+    """Return how far points (..., 3) among the sites are behind an opening, infinite for those beside it or before it.
+
+    What is more than a few spacings before the opening is in another part of the vessel.
+    """
     offset = points - (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
-    height = offset @ np.asarray(plane.normal)
+    along = offset @ np.asarray(plane.normal)
+    height = np.where(along > -_SITES_BESIDE, along, np.inf)
     if plane.radius is None:
-        return np.asarray(height)
-    aside = np.linalg.norm(offset - height[..., None] * np.asarray(plane.normal), axis=-1)
+        return height
+    aside = np.linalg.norm(offset - along[..., None] * np.asarray(plane.normal), axis=-1)
     return np.where(aside < _BESIDE * plane.radius / sites.spacing + _SITES_BESIDE, height, np.inf)
 
 

@@ -25,11 +25,10 @@ class Inside:
         """Prepare to mark every `every` steps.
 
         Raises:
-            CaseError: no surfaces, or a number of steps that is not 1, 2, 4, 8, 16 or 32.
+            CaseError: no kind of surface, or a number of steps that is not 1, 2, 4, 8, 16 or 32.
         """
         if every not in (1, 2, 4, 8, 16, 32):  # so that a graph of 32 steps has a whole number of periods
             raise CaseError(f"sites inside cells: marked every {every} steps: one of 1, 2, 4, 8, 16, 32 is expected")
-        surfaces = [surface for surface in surfaces if surface.cells]
         if not surfaces:
             raise CaseError("a viscosity contrast needs closed surfaces: there are none")
         self._backend, self._bricks, self.every, self._steps = backend, bricks, every, 0

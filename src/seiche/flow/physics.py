@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,9 +125,8 @@ class Physics:
         name = {Mrt: "mrt", Regularised: "regularised"}.get(type(model.collision), "trt")
         self.options = {"collision": name, **self.lattice_options}
         self.relaxation, self.relaxation_members = self._relaxation()
-        uniform = {"g": model.body_force}
-        self.force, self.force_members = ("uniform", uniform) if any(model.body_force) else ("none", {})
-        self.other_force, self.other_force_members = "uniform", uniform
+        self.force = "none"
+        self.set_body_force(model.body_force)
 
     def _relaxation(self) -> tuple[str, dict[str, Any]]:
         fluid, collision = self._model.rheology, self._model.collision
@@ -200,6 +200,22 @@ class Physics:
             host[self._layout.item] = field[:, axis] + self._model.body_force[axis]
             self._backend.assign(array, host)
         return changes
+
+    def set_body_force(self, force: tuple[float, float, float]) -> None:
+        """Take another body force density than the model's from now on.
+
+        Raises:
+            CaseError: there is a field of forces.
+        """
+        if self._field:
+            raise CaseError("body force: a field of forces gives every site its own")
+        self._model = replace(self._model, body_force=force)
+        if self.force.startswith("immersed"):
+            self.force_members = self.other_force_members = {**self.force_members, "body": force}
+        else:
+            uniform = {"g": force}
+            self.force, self.force_members = ("uniform", uniform) if any(force) else ("none", {})
+            self.other_force, self.other_force_members = "uniform", uniform
 
     def immerse(self, immersion: Immersion) -> None:
         """Take from now on the force of the sites, and the viscosity inside cells, from what is immersed.

@@ -343,6 +343,17 @@ class Solver:
         if self._physics.set_force(np.asarray(field)):
             self._rebuild_stages()
 
+    def set_body_force(self, force: tuple[float, float, float]) -> None:
+        """Take another body force density than the model's from the next step on, in lattice units; on all ranks.
+
+        It is not part of the state: whoever restarts a run sets it again.
+
+        Raises:
+            CaseError: there is a field of forces.
+        """
+        self._physics.set_body_force(force)
+        self._rebuild_stages()
+
     def _rebuild_stages(self) -> None:
         """Take over other kernels or arguments."""
         self._phases = self._steps.phases()
