@@ -120,11 +120,15 @@ class BloodRun:
             return
         populations = self.populations()
         fastest = max((np.linalg.norm(p.velocity, axis=-1).max(initial=0.0) for p in populations), default=0.0)
-        traffic = self.openings.traffic([population.vertices for population in populations], float(fastest))
+        traffic = self.openings.traffic([each.vertices for each in populations], self.names, float(fastest))
         if traffic.quiet:
             return
+        for (kind, row), twin in traffic.led.items():
+            populations[kind].vertices[row], populations[kind].velocity[row] = twin.vertices, twin.velocity
         for kind, population in enumerate(populations):
             new = [arrival for arrival in traffic.enter if arrival.kind == kind]
+            for number, arrival in enumerate(new, start=self.next_name):
+                self.openings.entered(arrival, number)
             places, velocities = [arrival.vertices for arrival in new], [arrival.velocity for arrival in new]
             populations[kind] = population.changed(traffic.keep[kind], places, velocities, self.next_name)
             self.next_name += len(new)

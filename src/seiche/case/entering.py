@@ -53,14 +53,18 @@ class Room:
         self._bodies.append((body, vertices.min(axis=0), vertices.max(axis=0)))
         self._tree = None
 
-    def has(self, kind: int, vertices: Floats) -> bool:
-        """Tell whether a cell with the vertices (v, 3) is inside the vessel, and meets none that is there."""
+    def has(self, kind: int, vertices: Floats, clear: bool = True) -> bool:
+        """Tell whether a cell with the vertices (v, 3) is inside the vessel, and meets none that is there.
+
+        It must be `clear` of the others by a part of an edge, too, or may touch them.
+        """
+        close, beside = (self._close, self._next) if clear else (0.0, 0.0)
         if self._tree is None and self._bodies:
             self._tree = cKDTree(np.concatenate([body.vertices for body, _, _ in self._bodies]))
         # What most places fail is looked at first: vertices next to each other.
-        if self._tree is not None and np.isfinite(self._tree.query(vertices, distance_upper_bound=self._next)[0]).any():
+        if self._tree is not None and np.isfinite(self._tree.query(vertices, distance_upper_bound=beside)[0]).any():
             return False
-        low, high = vertices.min(axis=0) - self._close, vertices.max(axis=0) + self._close
+        low, high = vertices.min(axis=0) - close, vertices.max(axis=0) + close
         near = [body for body, least, most in self._bodies if (least <= high).all() and (most >= low).all()]
         mine = Surface(vertices, self._surfaces[kind].faces)
         if near:
@@ -69,4 +73,4 @@ class Room:
                 return False
         if not (self._walls.distance(vertices) < _BEYOND_WALL).all():
             return False
-        return not any(meet(mine, body, self._close) for body in near)
+        return not any(meet(mine, body, close) for body in near)

@@ -29,8 +29,11 @@ from seiche.errors import CaseError, UnstableError
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
 
-#: How far behind an inlet there may be room for cells that have not come round the tube, in radii of the largest.
-_DEPTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+#: So many radii of the largest cell behind the inlet cells go on as their twins in the tube do.
+_LED = 3.0
+#: How far behind an inlet there may be room for cells that have not come round the tube, in these radii: behind those
+#: that are led, and if more than so many wait, among them.
+_DEPTHS, _SHALLOW, _MANY = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 1.5, 2.0, 2.5), 3
 #: Where a cell that has come out of the tube is put: by these parts of its way from the seam farther back.
 _BACK = (0.0, 0.35, 0.7, 1.0)
 #: Sites that cells may move between two looks where the case says how often there is one.
@@ -56,9 +59,13 @@ class Passed:
 
 @dataclass
 class Traffic:
-    """Which cells of each type stay, those that enter, and how many passed each opening."""
+    """Which cells of each type stay, those that enter, and how many passed each opening.
+
+    `led` are cells by type and row, and where they are put beside their twins in the tube.
+    """
 
     keep: list[Keep]
+    led: dict[tuple[int, int], Arrival] = field(default_factory=dict)
     enter: list[Arrival] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
@@ -66,7 +73,7 @@ class Traffic:
     @property
     def quiet(self) -> bool:
         """Return whether no cell comes or goes."""
-        return not self.entered and not self.left
+        return not self.entered and not self.left and not self.led
 
 
 def refuse_reservoir(setup: Setup) -> None:
@@ -127,6 +134,8 @@ class Openings:
         self._interval = interval_of(setup)
         self._patience = cells.largest()
         self._looks = 0
+        #: Cells that still go with their twins in a tube, by their names for life: type, number there and rounds.
+        self._twins: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in self.tubes}
         #: Hematocrit of the vessel where cells come as close to the openings as anywhere else.
         self.inside: float | None = None
         self._inner = self._away(sites.coords.astype(np.float64)).sum()
@@ -167,10 +176,11 @@ class Openings:
             with _named(name):
                 tube.advance(float(came[self._numbers[name]]) / tube.prism.area, self._interval)
 
-    def traffic(self, vertices: list[Floats], fastest: float = 0.0) -> Traffic:
+    def traffic(self, vertices: list[Floats], names: list[npt.NDArray[np.int64]], fastest: float = 0.0) -> Traffic:
         """Return who leaves and enters, after `feed`.
 
-        `vertices` (n, v, 3) are those of the cells of each type, the `fastest` moves so many sites a step.
+        `vertices` (n, v, 3) are those of the cells of each type with the `names` (n,) for life, the `fastest` moves so
+        many sites a step.
         """
         gone = max(self._margins.gone, self._margins.free + self._interval * fastest)
         found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
@@ -188,14 +198,15 @@ class Openings:
         self._looks += 1
         for name, tube in self.tubes.items():
             if self._flows[self._numbers[name]] <= 0:
+                self._twins[name] = {}
                 continue
-            room = self._room(name, vertices, found)
+            room = self._led(name, tube, vertices, names, found)
             for arrival in self._wanting(name, tube):
                 late = self._late[name]
                 if not arrival.waits and late[arrival.kind] <= 0:
                     continue
                 tried = self._places(arrival, tube)
-                placed = next((each for each in tried if room.has(each.kind, each.vertices)), None)
+                placed = next((x for x in tried if room.has(x.kind, x.vertices, clear=x.inlet is None)), None)
                 if placed is not None:
                     found.enter.append(placed)
                     found.entered[name] = found.entered.get(name, 0) + 1
@@ -208,23 +219,53 @@ class Openings:
                     late[arrival.kind] += 1
         return found
 
-    def _room(self, name: str, vertices: list[Floats], found: Traffic) -> Room:
-        """Return the cells that stay or have entered, as far as one that enters through an inlet may meet them."""
-        room = Room(self._walls, self._cells.surfaces)
-        reach = self._margins.enter + (max(_DEPTHS) + 3.0) * self._cells.largest()
-        for kind, (places, keep) in enumerate(zip(vertices, found.keep, strict=True)):
-            for number in np.flatnonzero(self._near(name, places, reach).any(axis=1) & keep):
-                room.add(kind, places[number])
+    def _led(
+        self, name: str, tube: Upstream, vertices: list[Floats], names: list[npt.NDArray[np.int64]], found: Traffic
+    ) -> Room:
+        """Let cells that have just entered go with their twins in the tube; return the room that all leave.
+
+        So the next one finds its place behind them as it has it in the tube. A cell goes its own way when it is some
+        radii behind the inlet, or when another is in the way.
+        """
+        room, radius = Room(self._walls, self._cells.surfaces), self._cells.largest()
+        rows: dict[int, tuple[int, int]] = {}
+        twins, reach = self._twins[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
+        for kind, (places, mine, keep) in enumerate(zip(vertices, names, found.keep, strict=True)):
+            for row in np.flatnonzero(self._near(name, places, reach).any(axis=1) & keep).tolist():
+                if int(mine[row]) in twins:
+                    rows[int(mine[row])] = kind, row
+                else:
+                    room.add(kind, places[row])
         for arrival in found.enter:
             room.add(arrival.kind, arrival.vertices)
+        found_twins = tube.twins([twins[each] for each in rows], self._margins.enter)
+        led = {each: twin for each, twin in zip(rows, found_twins, strict=True) if twin.beyond < _LED * radius}
+        alone = [each for each in rows if each not in led]
+        while True:
+            for each in alone:
+                kind, row = rows[each]
+                room.add(kind, vertices[kind][row])
+            led = {each: twin for each, twin in led.items() if each not in alone}
+            alone = [each for each, twin in led.items() if not room.has(twin.kind, twin.vertices, clear=False)]
+            if not alone:
+                break
+        self._twins[name] = {each: twins[each] for each in led}
+        for each, twin in led.items():
+            found.led[rows[each]] = twin
+            room.add(twin.kind, twin.vertices)
         return room
+
+    def entered(self, arrival: Arrival, name: int) -> None:
+        """Note the name for life of a cell that has entered."""
+        if arrival.waits and arrival.inlet is not None:
+            self._twins[arrival.inlet][name] = arrival.kind, arrival.number, arrival.rounds
 
     def _wanting(self, name: str, tube: Upstream) -> Iterator[Arrival]:
         """Yield those that have come out of the tube, then any that may stand in for those that waited too long."""
         yield from tube.arrivals(self._margins.enter)
         for turn in range(min(_TURNS, int(self._late[name].sum()))):
             angle = (self._looks * _TURNS + turn) * _TURN
-            for depth in _DEPTHS:
+            for depth in _DEPTHS + (_SHALLOW if self._late[name].sum() > _MANY else ()):
                 if not (self._late[name] > 0).any():
                     return
                 yield from tube.others(self._margins.enter + depth * self._cells.largest(), angle)
@@ -233,7 +274,7 @@ class Openings:
         """Yield a cell where it is, then farther back, down to the seam: others before it may be slower."""
         for part in _BACK if arrival.waits else _BACK[:1]:
             moved = arrival.vertices - part * arrival.beyond * tube.prism.frame[0]
-            yield replace(arrival, vertices=moved)
+            yield replace(arrival, vertices=moved, inlet=arrival.inlet if part == 0 else None)
 
     def waiting(self) -> dict[str, int]:
         """Return how many cells are owed to the vessel at each inlet."""
@@ -254,6 +295,7 @@ class Openings:
             "flows": self._flows.tolist(),
             "looks": self._looks,
             "inside": self.inside,
+            "twins": {name: [[each, *twin] for each, twin in twins.items()] for name, twins in self._twins.items()},
             "tubes": notes,
         }
 
@@ -263,6 +305,8 @@ class Openings:
         self._flows = np.array(note["flows"], np.float64)
         self.passed = {name: Passed(*each) for name, each in note["passed"].items()}
         self._looks, self.inside = int(note.get("looks", 0)), note.get("inside")
+        for name, twins in note.get("twins", {}).items():
+            self._twins[name] = {each: (kind, number, rounds) for each, kind, number, rounds in twins}
         at = 0
         for name, tube in self.tubes.items():
             at += tube.load_state(numbers[at:], note["tubes"][name])

@@ -10,6 +10,7 @@ So its hematocrit never changes, and the vessel is owed the cells that the blood
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,9 @@ _DEVELOPS, _MOST = 0.3, 2000
 class Arrival:
     """A cell that has passed the seam: its type, number in the tube, vertices and velocities among the sites.
 
-    `beyond` says how far its last vertex is behind the seam, `waits` whether it has come there by itself.
+    `beyond` says how far its last vertex is behind the seam, `waits` whether it has come there by itself, `rounds` how
+    many lengths of the tube it had gone when it did, in sites, and `inlet` before which tube; None for a cell that
+    enters elsewhere.
     """
 
     kind: int
@@ -55,6 +58,8 @@ class Arrival:
     velocity: Floats
     beyond: float
     waits: bool = True
+    rounds: float = 0.0
+    inlet: str | None = None
 
 
 class Upstream:
@@ -170,11 +175,23 @@ class Upstream:
             last = self._last(population)
             for number in np.flatnonzero(self._rounds_of(population) > self._rounds[kind]).tolist():
                 rounds = float(np.floor(last[number] / self.prism.length)) * self.prism.length
-                local = population.vertices[number] + self._origin
-                local[:, 0] += shift - rounds
-                moving = population.velocity[number] @ self.prism.frame
-                found.append(Arrival(kind, number, self.prism.world(local), moving, float(last[number] - rounds)))
+                found.append(self._arrived(population, kind, number, shift, rounds))
         return sorted(found, key=lambda arrival: -arrival.beyond)
+
+    def _arrived(self, population: Population, kind: int, number: int, shift: float, rounds: float) -> Arrival:
+        local = population.vertices[number] + self._origin
+        beyond = float(local[:, 0].min() - rounds)
+        local[:, 0] += shift - rounds
+        moving = population.velocity[number] @ self.prism.frame
+        return Arrival(kind, number, self.prism.world(local), moving, beyond, rounds=rounds, inlet=self._name)
+
+    def twins(self, entered: Sequence[tuple[int, int, float]], shift: float) -> list[Arrival]:
+        """Return where cells would be now, had they gone on as in the tube since they entered with so many rounds.
+
+        `entered` are their types, numbers and rounds, `shift` that of `arrivals`.
+        """
+        populations = self.populations()
+        return [self._arrived(populations[kind], kind, number, shift, rounds) for kind, number, rounds in entered]
 
     def others(self, shift: float, angle: float) -> list[Arrival]:
         """Return copies of all cells, each with its last vertex at the seam, those that are the farthest first.
