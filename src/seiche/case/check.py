@@ -10,6 +10,7 @@ from seiche.case.limits import MACH_ADVISED, TAU_SMALLEST, advice
 from seiche.case.limits_cells import advice_cells
 from seiche.case.predict import predict
 from seiche.case.setup import Setup
+from seiche.case.tubes import TubePlan, planned, refuse_unpackable
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -17,10 +18,20 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 
 def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
-    rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup), *_cost(setup, ranks, measure)]
+    tubes = _tubes(setup)
+    rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup, tubes), *_cost(setup, ranks, measure)]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
     return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup))]
+
+
+def _tubes(setup: Setup) -> dict[str, TubePlan]:
+    """Return the tubes before inlets, all of which can be packed."""
+    if setup.cells is None:
+        return {}
+    found = planned(setup, setup.cells)
+    refuse_unpackable(setup, setup.cells, found)
+    return found
 
 
 def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:

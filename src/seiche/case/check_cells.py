@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from seiche.case.cells import CellsSetup
 from seiche.case.limits_cells import tau_inside
 from seiche.case.predict import tiles_of
 from seiche.case.setup import Setup
-from seiche.case.tubes import planned
+from seiche.case.tubes import TubePlan
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
@@ -29,8 +29,8 @@ class CellMemory:
     total: float
 
 
-def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
-    """Yield names and values of the lines about cells; nothing without cells."""
+def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
+    """Yield names and values of the lines about cells and the `tubes` before inlets; nothing without cells."""
     cells = setup.cells
     if cells is None:
         return
@@ -61,7 +61,7 @@ def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
         wanted = f"{away} ({cells.hematocrit:g} wanted)" if cells.hematocrit is not None else ""
         hematocrit, count = cells.packing.hematocrit / cells.reached, len(cells.packing.centers)
         yield "hematocrit", f"{hematocrit:.4f}{wanted}, {count:,} cells, no overlaps"
-    for name, plan in planned(setup, cells).items():
+    for name, plan in tubes.items():
         length = plan.prism.length * units.spacing * 1e6
         yield (
             f"reservoir {name}",
