@@ -14,7 +14,7 @@ import pytest
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from case_files import blood_tables, changed, toml_of
+from case_files import blood_tables, changed, open_blood_tables, toml_of
 from seiche.backend.cpu import CpuBackend
 from seiche.case.blood import BloodRun
 from seiche.case.cell_series import places_of
@@ -24,6 +24,7 @@ from seiche.case.setup import Setup
 from seiche.case.simulation import Simulation, load, prepare
 from seiche.cells.mesh import biconcave
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
+from seiche.cli import main
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.flow import Solver
@@ -130,6 +131,27 @@ def test_memory_is_what_the_check_says(
     cells = len(setup.cells.packing.kinds)
     parts = predicted.site * len(setup.vessel.sites) + cells * predicted.cell["red"]
     assert parts == pytest.approx(predicted.total, rel=0.02)
+
+
+def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a share of 0.05, ten red cells would be without a platelet; one in 4,000 is more than a tube can have."""
+    tables = open_blood_tables(3.0, 16.0, 50)
+    tables["cells"].append(changed(tables["cells"][0], "share", 0.05) | {"name": "small"})
+    tables["cells"][1]["shape"] = {"kind": "sphere", "diameter": "1.6 um", "vertices": 42}
+    case = case_file(tmp_path, tables)
+    lines = describe(prepare(case), measure=False)
+    (line,) = [line for line in lines if line.startswith("reservoir inlet")]
+    found = re.search(r"([\d,]+) cells \((\d+) ball, (\d+) small\) in a tube of .* hematocrit ([\d.]+)", line)
+    assert found is not None
+    assert int(found[2]) > 0 < int(found[3])
+    assert float(found[4]) == pytest.approx(0.1, rel=0.02)
+    assert not any("is a" in line for line in lines if line.startswith("advice"))
+    case = case_file(tmp_path, changed(tables, "cells.1.share", 0.00025))
+    message = r'reservoir before iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none '
+    lines = describe(prepare(case), measure=False)
+    assert any(re.match("advice: " + message + "enters; use a greater", line) for line in lines)
+    assert main(["run", str(case)]) == 0
+    assert re.search("seiche: note: " + message, capsys.readouterr().err)
 
 
 def test_places_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from seiche.case.limits import MACH_ADVISED, TAU_SMALLEST, advice
 from seiche.case.limits_cells import advice_cells
 from seiche.case.predict import predict
 from seiche.case.setup import Setup
-from seiche.case.tubes import TubePlan, planned, refuse_unpackable
+from seiche.case.tubes import TubePlan, lacking, planned, refuse_unpackable
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -22,7 +22,8 @@ def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]
     rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup, tubes), *_cost(setup, ranks, measure)]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
-    return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup))]
+    missing = lacking(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
+    return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup), *missing)]
 
 
 def _tubes(setup: Setup) -> dict[str, TubePlan]:

@@ -63,9 +63,11 @@ def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str
         yield "hematocrit", f"{hematocrit:.4f}{wanted}, {count:,} cells, no overlaps"
     for name, plan in tubes.items():
         length = plan.prism.length * units.spacing * 1e6
+        parts = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
+        each = f" ({', '.join(parts)})" if len(parts) > 1 else ""
         yield (
             f"reservoir {name}",
-            f"{plan.cells.sum():,} cells in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
+            f"{plan.cells.sum():,} cells{each} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
             f"{plan.hematocrit:.4f}",
         )
     if cells.contrast != 1:

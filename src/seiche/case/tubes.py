@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 HELD, _GOOD = 0.02, 0.002
 #: The tube is at least this number of the radii of its largest cell long.
 _LENGTH = 6.0
+#: It may be up to this number of times as long for each type of cells to be in it.
+_LONGEST = 12
 #: It may have so many sites, or so many times those of the vessel: every rank computes all of it.
 _MOST_SITES, _MOST_VESSELS = 5e6, 10
 
@@ -88,7 +90,7 @@ def planned(setup: Setup, cells: CellsSetup, walls: FluidSpace | None = None) ->
     wanted, found = table.hematocrit or cells.hematocrit, {}
     for plane in inlets_of(setup):
         prism = Prism(sites, plane, least_length(setup, cells), walls)
-        plan = _fitting(prism, cells.volumes(), shares / shares.sum(), wanted)
+        plan = _fitting(prism, cells.volumes(), shares / shares.sum(), wanted, most_sites(setup))
         if not abs(plan.hematocrit / wanted - 1) <= HELD:
             length = plan.prism.length * setup.units.spacing * 1e6
             raise CaseError(
@@ -134,16 +136,45 @@ def refuse_unpackable(setup: Setup, cells: CellsSetup, plans: Mapping[str, TubeP
             ) from None
 
 
-def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float) -> TubePlan:
-    """Return the tube, longer by up to its own length, with whole cells that come close to the hematocrit."""
+def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, most: int) -> TubePlan:
+    """Return the tube with whole cells that come close to the hematocrit, longer by up to its own length.
+
+    Where a type is to have a part of the cells and would have none, it may be still longer, up to `most` sites.
+    """
     section = len(prism.sites()) / prism.length
-    best: TubePlan | None = None
-    for length in range(prism.length, 2 * prism.length + 1):
-        counts = cell_counts(section * length, volumes, part, hematocrit)
-        reached = float(counts @ volumes) / (section * length)
-        if best is None or abs(reached - hematocrit) < abs(best.hematocrit - hematocrit):
-            best = TubePlan(prism.longer(length), round(section * length), counts, reached)
-        if abs(reached / hematocrit - 1) < _GOOD:
-            break
-    assert best is not None
-    return best
+
+    def closest(lengths: range, every: bool) -> TubePlan | None:
+        best: TubePlan | None = None
+        for length in lengths:
+            counts = cell_counts(section * length, volumes, part, hematocrit)
+            if every and (counts < 1)[part > 0].any():
+                continue
+            reached = float(counts @ volumes) / (section * length)
+            if best is None or abs(reached - hematocrit) < abs(best.hematocrit - hematocrit):
+                best = TubePlan(prism.longer(length), round(section * length), counts, reached)
+            if abs(reached / hematocrit - 1) < _GOOD:
+                break
+        return best
+
+    near = range(prism.length, 2 * prism.length + 1)
+    plan = closest(near, False)
+    assert plan is not None
+    if (plan.cells > 0)[part > 0].all():
+        return plan
+    far = range(near.stop, min(_LONGEST * prism.length, int(most / section)) + 1)
+    for lengths in (near, far):
+        complete = closest(lengths, True)
+        if complete is not None and abs(complete.hematocrit / hematocrit - 1) <= HELD:
+            return complete
+    return plan
+
+
+def lacking(setup: Setup, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Yield a line for each type of which none is among the `counts` (types,) of cells in the tubes, by inlet."""
+    for name, numbers in counts.items():
+        for table, number in zip(setup.case.cells, numbers, strict=True):
+            if table.share > 0 and number < 1:
+                yield (
+                    f'reservoir before iolet["{name}"]: none of its {sum(numbers)} cells is a "{table.name}", whose '
+                    f"share is {table.share:g}, so none enters; use a greater reservoir.length or share"
+                )
