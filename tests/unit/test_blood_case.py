@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,17 @@ from seiche.backend.cpu import CpuBackend
 from seiche.case.blood import BloodRun
 from seiche.case.cell_series import places_of
 from seiche.case.check import describe
-from seiche.case.check_cells import memory_of_cells
+from seiche.case.check_cells import memory_of_cells, memory_of_tube
 from seiche.case.setup import Setup
 from seiche.case.simulation import Simulation, load, prepare
+from seiche.case.tubes import planned
+from seiche.case.upstream import Upstream
 from seiche.cells.mesh import biconcave
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
+from seiche.domain.world import World
 from seiche.flow import Solver
 from seiche.io.cell_files import read_list, read_surfaces
 from seiche.io.formats.pos import read_pos, write_pos
@@ -131,6 +136,32 @@ def test_memory_is_what_the_check_says(
     cells = len(setup.cells.packing.kinds)
     parts = predicted.site * len(setup.vessel.sites) + cells * predicted.cell["red"]
     assert parts == pytest.approx(predicted.total, rel=0.02)
+
+
+def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = changed(open_blood_tables(4.0, 10.0, 50), "cells.0.inner_viscosity", "2 mPa s")
+    setup = prepared(tmp_path, changed(tables, "lattice.layout", "tiles-8"))
+    assert setup.cells is not None
+    plan = planned(setup, setup.cells)["inlet"]
+    zeros, allocated = CpuBackend.zeros, []
+
+    def counting(self: CpuBackend, *arguments: Any) -> Any:
+        array = zeros(self, *arguments)
+        allocated.append(weakref.ref(array if array.base is None else array.base))
+        return array
+
+    monkeypatch.setattr(CpuBackend, "zeros", counting)
+    tube = Upstream(setup, setup.cells, plan.prism, 0.1, 0, World.serial())
+    assert len(tube.sites) == plan.sites
+    gc.collect()  # what packing and the start needed is gone
+    held = sum(each.nbytes for one in allocated if (each := one()) is not None)
+    monkeypatch.undo()
+    predicted = memory_of_tube(setup, setup.cells, plan)
+    assert predicted.flow + predicted.cells == pytest.approx(held, rel=0.1)
+    lines = describe(setup, measure=False)
+    (line,) = [line for line in lines if line.startswith("memory inlet")]
+    assert float(line.split()[2]) * 1e6 == pytest.approx(held, rel=0.1)
+    assert any(line.startswith("layout tiles-8") and "beside the reservoirs" in line for line in lines)
 
 
 def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,6 +73,7 @@ def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
         yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
     for row in predict(setup, bandwidth):
         cost = f"{row.memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
+        cost += " beside the reservoirs" if setup.case.reservoir is not None else ""
         cost += f", {row.traffic:.0f} B a site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
