@@ -92,7 +92,7 @@ def run(
     if world.rank == 0:
         notes = simulation.setup.vessel.notes if case.suffix.lower() == ".xml" else ()
         differing = [f"--restart: {line}" for line in (simulation.blood.changes if simulation.blood else ())]
-        for note in (*notes, *empty_outputs(simulation.setup), *differing):
+        for note in (*notes, *empty_outputs(simulation.setup), *differing, *simulation.lacking()):
             print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run(serve=served)
     report = simulation.report()

@@ -160,6 +160,53 @@ def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path:
     assert float(line.split()[-1]) == pytest.approx(0.12, rel=0.02)
 
 
+def open_tables(reservoir: dict[str, Any]) -> dict[str, Any]:
+    tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing", "fluid")}}
+    tables["geometry"] = {"spacing": "0.5 um", "shape": {"kind": "tube", "radius": "6 um", "length": "24 um"}}
+    return tables | {"lattice": {"tau": 1.0}, "packing": {"hematocrit": 0.1, "seed": 1}, "reservoir": reservoir}
+
+
+def test_a_reservoir_that_cannot_be_packed_is_refused(tmp_path: Path) -> None:
+    expected = "a number above 0 and up to 0.6 is expected"
+    assert message(tmp_path, open_tables({"hematocrit": 0.7})) == f"reservoir.hematocrit = 0.7: {expected}"
+    dense = changed(open_tables({}), "packing.hematocrit", 0.65)
+    assert message(tmp_path, dense) == f"reservoir.hematocrit = 0.65 (that of [packing]): {expected}"
+    # What jams is known only when it is tried.
+    path = tmp_path / "case.toml"
+    path.write_text(toml_of(changed(open_tables({"hematocrit": 0.3}), "packing.gap", "0.8 um")))
+    with pytest.raises(CaseError) as caught:
+        describe(prepare(path), measure=False)
+    assert str(caught.value).startswith(f'{path}: reservoir.hematocrit: 0.3 is not possible before iolet["inlet"]: ')
+
+
+def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:
+    assert message(tmp_path, open_tables({"length": "1 m"})) == (
+        'reservoir.length: 1 m before iolet["inlet"] make 9e+08 sites; up to 5,000,000 are possible, 5,000,000 or 10 '
+        "times those of the vessel; use at most 0.00558 m"
+    )
+
+
+@pytest.mark.parametrize("key", ["reach", "wall_reach"])
+def test_contact_that_reaches_round_a_reservoir_is_refused(key: str, tmp_path: Path) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(toml_of(open_tables({}) | {"contact": {key: "20 um"}}))
+    setup = prepare(path)
+    with pytest.raises(CaseError) as caught:
+        describe(setup, measure=False)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: contact.{key}: 2e-05 m is more than a third of the tube of ")
+    assert text.endswith('before iolet["inlet"]; use a shorter one, or a greater reservoir.length')
+    assert text.count(str(path)) == 1
+
+
+def test_contact_with_a_wall_that_reaches_round_a_vessel_is_refused(tmp_path: Path) -> None:
+    shape = {"kind": "tube", "radius": "6 um", "length": "20 um", "periodic": True}
+    tables = changed(changed(blood_tables(), "geometry.shape", shape), "contact", {"wall_reach": "7 um"})
+    assert message(tmp_path, tables) == (
+        "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x"
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [("open", "the mesh is open: 3 edges belong to one triangle only"), ("turned", "the mesh is inside out (volume")],

@@ -6,14 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from case_files import changed, setup_of, toml_of, tube_tables
+from case_files import blood_tables, changed, setup_of, toml_of, tube_tables
 from seiche.case.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.load import check_case
 from seiche.case.simulation import load, prepare
+from seiche.case.written import refuse_strangers
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.io.formats.pos import write_pos
 
 
 def write(folder: Path, tables: dict[str, Any]) -> Path:
@@ -87,6 +91,24 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
     for _ in range(2):  # what a run has written, the next may replace
         with load(path, world=World.serial()) as simulation:
             simulation.run()
+
+
+@pytest.mark.parametrize("name", ["red.pos", "red.000000010.pos", "red.000000010.red.pos"])
+def test_no_file_that_holds_no_places_of_cells_is_replaced(tmp_path: Path, name: str) -> None:
+    case = check_case(blood_tables() | {"output": {"cells": [{"file": "red.pos", "every": 10}]}}, "case.toml")
+    refuse_strangers(case, tmp_path)
+    there = tmp_path / name
+    for text in ("mine", "", "12 angry men\n"):
+        there.write_text(text)
+        with pytest.raises(CaseError) as caught:
+            refuse_strangers(case, tmp_path)
+        assert str(caught.value) == (
+            f'output.cells["red.pos"]: {there} is there and is no .pos file; give the output another name'
+        )
+    write_pos(there, np.zeros((2, 3)), np.stack([np.eye(3)] * 2))
+    refuse_strangers(case, tmp_path)
+    write_pos(there, np.zeros((0, 3)), np.zeros((0, 3, 3)))
+    refuse_strangers(case, tmp_path)
 
 
 def test_sites_of_an_output_are_looked_for_before_the_run(tmp_path: Path) -> None:

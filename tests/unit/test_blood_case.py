@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,22 @@ import pytest
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from case_files import blood_tables, changed, toml_of
+from case_files import blood_tables, changed, open_blood_tables, toml_of
 from seiche.backend.cpu import CpuBackend
 from seiche.case.blood import BloodRun
 from seiche.case.cell_series import places_of
 from seiche.case.check import describe
-from seiche.case.check_cells import memory_of_cells
+from seiche.case.check_cells import memory_of_cells, memory_of_tube
 from seiche.case.setup import Setup
 from seiche.case.simulation import Simulation, load, prepare
+from seiche.case.tubes import planned
+from seiche.case.upstream import Upstream
 from seiche.cells.mesh import biconcave
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
+from seiche.cli import main
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
+from seiche.domain.world import World
 from seiche.flow import Solver
 from seiche.io.cell_files import read_list, read_surfaces
 from seiche.io.formats.pos import read_pos, write_pos
@@ -130,6 +136,53 @@ def test_memory_is_what_the_check_says(
     cells = len(setup.cells.packing.kinds)
     parts = predicted.site * len(setup.vessel.sites) + cells * predicted.cell["red"]
     assert parts == pytest.approx(predicted.total, rel=0.02)
+
+
+def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = changed(open_blood_tables(4.0, 10.0, 50), "cells.0.inner_viscosity", "2 mPa s")
+    setup = prepared(tmp_path, changed(tables, "lattice.layout", "tiles-8"))
+    assert setup.cells is not None
+    plan = planned(setup, setup.cells)["inlet"]
+    zeros, allocated = CpuBackend.zeros, []
+
+    def counting(self: CpuBackend, *arguments: Any) -> Any:
+        array = zeros(self, *arguments)
+        allocated.append(weakref.ref(array if array.base is None else array.base))
+        return array
+
+    monkeypatch.setattr(CpuBackend, "zeros", counting)
+    tube = Upstream(setup, setup.cells, plan.prism, 0.1, 0, World.serial())
+    assert len(tube.sites) == plan.sites
+    gc.collect()  # what packing and the start needed is gone
+    held = sum(each.nbytes for one in allocated if (each := one()) is not None)
+    monkeypatch.undo()
+    predicted = memory_of_tube(setup, setup.cells, plan)
+    assert predicted.flow + predicted.cells == pytest.approx(held, rel=0.1)
+    lines = describe(setup, measure=False)
+    (line,) = [line for line in lines if line.startswith("memory inlet")]
+    assert float(line.split()[2]) * 1e6 == pytest.approx(held, rel=0.1)
+    assert any(line.startswith("layout tiles-8") and "beside the reservoirs" in line for line in lines)
+
+
+def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a share of 0.05, ten red cells would be without a platelet; one in 4,000 is more than a tube can have."""
+    tables = open_blood_tables(3.0, 16.0, 50)
+    tables["cells"].append(changed(tables["cells"][0], "share", 0.05) | {"name": "small"})
+    tables["cells"][1]["shape"] = {"kind": "sphere", "diameter": "1.6 um", "vertices": 42}
+    case = case_file(tmp_path, tables)
+    lines = describe(prepare(case), measure=False)
+    (line,) = [line for line in lines if line.startswith("reservoir inlet")]
+    found = re.search(r"([\d,]+) cells \((\d+) ball, (\d+) small\) in a tube of .* hematocrit ([\d.]+)", line)
+    assert found is not None
+    assert int(found[2]) > 0 < int(found[3])
+    assert float(found[4]) == pytest.approx(0.1, rel=0.02)
+    assert not any("is a" in line for line in lines if line.startswith("advice"))
+    case = case_file(tmp_path, changed(tables, "cells.1.share", 0.00025))
+    message = r'reservoir before iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none '
+    lines = describe(prepare(case), measure=False)
+    assert any(re.match("advice: " + message + "enters; use a greater", line) for line in lines)
+    assert main(["run", str(case)]) == 0
+    assert re.search("seiche: note: " + message, capsys.readouterr().err)
 
 
 def test_places_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None:

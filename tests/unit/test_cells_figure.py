@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from seiche.case.places import refuse_stranger
 from seiche.case.render import render
 from seiche.cells import icosphere
 from seiche.cli import main
@@ -98,6 +99,25 @@ def test_render_draws_what_a_run_has_left(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().out.split() == [str(run / "cells.png"), str(tmp_path / "two.gif")]
     with Image.open(tmp_path / "two.gif") as picture:
         assert picture.n_frames == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("cells.gif", "GIF film"), ("cells.mp4", "MP4 film"), ("cells.png", "PNG picture")]
+)
+def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str, tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    there, moving, output = run / name, name != "cells.png", run / name if name == "cells.mp4" else None
+    there.write_text("mine")
+    with pytest.raises(CaseError) as caught:
+        render(run, moving=moving, output=output)
+    assert str(caught.value) == f"--output: {there} is there and is no {kind}; give the output another name"
+    assert there.read_text() == "mine"
+    if output is None:
+        there.unlink()
+        for _ in range(2):  # what was drawn may be drawn anew
+            assert render(run, moving=moving) == there
+    there.write_bytes(b"\x00\x00\x00\x20ftypisom")
+    refuse_stranger("--output", there, "MP4 film")
 
 
 def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from seiche.case.limits import MACH_ADVISED, TAU_SMALLEST, advice
 from seiche.case.limits_cells import advice_cells
 from seiche.case.predict import predict
 from seiche.case.setup import Setup
+from seiche.case.tubes import TubePlan, lacking, planned, refuse_unpackable
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -17,10 +18,21 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 
 def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
-    rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup), *_cost(setup, ranks, measure)]
+    tubes = _tubes(setup)
+    rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup, tubes), *_cost(setup, ranks, measure)]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
-    return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup))]
+    missing = lacking(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
+    return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup), *missing)]
+
+
+def _tubes(setup: Setup) -> dict[str, TubePlan]:
+    """Return the tubes before inlets, all of which can be packed."""
+    if setup.cells is None:
+        return {}
+    found = planned(setup, setup.cells)
+    refuse_unpackable(setup, setup.cells, found)
+    return found
 
 
 def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
@@ -61,6 +73,7 @@ def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
         yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
     for row in predict(setup, bandwidth):
         cost = f"{row.memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
+        cost += " beside the reservoirs" if setup.case.reservoir is not None else ""
         cost += f", {row.traffic:.0f} B a site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"

@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from seiche.case.cells import CellsSetup
 from seiche.case.limits_cells import tau_inside
-from seiche.case.predict import tiles_of
+from seiche.case.predict import predict, tiles_of
 from seiche.case.setup import Setup
-from seiche.case.tubes import planned
+from seiche.case.tubes import TubePlan
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
 from seiche.cells.space import sparse_points, wall_points
+from seiche.flow.choice import choose_layout
+from seiche.flow.observation import CHUNK, COLUMNS
+from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
 
@@ -29,8 +32,16 @@ class CellMemory:
     total: float
 
 
-def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
-    """Yield names and values of the lines about cells; nothing without cells."""
+@dataclass(frozen=True)
+class TubeMemory:
+    """Bytes on the device of every rank for the tube before an inlet: of its flow, and of its cells."""
+
+    flow: float
+    cells: float
+
+
+def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
+    """Yield names and values of the lines about cells and the `tubes` before inlets; nothing without cells."""
     cells = setup.cells
     if cells is None:
         return
@@ -61,12 +72,20 @@ def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
         wanted = f"{away} ({cells.hematocrit:g} wanted)" if cells.hematocrit is not None else ""
         hematocrit, count = cells.packing.hematocrit / cells.reached, len(cells.packing.centers)
         yield "hematocrit", f"{hematocrit:.4f}{wanted}, {count:,} cells, no overlaps"
-    for name, plan in planned(setup, cells).items():
+    for name, plan in tubes.items():
         length = plan.prism.length * units.spacing * 1e6
+        parts = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
+        each = f" ({', '.join(parts)})" if len(parts) > 1 else ""
         yield (
             f"reservoir {name}",
-            f"{plan.cells.sum():,} cells in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
+            f"{plan.cells.sum():,} cells{each} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
             f"{plan.hematocrit:.4f}",
+        )
+        tube = memory_of_tube(setup, cells, plan)
+        yield (
+            f"memory {name}",
+            f"{(tube.flow + tube.cells) / 1e6:.3g} MB on every rank for the reservoir, {tube.cells / 1e6:.3g} MB of "
+            "them for its cells",
         )
     if cells.contrast != 1:
         names = [kind.name for kind, filled in zip(cells.types, cells.filled, strict=True) if filled]
@@ -78,8 +97,23 @@ def cell_rows(setup: Setup) -> Iterator[tuple[str, str]]:
     yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
 
 
-def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
-    """Return the bytes of membranes, contact and coupling from sizes alone.
+def memory_of_tube(setup: Setup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
+    """Return the bytes of the tube before an inlet, whose layout is chosen for it, from sizes alone.
+
+    Its velocity is looked at from the beginning, so that what observes a chunk of its sites is counted, too.
+    """
+    sites, model, lattice = plan.prism.sites(), replace(setup.model, iolets=()), setup.case.lattice
+    case = setup.case.model_copy(update={"lattice": lattice.model_copy(update={"layout": "auto"})})
+    tube = replace(setup, case=case, model=model, vessel=replace(setup.vessel, sites=sites))
+    chosen = VELOCITY_SETS[model.velocity_set]
+    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, chosen, model)
+    flow = next(row.memory for row in predict(tube) if row.layout == layout)
+    flow += COLUMNS * np.dtype(setup.precision.compute).itemsize * min(CHUNK, len(sites)) + 8 * len(sites)
+    return TubeMemory(flow, memory_of_cells(tube, cells, plan.cells.tolist()).total)
+
+
+def memory_of_cells(setup: Setup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
+    """Return the bytes of membranes, contact and coupling from sizes alone; `counts` are the packed by default.
 
     A vertex has its place (float64), force, slip and velocity, its first site and the distance from it, the lists of
     bricks, what it may meet and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
@@ -90,9 +124,9 @@ def memory_of_cells(setup: Setup, cells: CellsSetup) -> CellMemory:
         periodic and 0 < extent % BRICK < support for periodic, extent in zip(sites.periodic, sites.shape, strict=True)
     ]
     entries = int(np.prod([3 if each else 2 for each in short]))
-    counts = [0] * len(cells.types)
-    if cells.packing is not None:
-        counts = np.bincount(cells.packing.kinds, minlength=len(cells.types)).tolist()
+    if counts is None:
+        kinds = cells.packing.kinds if cells.packing is not None else np.zeros(0, np.int64)
+        counts = np.bincount(kinds, minlength=len(cells.types)).tolist()
     vertices = int(sum(n * len(kind.mesh.vertices) for n, kind in zip(counts, cells.types, strict=True)))
     stride = -(-max(vertices, 1) // ALIGNMENT) * ALIGNMENT
     points = len(sparse_points(wall_points(sites)[0]))

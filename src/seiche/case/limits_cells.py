@@ -10,6 +10,7 @@ from seiche.case.limits import TAU_LARGEST_TRT
 from seiche.case.openings import steps_of
 from seiche.case.reservoir import refuse_reservoir
 from seiche.case.setup import Setup
+from seiche.case.tubes import refuse_tubes
 from seiche.cells.mesh import mean_edge
 from seiche.errors import CaseError
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
@@ -27,6 +28,7 @@ LIMIT_ADVISED = 2.0
 def refuse_impossible_cells(setup: Setup) -> None:
     """Raise a CaseError, of one line, for the first thing that makes a blood case impossible before cells are made."""
     refuse_reservoir(setup)
+    refuse_tubes(setup)
     for message in _reasons(setup):
         raise CaseError(f"{setup.source}: {message}")
 
@@ -41,11 +43,12 @@ def _reasons(setup: Setup) -> Iterator[str]:
             )
     between, wall = repulsions(case, setup.units)
     for axis, name in enumerate("xyz"):
-        if sites.periodic[axis] and sites.shape[axis] < 3 * between.farthest:
-            yield (
-                f"contact.reach: {between.farthest * setup.units.spacing:.3g} m is more than a third of the periodic "
-                f"extent along {name}"
-            )
+        for key, law in (("reach", between), *((("wall_reach", wall),) if len(sites.boundary) else ())):
+            if sites.periodic[axis] and sites.shape[axis] < 3 * law.farthest:
+                yield (
+                    f"contact.{key}: {law.farthest * setup.units.spacing:.3g} m is more than a third of the periodic "
+                    f"extent along {name}"
+                )
     if len(sites.boundary) and wall.reach < WALL_POINTS * (1 - 1e-9):
         yield (
             f"contact.wall_reach: {wall.reach * setup.units.spacing:.3g} m is below one spacing, "

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,7 +12,23 @@ from seiche.errors import CaseError
 from seiche.io.files import refuse_foreign
 
 #: How files of a kind begin, as `refuse_foreign` reads them.
-_BEGINNINGS = {"HDF5 file": "\ufffdHDF", "summary": "{", "checkpoint": "\ufffdSEICHE", "PNG picture": "\ufffdPNG"}
+_BEGINNINGS: dict[str, str | re.Pattern[str]] = {
+    "HDF5 file": "\ufffdHDF",
+    "summary": "{",
+    "checkpoint": "\ufffdSEICHE",
+    "PNG picture": "\ufffdPNG",
+    "GIF film": "GIF8",
+    "MP4 film": re.compile("....ftyp", re.DOTALL),
+    ".pos file": re.compile(r"\d+\s*$"),
+}
+#: Kinds of files by their endings.
+KINDS = {
+    ".vtkhdf": "HDF5 file",
+    ".pos": ".pos file",
+    ".png": "PNG picture",
+    ".gif": "GIF film",
+    ".mp4": "MP4 film",
+}
 
 
 def refuse_stranger(key: str, path: Path, kind: str) -> None:

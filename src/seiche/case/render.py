@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from seiche.case.places import KINDS, refuse_stranger
 from seiche.errors import CaseError
 from seiche.io.cell_files import Surfaces, read_list, read_surfaces, wall_path
 
@@ -14,7 +15,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     """Draw the last state of the cells or waves in the folder `run`, or a film of every `every`-th; return the file.
 
     Raises:
-        CaseError: neither there, or a name with an ending that is none of a picture or a film.
+        CaseError: neither there, a name with an ending that is none of a picture or a film, or that of another file.
         FormatError: a broken file.
     """
     from seiche.report.cells_figure import cells_figure, film
@@ -23,7 +24,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     snapshots = [path for path in sorted(run.glob("*.h5")) if series in (None, path.name) and is_motion(path)]
     if snapshots and not any(run.glob("*.vtkhdf.series")):
         target = output or snapshots[0].with_suffix(".gif" if moving else ".png")
-        _check_ending(target, moving)
+        _check_name(target, moving)
         render_motion(target, snapshots[0], moving=moving, every=every)
         return target
     source = _series(run, series)
@@ -32,7 +33,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
         raise CaseError(f"{source}: no state of the cells is there")
     wall: Surfaces | None = read_surfaces(wall_path(source)) if wall_path(source).exists() else None
     target = output or source.with_suffix(".gif" if moving else ".png")
-    _check_ending(target, moving)
+    _check_name(target, moving)
     if moving:
         film(target, [partial(read_surfaces, path) for path, _ in states[::every]], wall)
     else:
@@ -40,13 +41,14 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     return target
 
 
-def _check_ending(target: Path, moving: bool) -> None:
+def _check_name(target: Path, moving: bool) -> None:
     from seiche.report.film import ENDINGS, ffmpeg
 
     endings = ENDINGS if moving else (".png", ".pdf", ".svg", ".jpg")
     if target.suffix.lower() not in endings:
         what = "a film" if moving else "a picture"
         raise CaseError(f"--output {target}: {what} ends with {' or '.join(endings)}")
+    refuse_stranger("--output", target, KINDS.get(target.suffix.lower(), ""))
     if target.suffix.lower() == ".mp4":
         ffmpeg(target)
 

@@ -22,6 +22,7 @@ from seiche.case.outputs import Outputs
 from seiche.case.restart import cells_state, resume
 from seiche.case.run import advance
 from seiche.case.setup import Setup, build_setup
+from seiche.case.tubes import lacking
 from seiche.case.values import si_fields
 from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
@@ -235,6 +236,13 @@ class Simulation:
         if stopped is not None or self.solver.time_step >= self.setup.steps:
             self.close(stopped)
         return Outcome(self.solver.time_step, self.seconds, stopped)
+
+    def lacking(self) -> list[str]:
+        """Return a line for each type of cells that can enter nowhere, as none is in a tube before an inlet."""
+        openings = self.blood.openings if self.blood is not None else None
+        tubes = openings.tubes if openings is not None else {}
+        counts = {name: [block.cells for block in tube.blood.cells.blocks] for name, tube in tubes.items()}
+        return list(lacking(self.setup, counts))
 
     def fields(self, *names: str) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from seiche.case.places import refuse_stranger
+from seiche.case.places import KINDS, refuse_stranger
 from seiche.case.schema import Case
 from seiche.case.schema_geometry import Bifurcation
 from seiche.case.setup import Setup
@@ -32,13 +32,10 @@ def written(case: Case) -> Iterator[tuple[str, str]]:
         yield "geometry.shape.stl", case.geometry.shape.stl
 
 
-#: What files are, by the keys that name them or else by their endings, where that can be told.
-_KINDS = {
-    "output.checkpoint.file": "checkpoint",
-    "output.summary": "summary",
-    ".vtkhdf": "HDF5 file",
-    ".png": "PNG picture",
-}
+#: What files are, by the keys that name them where their endings do not tell.
+_KINDS = {"output.checkpoint.file": "checkpoint", "output.summary": "summary"}
+#: Endings of series, whose states have names of their own.
+_SERIES = (".vtkhdf", ".pos")
 
 
 def refuse_strangers(case: Case, folder: Path) -> None:
@@ -49,9 +46,9 @@ def refuse_strangers(case: Case, folder: Path) -> None:
     """
     for key, name in written(case):
         path = folder / name
-        kind = _KINDS.get(key) or _KINDS.get(path.suffix.lower(), "")
+        kind = _KINDS.get(key) or KINDS.get(path.suffix.lower(), "")
         states = glob.escape(path.stem) + ".*" + glob.escape(path.suffix)
-        for one in (path, *sorted(path.parent.glob(states) if path.suffix.lower() == ".vtkhdf" else ())):
+        for one in (path, *sorted(path.parent.glob(states) if path.suffix.lower() in _SERIES else ())):
             refuse_stranger(key, one, kind)
 
 

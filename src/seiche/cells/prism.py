@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ class Prism:
         Raises:
             CaseError: no site lies behind the opening.
         """
-        self._walls = walls or FluidSpace(sites, closed=False)
+        self._vessel, self._given = sites, walls
         self.length = length
         self.center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         normal = np.asarray(plane.normal, np.float64)
@@ -50,6 +51,10 @@ class Prism:
         self.low = np.concatenate([[0.0], slab[:, 1:].min(axis=0) - 1.0])
         self.high = np.concatenate([[float(length)], slab[:, 1:].max(axis=0) + 1.0])
         self.area = len(slab) / (_SLAB[1] - _SLAB[0])
+
+    @cached_property
+    def _walls(self) -> FluidSpace:
+        return self._given or FluidSpace(self._vessel, closed=False)
 
     def longer(self, length: int) -> Prism:
         """Return the same tube with another length."""

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from seiche.errors import CaseError
+
+#: Characters of a first line that are looked at.
+_LINE = 200
 
 
 def part_path(path: Path) -> Path:
@@ -56,20 +60,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
-def refuse_foreign(path: str | os.PathLike[str], begin: str, reading: str, present: str) -> None:
+def refuse_foreign(path: str | os.PathLike[str], begin: str | re.Pattern[str], reading: str, present: str) -> None:
     """Refuse to replace a file at `path` that does not begin with `begin`, as those that are written there do.
+
+    A pattern is one for the first line.
 
     Raises:
         CaseError: `reading` if the file cannot be read, `present` if it is another one.
     """
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
-            found = file.read(len(begin))
+            found = file.read(len(begin)) if isinstance(begin, str) else file.readline(_LINE)
     except FileNotFoundError:
         return
     except OSError as error:
         raise CaseError(f"{reading}: {error.strerror}") from None
-    if found != begin:
+    if not (found == begin if isinstance(begin, str) else begin.match(found)):
         raise CaseError(present)
 
 
