@@ -141,6 +141,19 @@ def test_a_cell_outside_the_fluid_is_named() -> None:
         blood(sites, [[12.0, 9.0, 9.0], [12.0, -9.0, 9.0]], FlowModel(Newtonian(0.1)), radius=4.0)
 
 
+def test_a_cell_is_called_by_its_name_for_life_where_it_has_one() -> None:
+    flow = blood(BOX, [[6.0, 12.0, 12.0], [18.0, 12.0, 12.0]], FlowModel(Newtonian(0.1)))
+    measures = flow.cells.backend.download(flow.cells.measures)
+    measures[1, 1] = -2.0
+    flow.cells.backend.assign(flow.cells.measures, measures)
+    wrong = r"of type 'red' is inside out at step 0: volume -2 \(1 of 2 cells\)"
+    with pytest.raises(UnstableError, match=f"cell 1 {wrong}"):
+        flow.check()
+    flow.names = [np.array([3, 7])]
+    with pytest.raises(UnstableError, match=f"cell 7 {wrong}"):
+        flow.check()
+
+
 def test_what_does_not_belong_together_is_refused() -> None:
     flow = blood(BOX, [[12.0, 12.0, 12.0]], FlowModel(Newtonian(0.1)))
     other = Solver(BOX, FlowModel(Newtonian(0.1)), precision=Precision("float32", "float32"))

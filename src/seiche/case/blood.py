@@ -82,6 +82,7 @@ class BloodRun:
         self.names = [population.names for population in populations]
         self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
         self.blood = couple(setup, solver, populations, self._wall, fresh=state is None)
+        self.blood.names = self.names
         self.openings: Openings | None = None
         self._looks: Schedule | None = None
         if setup.case.reservoir is not None and tubes:
@@ -137,6 +138,7 @@ class BloodRun:
                 counts[name] = counts.get(name, 0) + number
         self.names = [population.names for population in populations]
         self.blood = couple(self.setup, self.solver, populations, self._wall, fresh=False, before=self.blood)
+        self.blood.names = self.names
 
     def check(self) -> None:
         """Note hematocrit, volumes and areas; UnstableError if a cell is torn, inside out or outside the fluid."""

@@ -189,16 +189,17 @@ class Cells:
             UnstableError: a cell's volume at the last `forces()` was not positive or not finite.
         """
         if (problem := self.broken(step)) is not None:
-            raise UnstableError(problem)
+            raise UnstableError(f"cell {problem[0]} {problem[1]}")
 
-    def broken(self, step: int, cells: npt.NDArray[np.integer[Any]] | None = None) -> str | None:
-        """Return what is wrong if one of `cells` (all by default) is torn or inside out."""
-        volumes = self.backend.download(self.measures)[: self.count, 1][slice(None) if cells is None else cells]
+    def broken(self, step: int, cells: npt.NDArray[np.integer[Any]] | None = None) -> tuple[int, str] | None:
+        """Return the first of `cells` (all by default) that is torn or inside out, and what is wrong with it."""
+        cells = np.arange(self.count) if cells is None else cells
+        volumes = self.backend.download(self.measures)[: self.count, 1][cells]
         broken = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
         if not len(broken):
             return None
-        return (
-            f"cell {int(broken[0])} is inside out at step {step}: volume {volumes[broken[0]]:.4g}"
+        return int(cells[broken[0]]), (
+            f"is inside out at step {step}: volume {volumes[broken[0]]:.4g}"
             f" ({len(broken)} of {len(volumes)} cells): take a smaller time step or smaller moduli"
         )
 

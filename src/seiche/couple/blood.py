@@ -75,6 +75,8 @@ class Blood:
         }
         #: What this coupling was made with.
         self.options: dict[str, Any] = {**coupling, "slip": slip, "filled": filled}
+        #: Names for life of the cells of each type, for messages; their numbers where there are none.
+        self.names: Sequence[npt.NDArray[np.int64]] | None = None
         self._total = [block.cells for block in cells.blocks]
         self._sharing: Sharing | None = None
         self.boundary: ImmersedBoundary | SharedBoundary
@@ -139,14 +141,21 @@ class Blood:
         if vertex is not None:
             block = next(b for b in self.cells.blocks if b.slice.start <= vertex < b.slice.stop)
             cell = block.first_cell + (vertex - block.first_vertex) // block.vertices
-            number = cell if self._sharing is None else self._sharing.number(cell)
-            name = block.rest.cell.name
             where = ", ".join(f"{x:.4g}" for x in backend.download(self.cells.place)[:, vertex])
             return (
-                f"cell {number} of type {name!r} has left the fluid at ({where}), step {step}:"
+                f"{self._called(cell)} has left the fluid at ({where}), step {step}:"
                 " take a smaller time step, or a stronger repulsion from the wall"
             )
-        return self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
+        broken = self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
+        return None if broken is None else f"{self._called(broken[0])} {broken[1]}"
+
+    def _called(self, cell: int) -> str:
+        """Return how a cell at a place among those of this rank is called: by its name for life, if it has one."""
+        kind = max(k for k, block in enumerate(self.cells.blocks) if block.first_cell <= cell)
+        block = self.cells.blocks[kind]
+        number = cell - block.first_cell if self._sharing is None else self._sharing.number(cell)
+        name = number if self.names is None else int(self.names[kind][number])
+        return f"cell {name} of type {block.rest.cell.name!r}"
 
     def hematocrit(self) -> float:
         """Return the volume of the cells, by their meshes, over that of the sites."""
