@@ -52,7 +52,7 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
     world = World.from_mpi()
     folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     tables = blood_tables()
-    tables["geometry"]["shape"] = {"kind": "tube", "radius": "4 um", "length": "14 um"}
+    tables["geometry"]["shape"] = {"kind": "tube", "radius": "4 um", "length": "18 um"}
     tables["iolet"] = [
         {"name": "inlet", "kind": "velocity", "velocity": "50 mm/s"},
         {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"},
@@ -60,7 +60,7 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
     tables["lattice"] = {"tau": 3.0, "velocity_scale": "100 mm/s"}
     ball = {"kind": "sphere", "diameter": "2.8 um", "vertices": 42}
     tables["cells"] = [{"name": "ball", "shape": ball, "model": "triangles", "shear_modulus": "200 uN/m"}]
-    tables |= {"packing": {"hematocrit": 0.1}, "reservoir": {"every": 16, "length": "6 um"}, "time": {"steps": 96}}
+    tables |= {"packing": {"hematocrit": 0.1}, "reservoir": {"every": 16, "length": "6 um"}, "time": {"steps": 288}}
     tables["run"] = {"threads": 1}
     if world.rank == 0:
         (folder / "case.toml").write_text(toml_of(tables))

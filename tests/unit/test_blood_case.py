@@ -151,7 +151,7 @@ def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatc
         return array
 
     monkeypatch.setattr(CpuBackend, "zeros", counting)
-    tube = Upstream(setup, setup.cells, plan.prism, 0.1, 0, World.serial())
+    tube = Upstream(setup, setup.cells, "inlet", plan.prism, 0.1, 0, World.serial())
     assert len(tube.sites) == plan.sites
     gc.collect()  # what packing and the start needed is gone
     held = sum(each.nbytes for one in allocated if (each := one()) is not None)
