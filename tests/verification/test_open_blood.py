@@ -78,7 +78,7 @@ def test_heights_are_those_behind_an_opening_not_of_what_lies_before_it() -> Non
 
 
 def test_the_reservoir_flows_as_fast_as_the_inlet(tmp_path: Path) -> None:
-    """The case says twice the velocity of the inlet: after some looks the tube follows what flows in."""
+    """The tube begins at the mean velocity that the case gives the inlet, and follows what flows in from then on."""
     simulation = opened(tmp_path, 1200)
     simulation.run()
     blood = simulation.blood
