@@ -14,7 +14,8 @@ from scipy.spatial.transform import Rotation
 
 from seiche.backend import open_backend
 from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
-from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.crossing import edges_of, goes_through
+from seiche.cells.overlap import meet, overlapping_pairs
 from seiche.cells.packing import fill, press
 from seiche.cells.vessels import Vessel, signed_distance
 from seiche.domain.surface import Surface
@@ -156,6 +157,30 @@ def test_overlaps_are_found_when_edges_cross_and_when_one_cell_is_inside_another
     quarter = Rotation.from_euler("z", 90, degrees=True).as_matrix()
     crossed = Packing(np.array([(0, 0, 0), (0, 0, 0.05)]), np.array([np.eye(3), quarter]), np.array([0, 0]), 0.0)
     assert overlapping_pairs([plank], crossed, none).tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3])
+def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: float):
+    """Pairs at random near each other: the oracle takes all edges with all triangles, and distances of all vertices."""
+    random, seen = np.random.default_rng(8), {True: 0, False: 0}
+
+    def bent(surface: Surface, shift: np.ndarray) -> Surface:
+        points = surface.vertices + 0.4 * np.sin(surface.vertices @ random.normal(scale=0.5, size=(3, 3)))
+        return Surface(points @ Rotation.random(rng=random).as_matrix().T + shift, surface.faces)
+
+    def cut(own: Surface, other: Surface) -> bool:
+        edges, corners = edges_of(own), other.corners()[None]
+        start, along = own.vertices[edges[:, 0]][:, None], np.diff(own.vertices[edges], axis=1)
+        return bool(goes_through(start, along, (corners[:, :, 0], corners[:, :, 1], corners[:, :, 2])).any())
+
+    for number in range(60):
+        one, two = bent(RED, np.zeros(3)), bent((RED, PLATELET)[number % 2], random.normal(scale=2.5, size=3))
+        both = ((one, two), (two, one))
+        nearest = min(signed_distance(body, other.vertices).min() for body, other in both)
+        wanted = nearest < margin or any(cut(*pair) for pair in both)
+        assert meet(one, two, margin) == wanted
+        seen[wanted] += 1
+    assert min(seen.values()) > 10
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,20 @@ def test_a_cell_has_room_only_where_it_meets_no_other_and_no_wall() -> None:
     assert not small.has(0, ball.vertices + center)  # one is all inside
 
 
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("limit", [0.0, 0.5, 2.0])
+def test_what_is_beyond_the_wall_is_so_by_its_distance(closed: bool, limit: float) -> None:
+    sites = shapes.tube(5.0, 30.0, 0.5, axis=(1.0, 0.3, 0.2))
+    random = np.random.default_rng(2)
+    points = sites.coords.min(axis=0) - 4.0 + (np.ptp(sites.coords, axis=0) + 8.0) * random.random((6000, 3))
+    for free in (None, {plane.name: 6.0 for plane in sites.iolets}):
+        space = FluidSpace(sites, closed=closed, free=free)
+        wanted = space.distance(points) > limit
+        assert np.array_equal(space.beyond(points, limit), wanted)
+        assert 0.1 < wanted.mean() < 0.9
+    assert not space.beyond(points[:0], limit).size
+
+
 def test_heights_are_those_behind_an_opening_not_of_what_lies_before_it() -> None:
     sites = shapes.tube(5.0, 30.0, 0.5, axis=(0.0, 0.0, 1.0))
     plane = sites.iolets[0]

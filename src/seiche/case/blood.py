@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.coupled import Population, couple, packed, populations_of
+from seiche.case.coupled import Population, couple, move, packed, populations_of
 from seiche.case.margins import inlets_of, interval_of
 from seiche.case.reservoir import Openings
 from seiche.case.restart import differences
@@ -126,6 +126,9 @@ class BloodRun:
             return
         for (kind, row), twin in traffic.led.items():
             populations[kind].vertices[row], populations[kind].velocity[row] = twin.vertices, twin.velocity
+        if not traffic.entered and not traffic.left:
+            move(self.blood, populations)
+            return
         for kind, population in enumerate(populations):
             new = [arrival for arrival in traffic.enter if arrival.kind == kind]
             for number, arrival in enumerate(new, start=self.next_name):

@@ -105,10 +105,15 @@ def couple(
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
     if not fresh:
-        rows = ([each.vertices for each in populations], [each.velocity for each in populations])
-        place, velocity = (np.concatenate([each.reshape(-1, 3) for each in part]).T for part in rows)
-        blood.load_state({"place": place, "velocity": velocity.astype(blood.boundary.velocity.dtype)})
+        move(blood, populations)
     return blood
+
+
+def move(blood: Blood, populations: Sequence[Population]) -> None:
+    """Put all cells of `blood` where `populations` say, as many of each type, with those velocities (collective)."""
+    rows = ([each.vertices for each in populations], [each.velocity for each in populations])
+    place, velocity = (np.concatenate([each.reshape(-1, 3) for each in part]).T for part in rows)
+    blood.load_state({"place": place, "velocity": velocity.astype(blood.boundary.velocity.dtype)})
 
 
 def populations_of(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:

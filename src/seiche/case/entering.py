@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 _BEYOND_WALL = 0.5
 #: Closer than this, in edges of the meshes, vertices are in the way of a surface, and of another vertex.
 _CLOSE, _NEXT = 0.05, 0.3
+#: One of so many vertices is compared with those of other cells before all are.
+_FEW = 16
 
 
 def deep_inside(body: Surface, points: Floats) -> bool:
@@ -36,6 +39,22 @@ def deep_inside(body: Surface, points: Floats) -> bool:
     return bool((np.einsum("ij,ij->i", points - body.vertices[nearest], normals[nearest]) < -mean_edge(body)).any())
 
 
+class _Body:
+    """A cell that is there, the box around it and its vertices by place."""
+
+    def __init__(self, surface: Surface) -> None:
+        self.surface = surface
+        self.low, self.high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+
+    @cached_property
+    def tree(self) -> cKDTree:
+        return cKDTree(self.surface.vertices)
+
+    def beside(self, points: Floats, distance: float) -> bool:
+        """Tell whether a point is closer to a vertex."""
+        return bool(np.isfinite(self.tree.query(points, distance_upper_bound=distance)[0]).any())
+
+
 class Room:
     """The cells of a part of a vessel, in whose way another may be."""
 
@@ -44,14 +63,22 @@ class Room:
         self._walls, self._surfaces = walls, surfaces
         edge = min(mean_edge(surface) for surface in surfaces)
         self._close, self._next = _CLOSE * edge, _NEXT * edge
-        self._bodies: list[tuple[Surface, Floats, Floats]] = []
-        self._tree: cKDTree | None = None
+        self._bodies: list[_Body] = []
+        #: Lower and upper corners of their boxes, (2, n, 3), once they have been asked for since the last was added.
+        self._boxes: Floats | None = None
 
     def add(self, kind: int, vertices: Floats) -> None:
         """Let a cell with the vertices (v, 3) be there."""
-        body = Surface(vertices, self._surfaces[kind].faces)
-        self._bodies.append((body, vertices.min(axis=0), vertices.max(axis=0)))
-        self._tree = None
+        self._bodies.append(_Body(Surface(vertices, self._surfaces[kind].faces)))
+        self._boxes = None
+
+    def _near(self, low: Floats, high: Floats) -> list[_Body]:
+        """Return the cells whose boxes meet another."""
+        if self._boxes is None:
+            corners = [(each.low, each.high) for each in self._bodies]
+            self._boxes = np.array(corners, np.float64).reshape(-1, 2, 3).swapaxes(0, 1)
+        lowest, highest = self._boxes
+        return [self._bodies[i] for i in np.flatnonzero(((lowest <= high) & (highest >= low)).all(axis=1))]
 
     def has(self, kind: int, vertices: Floats, clear: bool = True) -> bool:
         """Tell whether a cell with the vertices (v, 3) is inside the vessel, and meets none that is there.
@@ -59,18 +86,17 @@ class Room:
         It must be `clear` of the others by a part of an edge, too, or may touch them.
         """
         close, beside = (self._close, self._next) if clear else (0.0, 0.0)
-        if self._tree is None and self._bodies:
-            self._tree = cKDTree(np.concatenate([body.vertices for body, _, _ in self._bodies]))
-        # What most places fail is looked at first: vertices next to each other.
-        if self._tree is not None and np.isfinite(self._tree.query(vertices, distance_upper_bound=beside)[0]).any():
-            return False
-        low, high = vertices.min(axis=0) - close, vertices.max(axis=0) + close
-        near = [body for body, least, most in self._bodies if (least <= high).all() and (most >= low).all()]
+        low, high = vertices.min(axis=0) - beside, vertices.max(axis=0) + beside
+        near = self._near(low, high)
+        # What most places fail is looked at first: vertices next to each other, and of these a few.
+        for some in (vertices[::_FEW], vertices) if clear else ():
+            if any(body.beside(some, beside) for body in near):
+                return False
         mine = Surface(vertices, self._surfaces[kind].faces)
         if near:
-            points = np.concatenate([body.vertices for body in near])
+            points = np.concatenate([body.surface.vertices for body in near])
             if deep_inside(mine, points[((points >= low) & (points <= high)).all(axis=1)]):
                 return False
-        if not (self._walls.distance(vertices) < _BEYOND_WALL).all():
+        if self._walls.beyond(vertices, _BEYOND_WALL).any():
             return False
-        return not any(meet(mine, body, close) for body in near)
+        return not any(meet(mine, body.surface, close) for body in near)

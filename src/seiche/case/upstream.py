@@ -101,6 +101,8 @@ class Upstream:
         self.blood = couple(setup, self.solver, packed(replace(cells, packing=packing)), self._wall)
         self._develops = min(max(int(_DEVELOPS * prism.area / np.pi / viscosity), 2), _MOST)
         self._owed = 0.0
+        #: The cells, once they have been asked for since they moved.
+        self._now: list[Population] | None = None
         self._rounds = [np.zeros(block.cells, np.int64) for block in self.blood.cells.blocks]
 
     def _expected_speed(self) -> float:
@@ -134,6 +136,7 @@ class Upstream:
             self._follow(distance / steps, own)
 
     def _run(self, steps: int) -> None:
+        self._now = None
         self.blood.run(steps)
         self.speed = float(self.solver.fields(("velocity",))["velocity"][:, 0].mean())
 
@@ -147,9 +150,11 @@ class Upstream:
             self.solver.set_body_force((self._force, 0.0, 0.0))
 
     def populations(self) -> list[Population]:
-        """Return the cells of the tube."""
-        names = [np.arange(block.cells) for block in self.blood.cells.blocks]
-        return populations_of(self.blood, names)
+        """Return the cells of the tube, which are not to be changed."""
+        if self._now is None:
+            names = [np.arange(block.cells) for block in self.blood.cells.blocks]
+            self._now = populations_of(self.blood, names)
+        return self._now
 
     def _last(self, population: Population) -> Floats:
         """Return where the last vertex of each cell is along the tube."""
@@ -254,6 +259,7 @@ class Upstream:
         taken["cells"]["velocity"] = taken["cells"]["velocity"].astype(real)
         self.solver.load_state(taken["flow"], int(note["step"]))
         self.blood.load_state(taken["cells"])
+        self._now = None
         self._owed = float(note["owed"])
         if "speed" in note:
             self.speed, self._most, self._force = map(float, note["speed"])

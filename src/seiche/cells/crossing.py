@@ -36,17 +36,24 @@ def edges_of(surface: Surface) -> Integers:
     return edges[edges[:, 0] < edges[:, 1]]
 
 
-def own_crossing(surface: Surface) -> tuple[tuple[int, int], int] | None:
-    """Return an edge, by its vertices, and a triangle that meet and share no vertex, None if there are none."""
+def near_pairs(starts: Floats, ends: Floats, corners: Floats) -> tuple[Integers, Integers]:
+    """Return pairs of a segment (n, 3) to (n, 3) and a triangle (m, 3, 3), by number, so near that they may meet."""
     from scipy.spatial import cKDTree
 
-    edges, corners = edges_of(surface), surface.corners()
-    starts, ends = surface.vertices[edges[:, 0]], surface.vertices[edges[:, 1]]
+    if not len(starts) or not len(corners):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     middles = corners.mean(axis=1)
     reach = np.linalg.norm(corners - middles[:, None], axis=2).max() + 0.5 * np.linalg.norm(ends - starts, axis=1)
     near = cKDTree(middles).query_ball_point(0.5 * (starts + ends), reach)
-    edge = np.repeat(np.arange(len(edges)), [len(each) for each in near])
-    face = np.concatenate([np.asarray(each, np.int64) for each in near])
+    segment = np.repeat(np.arange(len(starts)), [len(each) for each in near])
+    return segment, np.concatenate([np.asarray(each, np.int64) for each in near])
+
+
+def own_crossing(surface: Surface) -> tuple[tuple[int, int], int] | None:
+    """Return an edge, by its vertices, and a triangle that meet and share no vertex, None if there are none."""
+    edges, corners = edges_of(surface), surface.corners()
+    starts, ends = surface.vertices[edges[:, 0]], surface.vertices[edges[:, 1]]
+    edge, face = near_pairs(starts, ends, corners)
     apart = (surface.faces[face][:, :, None] != edges[edge][:, None, :]).all(axis=(1, 2))
     edge, face = edge[apart], face[apart]
     met = goes_through(starts[edge], (ends - starts)[edge], (corners[face, 0], corners[face, 1], corners[face, 2]))

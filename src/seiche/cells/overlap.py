@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seiche.cells.crossing import edges_of, goes_through
+from seiche.cells.crossing import edges_of, goes_through, near_pairs
 from seiche.cells.neighbors import neighbor_pairs
 from seiche.cells.vessels import signed_distance
 from seiche.domain.surface import Surface
@@ -54,13 +54,30 @@ def meet(one: Surface, two: Surface, margin: float) -> bool:
     high = np.minimum(one.vertices.max(axis=0), two.vertices.max(axis=0)) + margin
     if (low > high).any():
         return False
-    for own, other in ((one, two), (two, one)):
-        close = own.vertices[((own.vertices >= low) & (own.vertices <= high)).all(axis=1)]
-        if len(close) and (signed_distance(other, close) < margin).any():
-            return True
-        if _pierces(own, other, low, high):
-            return True
-    return False
+    both = ((one, two), (two, one))
+    if any(_pierces(own, other, low, high) or _contains(other, own) for own, other in both):
+        return True
+    return margin > 0 and any(_beside(own, other, margin) for own, other in both)
+
+
+def _contains(outer: Surface, inner: Surface) -> bool:
+    """Tell whether a surface is in another, of two that do not cut each other."""
+    mine, its = inner.vertices, outer.vertices
+    if not ((mine.min(axis=0) >= its.min(axis=0)) & (mine.max(axis=0) <= its.max(axis=0))).all():
+        return False
+    return bool(signed_distance(outer, mine[:1])[0] < 0)
+
+
+def _beside(own: Surface, other: Surface, margin: float) -> bool:
+    """Tell whether a vertex of one surface is closer than `margin` to another that it does not cut."""
+    from scipy.spatial import cKDTree
+
+    corners = other.corners()
+    longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
+    # No point of a triangle is farther than its longest edge from its vertices.
+    reached, _ = cKDTree(other.vertices).query(own.vertices, distance_upper_bound=longest + margin)
+    close = own.vertices[np.isfinite(reached)]
+    return bool(len(close) and (signed_distance(other, close) < margin).any())
 
 
 def _pierces(own: Surface, other: Surface, low: Floats, high: Floats) -> bool:
@@ -69,6 +86,8 @@ def _pierces(own: Surface, other: Surface, low: Floats, high: Floats) -> bool:
     starts, ends = own.vertices[edges[:, 0]], own.vertices[edges[:, 1]]
     chosen = ((np.maximum(starts, ends) >= low) & (np.minimum(starts, ends) <= high)).all(axis=1)
     corners = other.corners()
-    corners = corners[((corners.max(axis=1) >= low) & (corners.min(axis=1) <= high)).all(axis=1)][None]
-    start, along = starts[chosen][:, None], (ends - starts)[chosen][:, None]
-    return bool(goes_through(start, along, (corners[:, :, 0], corners[:, :, 1], corners[:, :, 2])).any())
+    corners = corners[((corners.max(axis=1) >= low) & (corners.min(axis=1) <= high)).all(axis=1)]
+    starts, ends = starts[chosen], ends[chosen]
+    edge, face = near_pairs(starts, ends, corners)
+    a, b, c = np.moveaxis(corners[face], 1, 0)
+    return bool(goes_through(starts[edge], (ends - starts)[edge], (a, b, c)).any())

@@ -99,6 +99,22 @@ class FluidSpace:
             found = np.maximum(found, depth - heights(self._sites, plane, points))
         return found
 
+    def beyond(self, points: Floats, limit: float) -> npt.NDArray[np.bool_]:
+        """Tell which points (n, 3) are more than `limit`, 0 or more, outside: soon, as most are far from any wall."""
+        rows = self._find(np.floor(self._wrapped(points) + 0.5).astype(np.int64))
+        unclear = np.flatnonzero((rows < 0) | self._cut[rows] if not self._layers else np.ones(len(points), bool))
+        found = np.zeros(len(points), bool)
+        if len(unclear):
+            found[unclear] = self.distance(points[unclear]) > limit
+        return found
+
+    @cached_property
+    def _cut(self) -> npt.NDArray[np.bool_]:
+        """Which sites have a link that is cut."""
+        cut = np.zeros(len(self._sites), bool)
+        cut[self._sites.boundary] = True
+        return cut
+
     def _from_wall(self, points: Floats) -> Floats:
         if not len(self.points):
             return np.full(len(points), -_FAR)
