@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from case_files import open_blood_tables, toml_of
+from case_files import changed, open_blood_tables, toml_of
 from seiche.case.simulation import load
 from seiche.domain.world import World
 
 
 @pytest.mark.ranks(2)
-def test_cells_that_come_and_go_are_those_of_one_rank() -> None:
+def test_cells_that_come_and_go_are_those_of_one_rank(device: str) -> None:
     world = World.from_mpi()
     folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     if world.rank == 0:
-        (folder / "case.toml").write_text(toml_of(open_blood_tables(4, 18, 350)))
+        (folder / "case.toml").write_text(toml_of(changed(open_blood_tables(4, 18, 350), "run.device", device)))
     world.barrier()
     both = load(folder / "case.toml", output=folder / "both", world=world)
     both.run()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from case_files import open_blood_tables, toml_of
+from case_files import changed, open_blood_tables, toml_of
 from seiche.case.entering import Room, deep_inside
 from seiche.case.margins import kept_free
 from seiche.case.simulation import Simulation, load
@@ -22,9 +22,9 @@ from seiche.domain import shapes
 from seiche.domain.surface import Surface
 
 
-def opened(folder: Path, steps: int, **options: Any) -> Simulation:
+def opened(folder: Path, steps: int, device: str = "cpu", **options: Any) -> Simulation:
     folder.mkdir(exist_ok=True)
-    (folder / "case.toml").write_text(toml_of(open_blood_tables(5, 20, steps)))
+    (folder / "case.toml").write_text(toml_of(changed(open_blood_tables(5, 20, steps), "run.device", device)))
     return load(folder / "case.toml", output=folder / "out", **options)
 
 
@@ -102,9 +102,9 @@ def test_the_reservoir_flows_as_fast_as_the_inlet(tmp_path: Path) -> None:
     assert tube.speed == pytest.approx(inflow / tube.prism.area, rel=0.1)
 
 
-def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path: Path) -> None:
+def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path: Path, device: str) -> None:
     """A tube 3.6 cells wide: its reservoir is within 2 % of the target, and each cell that it owes enters or waits."""
-    simulation = opened(tmp_path, 400)
+    simulation = opened(tmp_path, 400, device)
     blood = simulation.blood
     assert blood is not None and blood.openings is not None and blood.cells.packing is not None
     openings, volume = blood.openings, float(blood.cells.volumes()[0])
@@ -149,13 +149,14 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     assert summary["largest_volume_change"] < 0.1
 
 
-def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) -> None:
+    """A run on a GPU also has the bits of one on a processor: the same cells enter at the same looks."""
     whole = opened(tmp_path / "whole", 360)
     whole.run()
-    first = opened(tmp_path / "parts", 360)
+    first = opened(tmp_path / "parts", 360, device)
     first.run(steps=240)
     first.outputs.drain()
-    second = opened(tmp_path / "parts", 360, restart=tmp_path / "parts" / "out" / "checkpoint.seiche")
+    second = opened(tmp_path / "parts", 360, device, restart=tmp_path / "parts" / "out" / "checkpoint.seiche")
     second.run()
     assert whole.blood is not None and first.blood is not None and second.blood is not None
     before, after = (each.blood.watch for each in (first, whole))
