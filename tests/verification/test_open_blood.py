@@ -91,15 +91,40 @@ def test_heights_are_those_behind_an_opening_not_of_what_lies_before_it() -> Non
     assert space.distance(middle[None] + 15 * np.asarray(plane.normal))[0] < -4
 
 
-def test_the_reservoir_flows_as_fast_as_the_inlet(tmp_path: Path) -> None:
-    """The tube begins at the mean velocity that the case gives the inlet, and follows what flows in from then on."""
-    simulation = opened(tmp_path, 1200)
-    simulation.run()
+def test_the_reservoir_flows_as_fast_as_an_inlet_whose_velocity_nobody_knew(tmp_path: Path) -> None:
+    """A pressure drives the blood, at a twentieth of what the peak velocity of the case lets expect."""
+    tables = changed(open_blood_tables(4, 14, 1200), "lattice.velocity_scale", "200 mm/s")
+    inlet = {"name": "inlet", "kind": "pressure", "pressure": "150 Pa"}
+    (tmp_path / "case.toml").write_text(toml_of(changed(tables, "iolet.0", inlet)))
+    simulation = load(tmp_path / "case.toml", output=tmp_path / "out")
     blood = simulation.blood
     assert blood is not None and blood.openings is not None
     tube = blood.openings.tubes["inlet"]
+    at_first = tube.speed
+    simulation.run()
     inflow = float(simulation.solver.iolet_flow()[0])
     assert tube.speed == pytest.approx(inflow / tube.prism.area, rel=0.1)
+    assert tube.speed < 0.1 * at_first
+
+
+def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_path: Path) -> None:
+    """After a look, a cell less than three radii behind the inlet is its twin, moved by whole lengths of the tube."""
+    simulation = opened(tmp_path, 800)
+    blood = simulation.blood
+    assert blood is not None and blood.openings is not None
+    openings, seen = blood.openings, dict[int, int]()
+    tube, plane = openings.tubes["inlet"], simulation.setup.vessel.sites.iolets[0]
+    while (look := blood.next_after(simulation.solver.time_step) or 800) < 800:
+        simulation.run(steps=look - simulation.solver.time_step)
+        for name, (kind, number, _) in openings._twins["inlet"].items():
+            mine = blood.populations()[kind].vertices[int(np.flatnonzero(blood.names[kind] == name)[0])]
+            local = (mine - mine.mean(axis=0)) @ tube.prism.frame.T
+            its = tube.populations()[kind].vertices[number]
+            assert local == pytest.approx(its - its.mean(axis=0), abs=1e-5)
+            behind = heights(simulation.setup.vessel.sites, plane, mine).min()
+            assert behind < openings._margins.enter + 3 * blood.cells.largest()
+            seen[name] = seen.get(name, 0) + 1
+    assert sum(looks > 1 for looks in seen.values()) > 2 and max(seen.values()) > 2, seen
 
 
 def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path: Path, device: str) -> None:
