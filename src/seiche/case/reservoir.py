@@ -150,6 +150,16 @@ class Openings:
         """Tell which points (..., 3) are less than `height` behind an opening."""
         return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
+    def _reaching(self, name: str, cells: Floats, height: float) -> Keep:
+        """Tell which cells (n, v, 3) have a vertex less than `height` behind an opening; few boxes are near it."""
+        plane, sites = self._planes[name], self._sites
+        low, high = cells.min(axis=1), cells.max(axis=1)
+        center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
+        least = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
+        found = least < height
+        found[found] = self._near(name, cells[found], height).any(axis=1)
+        return np.asarray(found)
+
     def _away(self, points: Floats) -> Keep:
         """Tell which points (n, 3) are so far from all openings that a cell there need not be at one."""
         largest, margins = self._cells.largest(), self._margins
@@ -188,7 +198,7 @@ class Openings:
         for name in self._planes:
             limit = self._margins.back if name in self.tubes else gone
             for kind, places in enumerate(vertices):
-                out = self._near(name, places, limit).any(axis=1) & found.keep[kind]
+                out = self._reaching(name, places, limit) & found.keep[kind]
                 if number := int(out.sum()):
                     found.keep[kind] &= ~out
                     found.left[name] = found.left.get(name, 0) + number
@@ -231,7 +241,7 @@ class Openings:
         rows: dict[int, tuple[int, int]] = {}
         twins, reach = self._twins[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
         for kind, (places, mine, keep) in enumerate(zip(vertices, names, found.keep, strict=True)):
-            for row in np.flatnonzero(self._near(name, places, reach).any(axis=1) & keep).tolist():
+            for row in np.flatnonzero(self._reaching(name, places, reach) & keep).tolist():
                 if int(mine[row]) in twins:
                     rows[int(mine[row])] = kind, row
                 else:

@@ -44,8 +44,13 @@ def near_pairs(starts: Floats, ends: Floats, corners: Floats) -> tuple[Integers,
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     middles = corners.mean(axis=1)
     reach = np.linalg.norm(corners - middles[:, None], axis=2).max() + 0.5 * np.linalg.norm(ends - starts, axis=1)
-    near = cKDTree(middles).query_ball_point(0.5 * (starts + ends), reach)
-    segment = np.repeat(np.arange(len(starts)), [len(each) for each in near])
+    tree, between = cKDTree(middles), 0.5 * (starts + ends)
+    nearest, _ = tree.query(between, distance_upper_bound=1.001 * reach.max())
+    some = np.flatnonzero(nearest <= reach)  # of two surfaces side by side, few
+    if not len(some):
+        return some, some
+    near = tree.query_ball_point(between[some], reach[some])
+    segment = np.repeat(some, [len(each) for each in near])
     return segment, np.concatenate([np.asarray(each, np.int64) for each in near])
 
 

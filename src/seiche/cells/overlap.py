@@ -82,12 +82,16 @@ def _beside(own: Surface, other: Surface, margin: float) -> bool:
 
 def _pierces(own: Surface, other: Surface, low: Floats, high: Floats) -> bool:
     """Tell whether an edge of one surface goes through a triangle of the other, inside a box."""
-    edges = edges_of(own)
+    edges = edges_of(_part(own, low, high))
     starts, ends = own.vertices[edges[:, 0]], own.vertices[edges[:, 1]]
-    chosen = ((np.maximum(starts, ends) >= low) & (np.minimum(starts, ends) <= high)).all(axis=1)
-    corners = other.corners()
-    corners = corners[((corners.max(axis=1) >= low) & (corners.min(axis=1) <= high)).all(axis=1)]
-    starts, ends = starts[chosen], ends[chosen]
+    corners = _part(other, low, high).corners()
     edge, face = near_pairs(starts, ends, corners)
     a, b, c = np.moveaxis(corners[face], 1, 0)
     return bool(goes_through(starts[edge], (ends - starts)[edge], (a, b, c)).any())
+
+
+def _part(surface: Surface, low: Floats, high: Floats) -> Surface:
+    """Return the triangles of a surface whose boxes meet another."""
+    a, b, c = (surface.vertices[surface.faces[:, corner]] for corner in range(3))
+    outside = (np.maximum(np.maximum(a, b), c) < low) | (np.minimum(np.minimum(a, b), c) > high)
+    return Surface(surface.vertices, surface.faces[~(outside[:, 0] | outside[:, 1] | outside[:, 2])])
