@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from seiche.cells.mesh import mean_edge
 from seiche.cells.overlap import meet
 from seiche.cells.space import FluidSpace
-from seiche.domain.surface import Surface
+from seiche.domain.surface import Surface, bounds, in_box
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class _Body:
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
-        self.low, self.high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+        self.low, self.high = bounds(surface.vertices)
 
     @cached_property
     def tree(self) -> cKDTree:
@@ -86,7 +86,8 @@ class Room:
         It must be `clear` of the others by a part of an edge, too, or may touch them.
         """
         close, beside = (self._close, self._next) if clear else (0.0, 0.0)
-        low, high = vertices.min(axis=0) - beside, vertices.max(axis=0) + beside
+        low, high = bounds(vertices)
+        low, high = low - beside, high + beside
         near = self._near(low, high)
         # What most places fail is looked at first: vertices next to each other, and of these a few.
         for some in (vertices[::_FEW], vertices) if clear else ():
@@ -95,7 +96,7 @@ class Room:
         mine = Surface(vertices, self._surfaces[kind].faces)
         if near:
             points = np.concatenate([body.surface.vertices for body in near])
-            if deep_inside(mine, points[((points >= low) & (points <= high)).all(axis=1)]):
+            if deep_inside(mine, points[in_box(points, low, high)]):
                 return False
         if self._walls.beyond(vertices, _BEYOND_WALL).any():
             return False

@@ -23,6 +23,7 @@ from seiche.case.setup import Setup
 from seiche.case.tubes import planned
 from seiche.case.upstream import Arrival, Upstream
 from seiche.cells.space import FluidSpace, heights
+from seiche.domain.surface import bounds
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 
@@ -150,10 +151,9 @@ class Openings:
         """Tell which points (..., 3) are less than `height` behind an opening."""
         return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
-    def _reaching(self, name: str, cells: Floats, height: float) -> Keep:
+    def _reaching(self, name: str, cells: Floats, boxes: tuple[Floats, Floats], height: float) -> Keep:
         """Tell which cells (n, v, 3) have a vertex less than `height` behind an opening; few boxes are near it."""
-        plane, sites = self._planes[name], self._sites
-        low, high = cells.min(axis=1), cells.max(axis=1)
+        plane, sites, (low, high) = self._planes[name], self._sites, boxes
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         least = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
         found = least < height
@@ -195,10 +195,11 @@ class Openings:
         gone = max(self._margins.gone, self._margins.free + self._interval * fastest)
         found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
         self.inside = self.measure(vertices)
+        boxes = [bounds(each) for each in vertices]
         for name in self._planes:
             limit = self._margins.back if name in self.tubes else gone
             for kind, places in enumerate(vertices):
-                out = self._reaching(name, places, limit) & found.keep[kind]
+                out = self._reaching(name, places, boxes[kind], limit) & found.keep[kind]
                 if number := int(out.sum()):
                     found.keep[kind] &= ~out
                     found.left[name] = found.left.get(name, 0) + number
@@ -210,7 +211,7 @@ class Openings:
             if self._flows[self._numbers[name]] <= 0:
                 self._twins[name] = {}
                 continue
-            room = self._led(name, tube, vertices, names, found)
+            room = self._led(name, tube, vertices, boxes, names, found)
             for arrival in self._wanting(name, tube):
                 late = self._late[name]
                 if not arrival.waits and late[arrival.kind] <= 0:
@@ -230,7 +231,13 @@ class Openings:
         return found
 
     def _led(
-        self, name: str, tube: Upstream, vertices: list[Floats], names: list[npt.NDArray[np.int64]], found: Traffic
+        self,
+        name: str,
+        tube: Upstream,
+        vertices: list[Floats],
+        boxes: list[tuple[Floats, Floats]],
+        names: list[npt.NDArray[np.int64]],
+        found: Traffic,
     ) -> Room:
         """Let cells that have just entered go with their twins in the tube; return the room that all leave.
 
@@ -241,7 +248,7 @@ class Openings:
         rows: dict[int, tuple[int, int]] = {}
         twins, reach = self._twins[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
         for kind, (places, mine, keep) in enumerate(zip(vertices, names, found.keep, strict=True)):
-            for row in np.flatnonzero(self._reaching(name, places, reach) & keep).tolist():
+            for row in np.flatnonzero(self._reaching(name, places, boxes[kind], reach) & keep).tolist():
                 if int(mine[row]) in twins:
                     rows[int(mine[row])] = kind, row
                 else:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.cells.crossing import edges_of, goes_through, near_pairs
 from seiche.cells.neighbors import neighbor_pairs
 from seiche.cells.vessels import signed_distance
-from seiche.domain.surface import Surface
+from seiche.domain.surface import Surface, bounds, in_box
 
 if TYPE_CHECKING:
     from seiche.cells.growth import Packing
@@ -50,8 +50,8 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
 
 def meet(one: Surface, two: Surface, margin: float) -> bool:
     """Tell whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
-    low = np.maximum(one.vertices.min(axis=0), two.vertices.min(axis=0)) - margin
-    high = np.minimum(one.vertices.max(axis=0), two.vertices.max(axis=0)) + margin
+    (low, high), (least, most) = bounds(one.vertices), bounds(two.vertices)
+    low, high = np.maximum(low, least) - margin, np.minimum(high, most) + margin
     if (low > high).any():
         return False
     both = ((one, two), (two, one))
@@ -62,10 +62,9 @@ def meet(one: Surface, two: Surface, margin: float) -> bool:
 
 def _contains(outer: Surface, inner: Surface) -> bool:
     """Tell whether a surface is in another, of two that do not cut each other."""
-    mine, its = inner.vertices, outer.vertices
-    if not ((mine.min(axis=0) >= its.min(axis=0)) & (mine.max(axis=0) <= its.max(axis=0))).all():
+    if not in_box(np.array(bounds(inner.vertices)), *bounds(outer.vertices)).all():
         return False
-    return bool(signed_distance(outer, mine[:1])[0] < 0)
+    return bool(signed_distance(outer, inner.vertices[:1])[0] < 0)
 
 
 def _beside(own: Surface, other: Surface, margin: float) -> bool:

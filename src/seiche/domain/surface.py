@@ -12,6 +12,21 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
+def bounds(points: Floats) -> tuple[Floats, Floats]:
+    """Return the lower and the upper corner (..., 3) of the boxes around points (..., n, 3).
+
+    By component: numpy takes ten times as long over triples.
+    """
+    parts = [points[..., axis] for axis in range(3)]
+    return np.stack([x.min(axis=-1) for x in parts], axis=-1), np.stack([x.max(axis=-1) for x in parts], axis=-1)
+
+
+def in_box(points: Floats, low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
+    """Tell which points (..., 3) are in a box, or on its faces."""
+    one, two, three = ((points[..., axis] >= low[axis]) & (points[..., axis] <= high[axis]) for axis in range(3))
+    return np.asarray(one & two & three)
+
+
 @dataclass(frozen=True)
 class Loop:
     """An open rim of a surface: a closed chain of edges that belong to one triangle only.
