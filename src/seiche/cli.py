@@ -95,10 +95,12 @@ def run(
         for note in (*notes, *empty_outputs(simulation.setup), *differing, *simulation.lacking()):
             print(f"seiche: note: {note}", file=sys.stderr)
     outcome = simulation.run(serve=served)
-    report = simulation.report()
+    report, owed = simulation.report(), simulation.owed()
     if world.rank != 0:
         return
     print(report)
+    for line in owed:
+        print(f"seiche: note: {line}", file=sys.stderr)
     for line in decisions_of([simulation.solver.halo]):
         print(f"seiche: {line}")
     if outcome.stopped is None:

@@ -12,8 +12,10 @@ import pytest
 
 from case_files import blood_tables, changed, open_blood_tables, toml_of, tube_tables
 from seiche.case.check import describe
+from seiche.case.margins import interval_of
 from seiche.case.simulation import load, prepare
 from seiche.cells import icosphere
+from seiche.domain.links import check_sites
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, UnstableError
 from seiche.io.formats.pos import write_pos
@@ -140,6 +142,49 @@ def test_looks_at_the_openings_come_before_cells_are_out(tmp_path: Path) -> None
         f"{path}: reservoir.every: cells move 35.6 sites between two looks at the openings, and would be out before "
         "they are seen; at most 224 steps"
     )
+
+
+def test_a_pulse_that_looks_at_the_openings_would_not_see_is_refused(tmp_path: Path) -> None:
+    tables = changed(open_blood_tables(5, 20, 100), "iolet.0.profile", "womersley")
+    tables["iolet"][0] |= {"period": "21 us", "harmonics": [{"amplitude": "1 mm/s"}, {"amplitude": "5 mm/s"}]}
+    assert message(tmp_path, changed(tables, "reservoir.every", 30)) == (
+        "reservoir.every: the flow pulsates in 59 steps, which looks at the openings so seldom would not see; at most "
+        "14 steps"
+    )
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    assert interval_of(prepare(tmp_path / "case.toml")) == 8
+    tables["iolet"][0]["period"] = "11 us"
+    assert message(tmp_path, tables) == (
+        "reservoir: the flow pulsates in 30.9 steps, faster than cells at openings are looked at; at least 32 are "
+        "needed: use a smaller time step"
+    )
+
+
+def test_what_lets_blood_in_is_no_outlet_unless_the_case_says_so(tmp_path: Path) -> None:
+    tables = open_blood_tables(5, 20, 100)
+    tables["iolet"][0]["name"], tables["iolet"][1]["name"] = "outlet", "inlet"
+    assert message(tmp_path, tables) == (
+        'iolet["outlet"].role: is missing; blood may enter through it, but the geometry calls it an outlet, through '
+        'which no cells enter: say "inlet" or "outlet"'
+    )
+    for roles, inlets in ((("inlet", "outlet"), ["outlet"]), (("outlet", None), ["inlet"]), ((None, "outlet"), [])):
+        for iolet, role in zip(tables["iolet"], roles, strict=True):
+            iolet.pop("role", None)
+            iolet |= {"role": role} if role else {}
+        if not inlets:
+            expected = "reservoir: the vessel has no inlet through which cells could enter; give one of its iolets"
+            assert message(tmp_path, tables) == f'{expected} role = "inlet"'
+            continue
+        (tmp_path / "case.toml").write_text(toml_of(tables))
+        setup = prepare(tmp_path / "case.toml")
+        assert [plane.name for plane in setup.vessel.sites.iolets if plane.role == "inlet"] == inlets
+        check_sites(setup.vessel.sites)
+
+
+def test_a_hematocrit_of_a_vessel_with_openings_is_named_as_the_case_has_it(tmp_path: Path) -> None:
+    tables = changed(open_blood_tables(5, 20, 100), "packing.hematocrit", 0.004)
+    expected = "packing.hematocrit = 0.004: less than one cell: the vessel has the volume of"
+    assert message(tmp_path, tables).startswith(expected)
 
 
 def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path: Path) -> None:

@@ -159,6 +159,44 @@ def test_overlaps_are_found_when_edges_cross_and_when_one_cell_is_inside_another
     assert overlapping_pairs([plank], crossed, none).tolist() == [[0, 1]]
 
 
+@pytest.mark.parametrize("turn", [np.eye(3), Rotation.from_rotvec([0.4, -0.7, 0.3]).as_matrix()])
+def test_flat_sides_in_one_plane_meet_only_where_they_touch(turn: np.ndarray) -> None:
+    """Blocks side by side on a floor: all their edges below are in the planes of the others' triangles."""
+    corners = np.array([(x, y, z) for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)])
+    sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    faces = np.array([f for a, b, c, d in sides for f in ((a, b, c), (a, c, d))], np.int32)
+
+    def block(*place: float) -> Surface:
+        return Surface((corners + place) @ turn.T + [300.0, -20.0, 7.0], faces)
+
+    one = block(0.0, 0.0, 0.0)
+    assert one.volume == pytest.approx(1.0)
+    for apart in ((1.001, 0.0, 0.0), (1.001, 0.3, 0.0), (0.4, 1.01, 0.0), (1.01, 1.01, 0.0), (-1.01, 0.2, 0.0)):
+        assert not meet(one, block(*apart), 0.0), apart
+        assert not meet(block(*apart), one, 0.0), apart
+    for close in ((0.999, 0.0, 0.0), (0.5, 0.3, 0.0), (0.3, 0.999, 0.0), (0.0, 0.0, 0.5)):
+        assert meet(one, block(*close), 0.0), close
+        assert meet(block(*close), one, 0.0), close
+
+
+def test_segments_in_the_plane_of_a_triangle_meet_it_where_a_polygon_says_so() -> None:
+    """Segments at random in the plane: points along each, one of which is inside, or its ends on either side of it."""
+    random = np.random.default_rng(3)
+    frame = Rotation.random(rng=random).as_matrix()[:2]
+    seen = {True: 0, False: 0}
+    for _ in range(300):
+        a, b, c = random.random((3, 2))
+        start, along = random.random(2), random.normal(scale=0.7, size=2)
+        points = start + np.linspace(0, 1, 20_001)[:, None] * along
+        edges = [(a, b), (b, c), (c, a)]
+        side = [np.cross(np.append(two - one, 0), np.pad(points - one, ((0, 0), (0, 1))))[:, 2] for one, two in edges]
+        wanted = bool((np.minimum.reduce(side) * np.maximum.reduce(side) > 0).any())
+        corners = tuple((corner @ frame)[None] for corner in (a, b, c))
+        assert bool(goes_through((start @ frame)[None], (along @ frame)[None], corners)[0]) == wanted
+        seen[wanted] += 1
+    assert min(seen.values()) > 50
+
+
 @pytest.mark.parametrize("margin", [0.0, 0.3])
 def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: float):
     """Pairs at random near each other: the oracle takes all edges with all triangles, and distances of all vertices."""

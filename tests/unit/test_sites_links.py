@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seiche.domain import links
-from seiche.domain.links import boundary_links, check_sites, direction_index, opposite, outward_normals
+from seiche.domain.links import boundary_links, check_sites, direction_index, opposite, outward_normals, with_iolets
 from seiche.domain.shapes import box, tube
 from seiche.domain.sites import LINK_VECTORS, SiteSet
 
@@ -46,6 +46,23 @@ def test_normals_are_turned_outwards_whichever_way_a_file_has_them():
     assert np.allclose(outward_normals(inwards), sites.wall_normal, atol=1e-6)
     walls = (sites.link_kind == 1).any(axis=1)
     assert np.einsum("ij,ij->i", outward_normals(none), sites.wall_normal)[walls].min() > 0.8
+
+
+def test_openings_in_other_roles_have_links_of_other_kinds():
+    sites = tube(3.0, 5.0, 1.0)
+    inlet, outlet = sites.iolets
+    turned = with_iolets(sites, (replace(inlet, role="outlet"), replace(outlet, role="inlet")))
+    check_sites(turned)
+    assert np.array_equal(turned.link_kind == 1, sites.link_kind == 1)
+    assert np.array_equal(turned.link_kind == 2, sites.link_kind == 3)
+    assert np.array_equal(turned.link_kind == 3, sites.link_kind == 2)
+    assert turned.fingerprint != sites.fingerprint
+    named = with_iolets(sites, (replace(inlet, name="artery"), outlet))
+    assert named.link_kind is sites.link_kind and named.iolets[0].name == "artery"
+    with pytest.raises(ValueError, match="mixes up inlet and outlet"):
+        check_sites(replace(sites, iolets=turned.iolets))
+    closed = box((2, 3, 4))
+    assert with_iolets(closed, ()).link_kind is closed.link_kind
 
 
 def test_check_names_the_site_whose_open_link_is_not_cut():

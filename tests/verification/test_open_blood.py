@@ -11,15 +11,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from case_files import changed, open_blood_tables, toml_of
+from seiche.case.coupled import packed
 from seiche.case.entering import Room, deep_inside
 from seiche.case.margins import kept_free
 from seiche.case.simulation import Simulation, load
 from seiche.cells import biconcave, ellipsoid
+from seiche.cells.overlap import meet
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import signed_distance
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
+from seiche.errors import CaseError
 
 
 def opened(folder: Path, steps: int, device: str = "cpu", **options: Any) -> Simulation:
@@ -127,6 +130,38 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
     assert sum(looks > 1 for looks in seen.values()) > 2 and max(seen.values()) > 2, seen
 
 
+def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_path: Path) -> None:
+    """Behind the inlet cells are where those of the tube would be farther on; the others are clear of them."""
+    tables = changed(open_blood_tables(5, 24, 400), "packing.hematocrit", 0.3)
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    simulation = load(tmp_path / "case.toml", output=tmp_path / "out")
+    blood = simulation.blood
+    assert blood is not None and blood.openings is not None
+    openings, (balls,) = blood.openings, blood.populations()
+    tube, (inlet, _) = openings.tubes["inlet"], simulation.setup.vessel.sites.iolets
+    enter, led = openings._margins.enter, 3 * blood.cells.largest()
+    expected = tube.beyond(enter, led)
+    assert len(expected) > 4
+    assert all(0 <= arrival.beyond < led for arrival in expected)
+    behind = heights(simulation.setup.vessel.sites, inlet, balls.vertices).min(axis=1)
+    mine = balls.vertices[behind < enter + led - 1e-3]
+    assert len(mine) == len(expected)
+    for arrival in expected:
+        local = (arrival.vertices - simulation.setup.vessel.sites.coords.mean(axis=0)) @ tube.prism.frame.T
+        its = tube.populations()[0].vertices[arrival.number]
+        assert local - local.mean(axis=0) == pytest.approx(its - its.mean(axis=0), abs=1e-5)
+        assert np.abs(mine - arrival.vertices).max(axis=(1, 2)).min() < 1e-4
+    assert sorted(openings._twins["inlet"]) == np.flatnonzero(behind < enter + led - 1e-3).tolist()
+    bodies = [Surface(each, blood.cells.surfaces[0].faces) for each in balls.vertices]
+    for one, body in enumerate(bodies):
+        assert not any(meet(body, other, 0.0) for other in bodies[:one])
+    # The wanted hematocrit away from the openings, within three of the thirty cells.
+    volume, sites = float(blood.cells.volumes()[0]), len(simulation.setup.vessel.sites)
+    assert len(bodies) * volume / sites / blood.cells.reached == pytest.approx(0.3, abs=3 * volume / sites)
+    assert blood.watch.entered == {"inlet": 0} and openings.waiting() == {"inlet": 0}
+    assert balls.names.tolist() == list(range(len(bodies)))
+
+
 def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path: Path, device: str) -> None:
     """A tube 3.6 cells wide: its reservoir is within 2 % of the target, and each cell that it owes enters or waits."""
     simulation = opened(tmp_path, 400, device)
@@ -142,10 +177,12 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     layers = kept_free(simulation.setup)
     assert set(layers) == {"inlet", "outlet"} and layers["outlet"] > layers["inlet"] > 2
     assert blood.cells.reached == pytest.approx(1 - (2 * 2.8 + sum(layers.values())) / 40, abs=0.03)
-    packed = blood.populations()[0].vertices
+    (balls,) = packed(blood.cells)
     for plane in simulation.setup.vessel.sites.iolets:
-        assert heights(simulation.setup.vessel.sites, plane, packed).min() >= layers[plane.name]
-    assert at_first * volume / sites / blood.cells.reached == pytest.approx(0.1, abs=0.5 * volume / sites)
+        assert heights(simulation.setup.vessel.sites, plane, balls.vertices).min() >= layers[plane.name]
+    assert len(balls.names) * volume / sites / blood.cells.reached == pytest.approx(0.1, abs=0.5 * volume / sites)
+    # At the inlet that of the reservoir is there instead, by chance some more or fewer.
+    assert abs(at_first - len(balls.names)) <= 4
     before = tube.populations()[0].vertices[..., 0].mean()
     simulation.run()
     carried = float(tube.populations()[0].vertices[..., 0].mean() - before) / tube.prism.length * tube.blood.cells.count
@@ -174,6 +211,34 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     assert summary["largest_volume_change"] < 0.1
 
 
+def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Path) -> None:
+    """Two periods of 160 steps, by the flow of every step; looks 40 steps apart would be 5 % off."""
+    tables = open_blood_tables(4, 14, 320)
+    inlet = {"name": "inlet", "kind": "velocity", "velocity": "50 mm/s", "profile": "womersley", "period": "28.5 us"}
+    inlet["harmonics"] = [{"amplitude": "45 mm/s", "phase": "90 deg"}]
+    (tmp_path / "case.toml").write_text(toml_of(changed(tables, "iolet.0", inlet)))
+    simulation = load(tmp_path / "case.toml", output=tmp_path / "out")
+    assert simulation.blood is not None and simulation.blood.openings is not None
+    came, passed = 0.0, simulation.blood.openings.passed["inlet"]
+    while simulation.solver.time_step < 320:
+        simulation.run(steps=1)
+        came += float(simulation.solver.iolet_flow()[0])
+    assert came > 0
+    assert passed.blood == pytest.approx(came, rel=0.01)
+
+
+def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
+    simulation = opened(tmp_path, 60)
+    assert simulation.blood is not None and simulation.blood.openings is not None
+    assert simulation.owed() == []
+    simulation.blood.openings._late["inlet"][0] = 2
+    simulation.blood.watch.entered["inlet"] = 18
+    assert simulation.owed() == []  # a tenth
+    simulation.blood.watch.entered["inlet"] = 9
+    (line,) = simulation.owed()
+    assert line.startswith('2 of 11 cells still wait to enter through iolet["inlet"], so fewer came in than')
+
+
 def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) -> None:
     """A run on a GPU also has the bits of one on a processor: the same cells enter at the same looks."""
     whole = opened(tmp_path / "whole", 360)
@@ -191,6 +256,11 @@ def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) 
     assert note == other
     assert np.array_equal(one, two)
     assert np.array_equal(*(each.solver.state()["populations"] for each in (whole, second)))
+    again: dict[str, Any] = {"restart": tmp_path / "parts" / "out" / "checkpoint.seiche", "output": tmp_path / "again"}
+    other = load(tmp_path / "parts" / "case.toml", overrides=["reservoir.seed=3", "time.steps=500"], **again)
+    assert other.blood is not None and other.blood.changes == ["reservoir.seed is 3, in the checkpoint 0"]
+    with pytest.raises(CaseError, match="the checkpoint has another reservoir than"):
+        load(tmp_path / "parts" / "case.toml", overrides=["reservoir.length=40 um", "time.steps=500"], **again)
 
 
 def test_the_tube_before_an_inlet_has_its_cross_section() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.coupled import Population, couple, move, packed, populations_of
+from seiche.case.coupled import Population, couple, move, named, packed, populations_of
 from seiche.case.margins import inlets_of, interval_of
 from seiche.case.reservoir import Openings
 from seiche.case.restart import differences
@@ -50,6 +50,7 @@ def given_of(setup: Setup) -> dict[str, Any]:
         "cells": {table.name: table.model_dump(mode="json", exclude=placing) for table in case.cells},
         "contact": case.contact.model_dump(mode="json"),
         "coupling": case.coupling.model_dump(mode="json"),
+        "reservoir": case.reservoir.model_dump(mode="json") if case.reservoir is not None else {},
     }
 
 
@@ -72,31 +73,26 @@ class BloodRun:
         #: What the case says of cells otherwise than the checkpoint, a line each.
         self.changes: list[str] = []
         self.next_name = 0
-        if state is None:
-            populations = packed(self.cells)
-            for population in populations:
-                population.names += self.next_name
-                self.next_name += len(population.names)
-        else:
-            populations = self._restored(state)
-        self.names = [population.names for population in populations]
-        self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
-        self.blood = couple(setup, solver, populations, self._wall, fresh=state is None)
-        self.blood.names = self.names
         self.openings: Openings | None = None
         self._looks: Schedule | None = None
+        populations = packed(self.cells) if state is None else self._restored(state)
         if setup.case.reservoir is not None and tubes:
             self.openings = Openings(setup, self.cells, solver.world)
+            self._looks = Schedule(interval_of(setup))
             if state is None:
-                self.openings.inside = self.openings.measure([population.vertices for population in populations])
-                self.openings.develop()
+                populations = self.openings.begin(populations)
             else:
                 self.openings.load_state(state["numbers"][self._used :], state["note"]["openings"])
             for plane in setup.vessel.sites.iolets:
                 self.watch.left.setdefault(plane.name, 0)
             for plane in inlets_of(setup):
                 self.watch.entered.setdefault(plane.name, 0)
-            self._looks = Schedule(interval_of(setup))
+        if state is None:
+            self.next_name = named(populations)
+        self.names = [population.names for population in populations]
+        self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
+        self.blood = couple(setup, solver, populations, self._wall, fresh=state is None)
+        self.blood.names = self.names
 
     def populations(self) -> list[Population]:
         """Return all cells as they are now."""

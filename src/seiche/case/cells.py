@@ -232,10 +232,12 @@ def _places(
             ) from None
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
+        asked, wanted = case.packing.hematocrit, case.packing.hematocrit * reached
         try:
-            return pack(space, surfaces, case.packing.hematocrit * reached, shares=shares, gap=gap, seed=seed)
-        except CaseError as error:
-            raise CaseError(f"packing.{error}") from None
+            return pack(space, surfaces, wanted, shares=shares, gap=gap, seed=seed)
+        except CaseError as error:  # of a vessel with openings, what cells can reach is filled
+            said = str(error).replace(f"hematocrit = {wanted:g}:", f"hematocrit = {asked:g}:")
+            raise CaseError(f"packing.{said}") from None
     return _given(case, sites, space, folder, types, surfaces)
 
 

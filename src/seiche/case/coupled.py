@@ -55,6 +55,15 @@ def packed(cells: CellsSetup) -> list[Population]:
     return found
 
 
+def named(populations: Sequence[Population]) -> int:
+    """Name all cells by their order; return the next name."""
+    first = 0
+    for population in populations:
+        population.names = first + np.arange(len(population.vertices))
+        first += len(population.vertices)
+    return first
+
+
 def couple(
     setup: Setup,
     solver: Solver,

@@ -15,6 +15,7 @@ from seiche.case.openings import match
 from seiche.case.rims import planes_of
 from seiche.case.schema import Case
 from seiche.case.schema_geometry import Bifurcation, Box, Channel, Duct, Tube
+from seiche.domain.links import with_iolets
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
 
@@ -54,7 +55,7 @@ def build(case: Case, folder: Path, source: str) -> Vessel:
         if table.gmy is not None:  # an STL is cut where the case says, a shape knows its planes
             planes, turned = fitted(case, vessel.sites.iolets, planes, table.spacing)
             vessel = replace(vessel, notes=(*vessel.notes, *turned))
-        return replace(vessel, sites=replace(vessel.sites, iolets=planes))
+        return replace(vessel, sites=with_iolets(vessel.sites, planes))
     except CaseError as error:
         raise CaseError(f"{source}: {error}") from None
     except OSError as error:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from seiche.case.cells import repulsions
 from seiche.case.limits import TAU_LARGEST_TRT
+from seiche.case.limits_openings import refuse_reservoir
 from seiche.case.openings import steps_of
-from seiche.case.reservoir import refuse_reservoir
 from seiche.case.setup import Setup
 from seiche.case.tubes import refuse_tubes
 from seiche.cells.mesh import mean_edge

@@ -80,7 +80,9 @@ def role_of(opening: Opening) -> Literal["inlet", "outlet"]:
 
 
 def placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
-    """Return `plane` at the place that `opening` gives, as far as it does."""
+    """Return `plane` in the role and at the place that `opening` gives, as far as it does."""
+    if opening.role is not None:
+        plane = replace(plane, role=opening.role)
     if opening.center is not None:
         plane = replace(plane, center=opening.center)
     if opening.normal is not None:

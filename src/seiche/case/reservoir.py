@@ -16,16 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.beginning import continued
 from seiche.case.cells import CellsSetup
+from seiche.case.coupled import Population, named
 from seiche.case.entering import Room
-from seiche.case.margins import Margins, inlets_of, interval_of, travel
+from seiche.case.margins import Margins, inlets_of, interval_of
 from seiche.case.setup import Setup
 from seiche.case.tubes import planned
-from seiche.case.upstream import Arrival, Upstream
+from seiche.case.upstream import GOLDEN_TURN, Arrival, Upstream
 from seiche.cells.space import FluidSpace, heights
 from seiche.domain.surface import bounds
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
+from seiche.flow.model import VelocityIolet
 
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
@@ -37,10 +40,6 @@ _LED = 3.0
 _DEPTHS, _SHALLOW, _MANY = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 1.5, 2.0, 2.5), 3
 #: Where a cell that has come out of the tube is put: by these parts of its way from the seam farther back.
 _BACK = (0.0, 0.35, 0.7, 1.0)
-#: Sites that cells may move between two looks where the case says how often there is one.
-_FARTHEST = 8.0
-#: By how much copies of cells of the tube are turned about its axis from one look to the next: parts that never repeat.
-_TURN = np.pi * (1 + 5**0.5)
 #: So many turns are tried in a look at most: as many as cells wait.
 _TURNS = 8
 
@@ -77,22 +76,6 @@ class Traffic:
         return not self.entered and not self.left and not self.led
 
 
-def refuse_reservoir(setup: Setup) -> None:
-    """Raise a CaseError for a reservoir without an inlet, or a vessel without a hematocrit to hold."""
-    if setup.case.reservoir is None:
-        return
-    if not inlets_of(setup):
-        raise CaseError(f"{setup.source}: reservoir: the vessel has no inlet through which cells could enter")
-    if setup.case.packing is None:
-        raise CaseError(f"{setup.source}: reservoir: there is no [packing] with the hematocrit to hold")
-    if travel(setup) > _FARTHEST:
-        most = max(1, int(interval_of(setup) * _FARTHEST / travel(setup)))
-        raise CaseError(
-            f"{setup.source}: reservoir.every: cells move {travel(setup):.3g} sites between two looks at the openings, "
-            f"and would be out before they are seen; at most {most} steps"
-        )
-
-
 @contextmanager
 def _named(inlet: str) -> Iterator[None]:
     """Say of a failure inside the block that it is one of the tube before an inlet."""
@@ -125,7 +108,9 @@ class Openings:
         #: Cells of each type that are to enter in any place that is free, by inlet.
         self._late = {plane.name: np.zeros(len(cells.types), np.int64) for plane in inlets_of(setup)}
         self.passed = {plane.name: Passed() for plane in sites.iolets}
-        self._flows = np.zeros(len(sites.iolets))
+        #: Sites a step through each opening at the last look, None before the first.
+        self._flows: Floats | None = None
+        self._sudden = np.array([isinstance(each, VelocityIolet) and not each.ramp for each in setup.model.iolets])
         for plane in inlets_of(setup):
             try:
                 tube = Upstream(setup, cells, plane.name, plans[plane.name].prism, self.wanted, table.seed, world)
@@ -141,11 +126,33 @@ class Openings:
         self.inside: float | None = None
         self._inner = self._away(sites.coords.astype(np.float64)).sum()
 
-    def develop(self) -> None:
-        """Let the flow in the tubes develop."""
+    def begin(self, packed: list[Population]) -> list[Population]:
+        """Let the flow in the tubes develop and go on into the vessel; return the cells that are there, named anew."""
         for name, tube in self.tubes.items():
             with _named(name):
                 tube.develop()
+        boxes, radius = [bounds(each.vertices) for each in packed], self._cells.largest()
+
+        def behind(kind: int, height: float) -> Keep:
+            places = packed[kind].vertices
+            near = [self._reaching(name, places, boxes[kind], height) for name in self.tubes]
+            return np.asarray(np.logical_or.reduce(near))
+
+        room, led = Room(self._walls, self._cells.surfaces), _LED * radius
+        vertices = [each.vertices for each in packed]
+        keep, new = continued(self.tubes.values(), vertices, room, behind, self._margins.enter, led, radius)
+        found = []
+        for kind, population in enumerate(packed):
+            places = [arrival.vertices for arrival in new if arrival.kind == kind]
+            found.append(population.changed(keep[kind], places, [np.zeros_like(each) for each in places], 0))
+        named(found)
+        for kind, population in enumerate(found):
+            mine = [arrival for arrival in new if arrival.kind == kind]
+            for name, arrival in zip(population.names[len(population.names) - len(mine) :].tolist(), mine, strict=True):
+                if arrival.beyond < led:
+                    self.entered(arrival, name)
+        self.inside = self.measure([each.vertices for each in found])
+        return found
 
     def _near(self, name: str, points: Floats, height: float) -> Keep:
         """Tell which points (..., 3) are less than `height` behind an opening."""
@@ -178,8 +185,9 @@ class Openings:
 
     def feed(self, flows: Floats) -> None:
         """Advance the tubes by what came in since the last look; `flows` (iolets,) enter now in a step."""
-        came = 0.5 * (self._flows + flows) * self._interval
-        self._flows = np.asarray(flows, np.float64)
+        flows = np.asarray(flows, np.float64)
+        before = np.where(self._sudden, flows, 0.0) if self._flows is None else self._flows
+        came, self._flows = 0.5 * (before + flows) * self._interval, flows
         for name, passed in self.passed.items():
             passed.blood += float(came[self._numbers[name]])
         for name, tube in self.tubes.items():
@@ -192,6 +200,7 @@ class Openings:
         `vertices` (n, v, 3) are those of the cells of each type with the `names` (n,) for life, the `fastest` moves so
         many sites a step.
         """
+        assert self._flows is not None
         gone = max(self._margins.gone, self._margins.free + self._interval * fastest)
         found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
         self.inside = self.measure(vertices)
@@ -281,7 +290,7 @@ class Openings:
         """Yield those that have come out of the tube, then any that may stand in for those that waited too long."""
         yield from tube.arrivals(self._margins.enter)
         for turn in range(min(_TURNS, int(self._late[name].sum()))):
-            angle = (self._looks * _TURNS + turn) * _TURN
+            angle = (self._looks * _TURNS + turn) * GOLDEN_TURN
             for depth in _DEPTHS + (_SHALLOW if self._late[name].sum() > _MANY else ()):
                 if not (self._late[name] > 0).any():
                     return
@@ -309,7 +318,7 @@ class Openings:
         return parts, {
             "late": late,
             "passed": passed,
-            "flows": self._flows.tolist(),
+            "flows": self._flows.tolist() if self._flows is not None else None,
             "looks": self._looks,
             "inside": self.inside,
             "twins": {name: [[each, *twin] for each, twin in twins.items()] for name, twins in self._twins.items()},
@@ -319,7 +328,7 @@ class Openings:
     def load_state(self, numbers: Floats, note: dict[str, Any]) -> None:
         """Set what `state()` returned."""
         self._late = {name: np.array(each, np.int64) for name, each in note["late"].items()}
-        self._flows = np.array(note["flows"], np.float64)
+        self._flows = np.array(note["flows"], np.float64) if note["flows"] is not None else None
         self.passed = {name: Passed(*each) for name, each in note["passed"].items()}
         self._looks, self.inside = int(note.get("looks", 0)), note.get("inside")
         for name, twins in note.get("twins", {}).items():

@@ -164,7 +164,13 @@ class Reservoir(Table):
         description="least length of the tube, after which it repeats itself; three of the largest cells by default",
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="of the random places in the tube")
-    every: int | None = Field(default=None, ge=1, le=2**20, description="steps between two looks at the openings")
+    every: int | None = Field(
+        default=None,
+        ge=1,
+        le=2**20,
+        description="steps between two looks at the openings; by default those in which the flow goes two sites, or a "
+        "sixteenth of a pulse, from 8 to 1024",
+    )
 
 
 class CellsOutput(Table):

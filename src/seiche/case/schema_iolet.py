@@ -39,7 +39,8 @@ class Opening(Table):
     radius: PositiveLength | None = Field(default=None, description="radius of the opening")
     role: Literal["inlet", "outlet"] | None = Field(
         default=None,
-        description="how geometry files call it; a velocity iolet is an inlet, a pressure iolet an outlet by default",
+        description="as what it counts; by default as the geometry has it, of an STL a velocity iolet as an inlet, "
+        "others as outlets",
     )
     ramp: StepsOrTime = Field(default=0, description="time or steps over which the condition grows from rest")
 

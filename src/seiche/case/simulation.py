@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
 
+#: More than this part of the cells that were to enter and wait is worth a word.
+_OWED = 0.1
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -243,6 +246,20 @@ class Simulation:
         tubes = openings.tubes if openings is not None else {}
         counts = {name: [block.cells for block in tube.blood.cells.blocks] for name, tube in tubes.items()}
         return list(lacking(self.setup, counts))
+
+    def owed(self) -> list[str]:
+        """Return a line for each inlet before which more than a tenth of the cells that were to enter still wait."""
+        openings = self.blood.openings if self.blood is not None else None
+        if self.blood is None or openings is None:
+            return []
+        entered, lines = self.blood.watch.entered, []
+        for name, waiting in openings.waiting().items():
+            if waiting > max(1.0, _OWED * (waiting + entered[name])):
+                lines.append(
+                    f'{waiting} of {waiting + entered[name]} cells still wait to enter through iolet["{name}"], so '
+                    "fewer came in than the blood of its reservoir carries: so dense a flow finds no room for them"
+                )
+        return lines
 
     def fields(self, *names: str) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.

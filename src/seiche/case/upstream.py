@@ -42,6 +42,9 @@ _NEAR, _FACTOR, _LEAST = 0.05, 2.0, 0.05
 #: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
 _DEVELOPS, _MOST = 0.3, 2000
 
+#: By how much copies of cells are turned about the axis of a tube from one try to the next: parts that never repeat.
+GOLDEN_TURN = np.pi * (1 + 5**0.5)
+
 
 @dataclass
 class Arrival:
@@ -198,6 +201,16 @@ class Upstream:
         populations = self.populations()
         return [self._arrived(populations[kind], kind, number, shift, rounds) for kind, number, rounds in entered]
 
+    def beyond(self, shift: float, depth: float) -> list[Arrival]:
+        """Return the cells that have come less than `depth` behind the seam since they passed it, the nearest first."""
+        found = []
+        for kind, population in enumerate(self.populations()):
+            length, last = self.prism.length, self._last(population)
+            rounds = np.floor(last / length) * length
+            for number in np.flatnonzero(last - rounds < depth).tolist():
+                found.append(self._arrived(population, kind, number, shift, float(rounds[number])))
+        return sorted(found, key=lambda arrival: arrival.beyond)
+
     def others(self, shift: float, angle: float) -> list[Arrival]:
         """Return copies of all cells, each with its last vertex at the seam, those that are the farthest first.
 
@@ -253,7 +266,9 @@ class Upstream:
                 size = int(np.prod(shape))
                 arrays[name] = numbers[at : at + size].reshape(shape)
                 at += size
-        if [len(rounds) for rounds in note["rounds"]] != [len(rounds) for rounds in self._rounds]:
+        sites = {shape[0] for shape in note["flow"].values()}
+        counts = [len(rounds) for rounds in self._rounds]
+        if sites != {len(self.sites)} or [len(rounds) for rounds in note["rounds"]] != counts:
             raise CaseError(f"--restart: the checkpoint has another reservoir than {self._setup.source}")
         real = self.blood.boundary.velocity.dtype
         taken["cells"]["velocity"] = taken["cells"]["velocity"].astype(real)

@@ -14,6 +14,10 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+#: Ends of a segment so near the plane of a triangle, in lengths of either, are in it: rounding of places far away.
+_IN_PLANE = 1e-12
+
+
 def goes_through(start: Floats, along: Floats, corners: tuple[Floats, Floats, Floats]) -> npt.NDArray[np.bool_]:
     """Return whether segments from `start` to `start + along` (..., 3) meet triangles, by signs of tetrahedra.
 
@@ -26,7 +30,33 @@ def goes_through(start: Floats, along: Floats, corners: tuple[Floats, Floats, Fl
     sides = [np.einsum("...i,...i->...", np.cross(along, q - start), p - start) for p, q in ((a, b), (b, c), (c, a))]
     same = ((sides[0] >= 0) & (sides[1] >= 0) & (sides[2] >= 0)) | ((sides[0] <= 0) & (sides[1] <= 0) & (sides[2] <= 0))
     met: npt.NDArray[Any] = (before * after <= 0) & same
+    size = sum(np.abs(each).max(axis=-1) for each in (along, b - a, c - a, start - a))
+    flat = np.maximum(np.abs(before), np.abs(after)) <= _IN_PLANE * size * np.linalg.norm(normal, axis=-1)
+    if flat.any():
+        p, d, *each, n = (np.broadcast_to(x, (*flat.shape, 3))[flat] for x in (start, along, a, b, c, normal))
+        met[flat] = _meets_in_plane(p, d, (each[0], each[1], each[2]), n)
     return met
+
+
+def _meets_in_plane(
+    start: Floats, along: Floats, corners: tuple[Floats, Floats, Floats], normal: Floats
+) -> npt.NDArray[np.bool_]:
+    """Return whether segments (n, 3) meet triangles in one plane with them: an end is inside, or they cut an edge."""
+    kept = np.array([[1, 2], [2, 0], [0, 1]])[np.abs(normal).argmax(axis=1)]
+    p, q, a, b, c = (np.take_along_axis(each, kept, axis=1) for each in (start, start + along, *corners))
+
+    def side(one: Floats, two: Floats, point: Floats) -> Floats:
+        there, here = two - one, point - one
+        return np.asarray(there[:, 0] * here[:, 1] - there[:, 1] * here[:, 0])
+
+    edges = ((a, b), (b, c), (c, a))
+    sides = [side(one, two, p) for one, two in edges]
+    met = np.minimum.reduce(sides) * np.maximum.reduce(sides) >= 0
+    for one, two in edges:
+        apart = (np.maximum(p, q) < np.minimum(one, two)) | (np.minimum(p, q) > np.maximum(one, two))
+        crossed = (side(p, q, one) * side(p, q, two) <= 0) & (side(one, two, p) * side(one, two, q) <= 0)
+        met |= crossed & ~apart.any(axis=1)
+    return np.asarray(met)
 
 
 def edges_of(surface: Surface) -> Integers:

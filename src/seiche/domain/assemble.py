@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.links import boundary_links, wall_direction
+from seiche.domain.links import boundary_links, role_kinds, wall_direction
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 from seiche.errors import CaseError
 
@@ -262,8 +262,7 @@ def _link(
     disc_first = np.isfinite(through) & (~met | (through <= np.where(met, hits.fraction, 0.0) + SMALLEST_FRACTION))
     iolet = np.where(disc_first, disc[row, k], np.where(met, hits.iolet, -1)).astype(np.int16)
     fraction: Floats = np.where(disc_first, through, np.where(met, hits.fraction, 0.5))
-    roles = [LinkKind.INLET if plane.role == "inlet" else LinkKind.OUTLET for plane in iolets]
-    kind_of = np.array([*roles, LinkKind.WALL], np.uint8)  # the index -1 finds the wall
+    kind_of = np.append(role_kinds(iolets), np.uint8(LinkKind.WALL))  # the index -1 finds the wall
 
     shape = (len(boundary), 26)
     link_kind, link_iolet = np.zeros(shape, np.uint8), np.full(shape, -1, np.int16)

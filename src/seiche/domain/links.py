@@ -8,11 +8,12 @@ meets no fluid site (or is cut on the way); periodic directions wrap around and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
+from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
 #: A dense box of flags is used up to this many bytes a site; beyond that, a search among sorted keys.
 DENSE_BYTES_PER_SITE = 64
@@ -143,6 +144,19 @@ def outward_normals(sites: SiteSet) -> npt.NDArray[np.float32]:
     return (normal / np.where(length > 0.0, length, 1.0)).astype(np.float32)
 
 
+def role_kinds(iolets: Sequence[IoletPlane]) -> npt.NDArray[np.uint8]:
+    """Return what links through openings are, (iolets,)."""
+    return np.array([LinkKind.INLET if plane.role == "inlet" else LinkKind.OUTLET for plane in iolets], np.uint8)
+
+
+def with_iolets(sites: SiteSet, iolets: Sequence[IoletPlane]) -> SiteSet:
+    """Return `sites` with other planes at the same openings; links have the kinds of their roles."""
+    if [plane.role for plane in iolets] == [plane.role for plane in sites.iolets]:
+        return replace(sites, iolets=iolets)
+    kinds = np.where(sites.link_iolet >= 0, role_kinds(iolets)[sites.link_iolet], sites.link_kind)
+    return replace(sites, iolets=iolets, link_kind=kinds.astype(np.uint8))
+
+
 def check_sites(sites: SiteSet) -> None:
     """Raise ValueError, naming the first wrong site, unless `sites` keeps every promise of `SiteSet`."""
     _check_shapes(sites)
@@ -186,9 +200,9 @@ def _check_links(sites: SiteSet) -> None:
         (~np.isfinite(sites.wall_normal), "has a wall normal that is not finite"),
     ):
         _refuse(sites, sites.boundary[wrong.any(axis=1)], why)
-    roles = np.array([LinkKind.INLET if plane.role == "inlet" else LinkKind.OUTLET for plane in sites.iolets], np.uint8)
-    if len(roles):
-        _refuse(sites, sites.boundary[(opening & (roles[iolet] != kind)).any(axis=1)], "mixes up inlet and outlet")
+    if len(sites.iolets):
+        mixed = opening & (role_kinds(sites.iolets)[iolet] != kind)
+        _refuse(sites, sites.boundary[mixed.any(axis=1)], "mixes up inlet and outlet")
 
 
 def _refuse(sites: SiteSet, wrong: npt.NDArray[np.int64], why: str) -> None:
