@@ -105,9 +105,31 @@ def test_the_reservoir_flows_as_fast_as_an_inlet_whose_velocity_nobody_knew(tmp_
     tube = blood.openings.tubes["inlet"]
     at_first = tube.speed
     simulation.run()
-    inflow = float(simulation.solver.iolet_flow()[0])
-    assert tube.speed == pytest.approx(inflow / tube.prism.area, rel=0.1)
+    inflow = float(blood._inflow.volumes()[0])
+    # Each cell that passes the openings changes the flow at once.
+    assert tube.speed == pytest.approx(inflow / tube.prism.area, rel=0.15)
+    assert abs(tube._owed) < 0.1
     assert tube.speed < 0.1 * at_first
+
+
+def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
+    """Stiff balls 3.6 of which go abreast, at a hematocrit of 0.3: in a tube out of step with the vessel six wait."""
+    tables = changed(changed(open_blood_tables(5, 24, 1200), "packing.hematocrit", 0.3), "lattice.tau", 1.5)
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    simulation = load(tmp_path / "case.toml", output=tmp_path / "out")
+    blood = simulation.blood
+    assert blood is not None and blood.openings is not None
+    tube = blood.openings.tubes["inlet"]
+    before = tube.populations()[0].vertices[..., 0].mean()
+    steps = tube.solver.time_step
+    simulation.run()
+    carried = float(tube.populations()[0].vertices[..., 0].mean() - before) / tube.prism.length * tube.blood.cells.count
+    entered, waiting = blood.watch.entered["inlet"], blood.openings.waiting()["inlet"]
+    assert waiting <= 1 < 8 <= entered
+    assert entered + waiting == pytest.approx(carried, abs=1.5)
+    # The tube flows beside the vessel: as fast, for as many steps, but for those of the ramp.
+    assert tube.solver.time_step - steps == pytest.approx(1200, rel=0.1)
+    assert tube.speed == pytest.approx(blood._inflow.volumes()[0] / tube.prism.area, rel=0.02)
 
 
 def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_path: Path) -> None:
@@ -203,9 +225,9 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     assert reservoir["hematocrit"] == tube.hematocrit
     assert 0.8 < reservoir["discharge_hematocrit"] / tube.hematocrit < 1.5
     assert openings.passed["inlet"].cells == pytest.approx((entered - watch.left["inlet"]) * volume)
-    record = simulation.outputs.record
-    blood_in = np.trapezoid(np.stack(record.flows)[:, 0], record.times) / 0.125e-18
-    assert openings.passed["inlet"].blood == pytest.approx(blood_in, rel=0.05)
+    # What was asked for, after a ramp of 50 steps; the mass is 17 % more, at the density of so strong a pressure.
+    speed = simulation.setup.units.to_lattice("velocity", 0.05)
+    assert openings.passed["inlet"].blood == pytest.approx(speed * tube.prism.area * (400 - 25), rel=0.05)
     assert summary["history"]["outlet: cells_m3"][-1] == pytest.approx(-left * volume * 0.125e-18)
     # Balls of 42 vertices and 2.8 sites radius take in some fluid in so strong a shear: 0.065 in 400 steps.
     assert summary["largest_volume_change"] < 0.1
@@ -222,7 +244,7 @@ def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Pat
     came, passed = 0.0, simulation.blood.openings.passed["inlet"]
     while simulation.solver.time_step < 320:
         simulation.run(steps=1)
-        came += float(simulation.solver.iolet_flow()[0])
+        came += float(simulation.blood._inflow.volumes()[0])
     assert came > 0
     assert passed.blood == pytest.approx(came, rel=0.01)
 
@@ -241,12 +263,12 @@ def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
 
 def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) -> None:
     """A run on a GPU also has the bits of one on a processor: the same cells enter at the same looks."""
-    whole = opened(tmp_path / "whole", 360)
+    whole = opened(tmp_path / "whole", 420)
     whole.run()
-    first = opened(tmp_path / "parts", 360, device)
+    first = opened(tmp_path / "parts", 420, device)
     first.run(steps=240)
     first.outputs.drain()
-    second = opened(tmp_path / "parts", 360, device, restart=tmp_path / "parts" / "out" / "checkpoint.seiche")
+    second = opened(tmp_path / "parts", 420, device, restart=tmp_path / "parts" / "out" / "checkpoint.seiche")
     second.run()
     assert whole.blood is not None and first.blood is not None and second.blood is not None
     before, after = (each.blood.watch for each in (first, whole))

@@ -42,9 +42,9 @@ def continued(
         for arrival in tube.beyond(enter, led + _FARTHER * radius):
             if arrival.beyond >= led:
                 far.append(arrival)
-            elif room.has(arrival.kind, arrival.vertices, clear=False):
+            elif room.has(arrival.kind, arrival.vertices, clear=False, group=arrival.group):
                 found.append(arrival)
-                room.add(arrival.kind, arrival.vertices)
+                room.add(arrival.kind, arrival.vertices, arrival.group)
     lacking = np.zeros(len(packed), np.int64)
     for kind, places in enumerate(packed):
         near = np.flatnonzero(behind(kind, enter + led + (_FARTHER + 2) * radius) & keep[kind])

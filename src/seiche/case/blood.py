@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.coupled import Population, couple, move, named, packed, populations_of
+from seiche.case.inflow import Inflow
 from seiche.case.margins import inlets_of, interval_of
 from seiche.case.reservoir import Openings
 from seiche.case.restart import differences
@@ -79,6 +80,7 @@ class BloodRun:
         if setup.case.reservoir is not None and tubes:
             self.openings = Openings(setup, self.cells, solver.world)
             self._looks = Schedule(interval_of(setup))
+            self._inflow = Inflow(solver)
             if state is None:
                 populations = self.openings.begin(populations)
             else:
@@ -109,7 +111,7 @@ class BloodRun:
     def feed(self) -> None:
         """Advance the reservoirs of an open vessel to the present."""
         if self.openings is not None:
-            self.openings.feed(self.solver.iolet_flow())
+            self.openings.feed(self._inflow.volumes())
 
     def look(self) -> None:
         """Let cells leave and enter, after `feed`."""

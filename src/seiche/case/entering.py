@@ -42,8 +42,8 @@ def deep_inside(body: Surface, points: Floats) -> bool:
 class _Body:
     """A cell that is there, the box around it and its vertices by place."""
 
-    def __init__(self, surface: Surface) -> None:
-        self.surface = surface
+    def __init__(self, surface: Surface, group: str | None) -> None:
+        self.surface, self.group = surface, group
         self.low, self.high = bounds(surface.vertices)
 
     @cached_property
@@ -67,9 +67,9 @@ class Room:
         #: Lower and upper corners of their boxes, (2, n, 3), once they have been asked for since the last was added.
         self._boxes: Floats | None = None
 
-    def add(self, kind: int, vertices: Floats) -> None:
-        """Let a cell with the vertices (v, 3) be there."""
-        self._bodies.append(_Body(Surface(vertices, self._surfaces[kind].faces)))
+    def add(self, kind: int, vertices: Floats, group: str | None = None) -> None:
+        """Let a cell with the vertices (v, 3) be there, one of a group or of none."""
+        self._bodies.append(_Body(Surface(vertices, self._surfaces[kind].faces), group))
         self._boxes = None
 
     def _near(self, low: Floats, high: Floats) -> list[_Body]:
@@ -80,15 +80,16 @@ class Room:
         lowest, highest = self._boxes
         return [self._bodies[i] for i in np.flatnonzero(((lowest <= high) & (highest >= low)).all(axis=1))]
 
-    def has(self, kind: int, vertices: Floats, clear: bool = True) -> bool:
+    def has(self, kind: int, vertices: Floats, clear: bool = True, group: str | None = None) -> bool:
         """Tell whether a cell with the vertices (v, 3) is inside the vessel, and meets none that is there.
 
-        It must be `clear` of the others by a part of an edge, too, or may touch them.
+        It must be `clear` of the others by a part of an edge, too, or may touch them. Those of its own `group` are in
+        nobody's way: they are side by side as they flow.
         """
         close, beside = (self._close, self._next) if clear else (0.0, 0.0)
         low, high = bounds(vertices)
         low, high = low - beside, high + beside
-        near = self._near(low, high)
+        near = [body for body in self._near(low, high) if group is None or body.group != group]
         # What most places fail is looked at first: vertices next to each other, and of these a few.
         for some in (vertices[::_FEW], vertices) if clear else ():
             if any(body.beside(some, beside) for body in near):

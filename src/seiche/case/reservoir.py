@@ -226,12 +226,12 @@ class Openings:
                 if not arrival.waits and late[arrival.kind] <= 0:
                     continue
                 tried = self._places(arrival, tube)
-                placed = next((x for x in tried if room.has(x.kind, x.vertices, clear=x.inlet is None)), None)
+                placed = next((x for x in tried if room.has(x.kind, x.vertices, x.group is None, x.group)), None)
                 if placed is not None:
                     found.enter.append(placed)
                     found.entered[name] = found.entered.get(name, 0) + 1
                     self.passed[name].cells += float(volumes[arrival.kind])
-                    room.add(placed.kind, placed.vertices)
+                    room.add(placed.kind, placed.vertices, placed.group)
                     tube.done(arrival)
                     late[arrival.kind] -= not arrival.waits
                 elif arrival.beyond > self._patience:
@@ -250,8 +250,8 @@ class Openings:
     ) -> Room:
         """Let cells that have just entered go with their twins in the tube; return the room that all leave.
 
-        So the next one finds its place behind them as it has it in the tube. A cell goes its own way when it is some
-        radii behind the inlet, or when another is in the way.
+        So the next one finds its place behind them as it has it in the tube. A cell goes its own way for good when it
+        is some radii behind the inlet or far from its twin, and until the next look when another is in the way.
         """
         room, radius = Room(self._walls, self._cells.surfaces), self._cells.largest()
         rows: dict[int, tuple[int, int]] = {}
@@ -266,6 +266,11 @@ class Openings:
             room.add(arrival.kind, arrival.vertices)
         found_twins = tube.twins([twins[each] for each in rows], self._margins.enter)
         led = {each: twin for each, twin in zip(rows, found_twins, strict=True) if twin.beyond < _LED * radius}
+        for each, (kind, row) in rows.items():
+            middle = vertices[kind][row].mean(axis=0)
+            if each in led and np.linalg.norm(led[each].vertices.mean(axis=0) - middle) > radius:
+                del led[each]
+        self._twins[name] = {each: twins[each] for each in led}
         alone = [each for each in rows if each not in led]
         while True:
             for each in alone:
@@ -275,10 +280,9 @@ class Openings:
             alone = [each for each, twin in led.items() if not room.has(twin.kind, twin.vertices, clear=False)]
             if not alone:
                 break
-        self._twins[name] = {each: twins[each] for each in led}
         for each, twin in led.items():
             found.led[rows[each]] = twin
-            room.add(twin.kind, twin.vertices)
+            room.add(twin.kind, twin.vertices, twin.group)
         return room
 
     def entered(self, arrival: Arrival, name: int) -> None:
@@ -300,7 +304,7 @@ class Openings:
         """Yield a cell where it is, then farther back, down to the seam: others before it may be slower."""
         for part in _BACK if arrival.waits else _BACK[:1]:
             moved = arrival.vertices - part * arrival.beyond * tube.prism.frame[0]
-            yield replace(arrival, vertices=moved, inlet=arrival.inlet if part == 0 else None)
+            yield replace(arrival, vertices=moved, moved=part > 0)
 
     def waiting(self) -> dict[str, int]:
         """Return how many cells are owed to the vessel at each inlet."""

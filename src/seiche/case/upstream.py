@@ -36,11 +36,16 @@ Floats = npt.NDArray[np.float64]
 _UNKNOWN = 0.02
 #: What blood resists more than its fluid, about, before that is known.
 _THICKER = 2.5
-#: The force follows when the speed is off by this part, by this factor at most; it never stops, but at least goes on at
-#: this part of the greatest speed so far.
-_NEAR, _FACTOR, _LEAST = 0.05, 2.0, 0.05
+#: The blood never stops, but at least goes on at this part of the greatest speed so far.
+_LEAST = 0.05
 #: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
 _DEVELOPS, _MOST = 0.3, 2000
+#: The force is held for about this part of that time, for multiples of these steps, and where it need not change more.
+_HELD, _STEPS, _NEAR = 0.125, 32, 0.01
+#: Where the tube goes few steps at a time, until it is as slow as the vessel, the force is for so many at least.
+_LEAST_STEPS = 8
+#: Steps at most in each of the vessel.
+_LONGEST = 4.0
 
 #: By how much copies of cells are turned about the axis of a tube from one try to the next: parts that never repeat.
 GOLDEN_TURN = np.pi * (1 + 5**0.5)
@@ -51,8 +56,8 @@ class Arrival:
     """A cell that has passed the seam: its type, number in the tube, vertices and velocities among the sites.
 
     `beyond` says how far its last vertex is behind the seam, `waits` whether it has come there by itself, `rounds` how
-    many lengths of the tube it had gone when it did, in sites, and `inlet` before which tube; None for a cell that
-    enters elsewhere.
+    many lengths of the tube it had gone when it did, in sites, and `inlet` which tube; None for a copy of a cell that
+    is elsewhere. It is `moved` if its place is not where the tube has it.
     """
 
     kind: int
@@ -63,6 +68,12 @@ class Arrival:
     waits: bool = True
     rounds: float = 0.0
     inlet: str | None = None
+    moved: bool = False
+
+    @property
+    def group(self) -> str | None:
+        """Return the tube whose cells are about it as they are there, None if it is put elsewhere."""
+        return None if self.moved else self.inlet
 
 
 class Upstream:
@@ -103,6 +114,9 @@ class Upstream:
         self._wall = sparse_points(wall_points(self.sites)[0])
         self.blood = couple(setup, self.solver, packed(replace(cells, packing=packing)), self._wall)
         self._develops = min(max(int(_DEVELOPS * prism.area / np.pi / viscosity), 2), _MOST)
+        self._held = _STEPS * max(round(_HELD * self._develops / _STEPS), 1)
+        #: For how many steps at most the present force holds.
+        self._hold = self._held
         self._owed = 0.0
         #: The cells, once they have been asked for since they moved.
         self._now: list[Population] | None = None
@@ -119,10 +133,10 @@ class Upstream:
 
     def develop(self) -> None:
         """Let the flow develop from the start, at the speed that is expected at the inlet."""
-        expected = self.speed
-        for steps in (self._develops // 2, self._develops - self._develops // 2):
-            self._run(steps)
-            self._follow(expected, steps)
+        wanted = self.speed
+        for first in range(0, self._develops, self._held):
+            self._run(min(self._held, self._develops - first), wanted)
+        self._hold = self._held
         self._rounds = [self._rounds_of(population) for population in self.populations()]
 
     def advance(self, distance: float, steps: float) -> None:
@@ -131,26 +145,30 @@ class Upstream:
         Nothing for blood that flows back.
         """
         self._owed += distance
-        own = int(self._owed / self.speed) if self.speed > 0 else 0
-        if own > 0:
-            before = self.speed
-            self._run(own)
-            self._owed -= own * 0.5 * (before + self.speed)
-            self._follow(distance / steps, own)
+        self._most = max(self._most, distance / steps)
+        wanted, left = max(distance / steps, _LEAST * self._most), int(_LONGEST * steps)
+        while left > 0:
+            own = min(int(self._owed / max(0.5 * (self.speed + wanted), 0.5 * wanted)), self._hold, left)
+            if own < 1:
+                break
+            self._owed -= self._run(own, wanted)
+            left -= own
 
-    def _run(self, steps: int) -> None:
-        self._now = None
+    def _run(self, steps: int, wanted: float) -> float:
+        """Advance some steps, at most as many as the force is to hold; return how many sites the blood went.
+
+        Then the force is changed such that the mean speed is the wanted one after as many steps, but not too few: what
+        did not accelerate the blood is what it resists, and will resist for a while.
+        """
+        self._now, before = None, self.speed
         self.blood.run(steps)
         self.speed = float(self.solver.fields(("velocity",))["velocity"][:, 0].mean())
-
-    def _follow(self, wanted: float, steps: int) -> None:
-        """Change the force such that the flow gets nearer to a speed, as far as it answered the last one in `steps`."""
-        self._most = max(self._most, wanted)
-        wanted = max(wanted, _LEAST * self._most)
-        if self.speed > 0 and not abs(wanted / self.speed - 1) < _NEAR:
-            power = min(1.0, steps / self._develops)
-            self._force *= min(max((wanted / self.speed) ** power, 1 / _FACTOR), _FACTOR)
-            self.solver.set_body_force((self._force, 0.0, 0.0))
+        self._hold = min(max(steps, _LEAST_STEPS), self._held)
+        force = self._force - (self.speed - before) / steps + (wanted - self.speed) / self._hold
+        if abs(force - self._force) > _NEAR * abs(self._force):
+            self._force = force
+            self.solver.set_body_force((force, 0.0, 0.0))
+        return 0.5 * (before + self.speed) * steps
 
     def populations(self) -> list[Population]:
         """Return the cells of the tube, which are not to be changed."""
@@ -247,6 +265,7 @@ class Upstream:
             "step": self.solver.time_step,
             "owed": self._owed,
             "speed": [self.speed, self._most, self._force],
+            "hold": self._hold,
             "flow": {name: list(rows.shape) for name, rows in state.items()},
             "cells": {name: list(rows.shape) for name, rows in cells.items()},
             "rounds": [rounds.tolist() for rounds in self._rounds],
@@ -279,5 +298,6 @@ class Upstream:
         if "speed" in note:
             self.speed, self._most, self._force = map(float, note["speed"])
             self.solver.set_body_force((self._force, 0.0, 0.0))
+            self._hold = int(note.get("hold", self._held))
         self._rounds = [np.array(rounds, np.int64) for rounds in note["rounds"]]
         return at
