@@ -41,7 +41,7 @@ _DEPTHS, _SHALLOW, _MANY = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 
 #: Where a cell that has come out of the tube is put: by these parts of its way from the seam farther back.
 _BACK = (0.0, 0.35, 0.7, 1.0)
 #: So many turns are tried in a look at most: as many as cells wait.
-_TURNS = 8
+_TURNS = 2
 
 
 @dataclass

@@ -41,7 +41,7 @@ _LEAST = 0.05
 #: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
 _DEVELOPS, _MOST = 0.3, 2000
 #: The force is held for about this part of that time, for multiples of these steps, and where it need not change more.
-_HELD, _STEPS, _NEAR = 0.125, 32, 0.01
+_HELD, _STEPS, _NEAR = 0.5, 32, 0.05
 #: Where the tube goes few steps at a time, until it is as slow as the vessel, the force is for so many at least.
 _LEAST_STEPS = 8
 #: Steps at most in each of the vessel.
