@@ -129,7 +129,7 @@ def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
     assert entered + waiting == pytest.approx(carried, abs=1.5)
     # The tube flows beside the vessel: as fast, for as many steps, but for those of the ramp.
     assert tube.solver.time_step - steps == pytest.approx(1200, rel=0.1)
-    assert tube.speed == pytest.approx(blood._inflow.volumes()[0] / tube.prism.area, rel=0.02)
+    assert tube.speed == pytest.approx(blood._inflow.volumes()[0] / tube.prism.area, rel=0.05)
 
 
 def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_path: Path) -> None:

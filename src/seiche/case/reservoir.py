@@ -20,6 +20,7 @@ from seiche.case.beginning import continued
 from seiche.case.cells import CellsSetup
 from seiche.case.coupled import Population, named
 from seiche.case.entering import Room
+from seiche.case.leading import lead, tied
 from seiche.case.margins import Margins, inlets_of, interval_of
 from seiche.case.setup import Setup
 from seiche.case.tubes import planned
@@ -248,11 +249,7 @@ class Openings:
         names: list[npt.NDArray[np.int64]],
         found: Traffic,
     ) -> Room:
-        """Let cells that have just entered go with their twins in the tube; return the room that all leave.
-
-        So the next one finds its place behind them as it has it in the tube. A cell goes its own way for good when it
-        is some radii behind the inlet or far from its twin, and until the next look when another is in the way.
-        """
+        """Let cells that have just entered go with their twins in the tube; return the room that all leave."""
         room, radius = Room(self._walls, self._cells.surfaces), self._cells.largest()
         rows: dict[int, tuple[int, int]] = {}
         twins, reach = self._twins[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
@@ -264,25 +261,14 @@ class Openings:
                     room.add(kind, places[row])
         for arrival in found.enter:
             room.add(arrival.kind, arrival.vertices)
-        found_twins = tube.twins([twins[each] for each in rows], self._margins.enter)
-        led = {each: twin for each, twin in zip(rows, found_twins, strict=True) if twin.beyond < _LED * radius}
-        for each, (kind, row) in rows.items():
-            middle = vertices[kind][row].mean(axis=0)
-            if each in led and np.linalg.norm(led[each].vertices.mean(axis=0) - middle) > radius:
-                del led[each]
-        self._twins[name] = {each: twins[each] for each in led}
-        alone = [each for each in rows if each not in led]
-        while True:
-            for each in alone:
-                kind, row = rows[each]
-                room.add(kind, vertices[kind][row])
-            led = {each: twin for each, twin in led.items() if each not in alone}
-            alone = [each for each, twin in led.items() if not room.has(twin.kind, twin.vertices, clear=False)]
-            if not alone:
-                break
-        for each, twin in led.items():
-            found.led[rows[each]] = twin
-            room.add(twin.kind, twin.vertices, twin.group)
+        own = {each: vertices[kind][row] for each, (kind, row) in rows.items()}
+        there = dict(zip(rows, tube.twins([twins[each] for each in rows], self._margins.enter), strict=True))
+        going = tied(own, there, _LED * radius, radius)
+        self._twins[name] = {each: twins[each] for each in going}
+        for each, (kind, _) in rows.items():
+            if each not in going:
+                room.add(kind, own[each])
+        found.led |= {rows[each]: place for each, place in lead(own, going, room).items()}
         return room
 
     def entered(self, arrival: Arrival, name: int) -> None:
