@@ -72,24 +72,28 @@ class Room:
         self._bodies.append(_Body(Surface(vertices, self._surfaces[kind].faces), group))
         self._boxes = None
 
-    def _near(self, low: Floats, high: Floats) -> list[_Body]:
-        """Return the cells whose boxes meet another."""
+    def __len__(self) -> int:
+        """Return the number of cells."""
+        return len(self._bodies)
+
+    def _near(self, low: Floats, high: Floats, since: int) -> list[_Body]:
+        """Return the cells whose boxes meet another, but for the first `since`."""
         if self._boxes is None:
             corners = [(each.low, each.high) for each in self._bodies]
             self._boxes = np.array(corners, np.float64).reshape(-1, 2, 3).swapaxes(0, 1)
-        lowest, highest = self._boxes
-        return [self._bodies[i] for i in np.flatnonzero(((lowest <= high) & (highest >= low)).all(axis=1))]
+        lowest, highest = self._boxes[:, since:]
+        return [self._bodies[since + i] for i in np.flatnonzero(((lowest <= high) & (highest >= low)).all(axis=1))]
 
-    def has(self, kind: int, vertices: Floats, clear: bool = True, group: str | None = None) -> bool:
+    def has(self, kind: int, vertices: Floats, clear: bool = True, group: str | None = None, since: int = 0) -> bool:
         """Tell whether a cell with the vertices (v, 3) is inside the vessel, and meets none that is there.
 
         It must be `clear` of the others by a part of an edge, too, or may touch them. Those of its own `group` are in
-        nobody's way: they are side by side as they flow.
+        nobody's way: they are side by side as they flow. The first `since` cells, and the wall, are known not to be.
         """
         close, beside = (self._close, self._next) if clear else (0.0, 0.0)
         low, high = bounds(vertices)
         low, high = low - beside, high + beside
-        near = [body for body in self._near(low, high) if group is None or body.group != group]
+        near = [body for body in self._near(low, high, since) if group is None or body.group != group]
         # What most places fail is looked at first: vertices next to each other, and of these a few.
         for some in (vertices[::_FEW], vertices) if clear else ():
             if any(body.beside(some, beside) for body in near):
@@ -99,6 +103,6 @@ class Room:
             points = np.concatenate([body.surface.vertices for body in near])
             if deep_inside(mine, points[in_box(points, low, high)]):
                 return False
-        if self._walls.beyond(vertices, _BEYOND_WALL).any():
+        if not since and self._walls.beyond(vertices, _BEYOND_WALL).any():
             return False
         return not any(meet(mine, body.surface, close) for body in near)

@@ -41,8 +41,14 @@ def lead(own: Mapping[int, Floats], twins: Mapping[int, Arrival], room: Room) ->
     Each is put where its twin is, or, if another that goes its own way is there, nearer to where it is by itself, or
     left there. They all are in the room then.
     """
-    left, found = dict(twins), dict[int, Arrival]()
-    while blocked := [name for name, twin in left.items() if not room.has(twin.kind, twin.vertices, clear=False)]:
+    left, found, since = dict(twins), dict[int, Arrival](), 0
+    while True:
+        blocked = [
+            name for name, twin in left.items() if not room.has(twin.kind, twin.vertices, clear=False, since=since)
+        ]
+        if not blocked:
+            break
+        since = len(room)
         for name in blocked:
             twin = left.pop(name)
             behind = own[name].mean(axis=0) - twin.vertices.mean(axis=0)
