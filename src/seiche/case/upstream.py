@@ -40,9 +40,10 @@ _THICKER = 2.5
 _LEAST = 0.05
 #: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
 _DEVELOPS, _MOST = 0.3, 2000
-#: The force is held for about this part of that time, for multiples of these steps, and where it need not change more.
+#: The force is held for about this part of that time, for multiples of these steps, and farther where the mean speed
+#: would come as near as this to the wanted one.
 _HELD, _STEPS, _NEAR = 0.5, 32, 0.05
-#: Where the tube goes few steps at a time, until it is as slow as the vessel, the force is for so many at least.
+#: It is held for so many steps at least, where the tube goes few at a time until it is as slow as the vessel.
 _LEAST_STEPS = 8
 #: Steps at most in each of the vessel.
 _LONGEST = 4.0
@@ -135,8 +136,7 @@ class Upstream:
         """Let the flow develop from the start, at the speed that is expected at the inlet."""
         wanted = self.speed
         for first in range(0, self._develops, self._held):
-            self._run(min(self._held, self._develops - first), wanted)
-        self._hold = self._held
+            self._run(min(self._held, self._develops - first), wanted, self._held)
         self._rounds = [self._rounds_of(population) for population in self.populations()]
 
     def advance(self, distance: float, steps: float) -> None:
@@ -147,25 +147,27 @@ class Upstream:
         self._owed += distance
         self._most = max(self._most, distance / steps)
         wanted, left = max(distance / steps, _LEAST * self._most), int(_LONGEST * steps)
-        while left > 0:
-            own = min(int(self._owed / max(0.5 * (self.speed + wanted), 0.5 * wanted)), self._hold, left)
-            if own < 1:
-                break
-            self._owed -= self._run(own, wanted)
-            left -= own
+        hold = int(min(max(self._own_steps(wanted), _LEAST_STEPS), self._held))
+        few = 1  # fewer are left to the next time
+        while (own := min(self._own_steps(wanted), self._hold, left)) >= few:
+            self._owed -= self._run(own, wanted, hold)
+            left, few = left - own, _LEAST_STEPS
 
-    def _run(self, steps: int, wanted: float) -> float:
+    def _own_steps(self, wanted: float) -> int:
+        """Return the steps in which the blood comes as far as it should, on the way to the wanted speed."""
+        return int(self._owed / max(0.5 * (self.speed + wanted), 0.5 * wanted))
+
+    def _run(self, steps: int, wanted: float, hold: int) -> float:
         """Advance some steps, at most as many as the force is to hold; return how many sites the blood went.
 
-        Then the force is changed such that the mean speed is the wanted one after as many steps, but not too few: what
+        Then the force is changed such that the mean speed is the wanted one after it was held for `hold` steps: what
         did not accelerate the blood is what it resists, and will resist for a while.
         """
-        self._now, before = None, self.speed
+        self._now, before, self._hold = None, self.speed, hold
         self.blood.run(steps)
         self.speed = float(self.solver.fields(("velocity",))["velocity"][:, 0].mean())
-        self._hold = min(max(steps, _LEAST_STEPS), self._held)
-        force = self._force - (self.speed - before) / steps + (wanted - self.speed) / self._hold
-        if abs(force - self._force) > _NEAR * abs(self._force):
+        force = self._force - (self.speed - before) / steps + (wanted - self.speed) / hold
+        if abs(force - self._force) * hold > _NEAR * wanted:
             self._force = force
             self.solver.set_body_force((force, 0.0, 0.0))
         return 0.5 * (before + self.speed) * steps
