@@ -167,6 +167,13 @@ def test_what_lets_blood_in_is_no_outlet_unless_the_case_says_so(tmp_path: Path)
         'iolet["outlet"].role: is missing; blood may enter through it, but the geometry calls it an outlet, through '
         'which no cells enter: say "inlet" or "outlet"'
     )
+    pulse = {"velocity": "-10 mm/s", "profile": "womersley", "period": "0.1 ms"}
+    pulse["harmonics"] = [{"amplitude": "20 mm/s", "phase": "90 deg"}]
+    assert message(tmp_path, changed(tables, "iolet.0", tables["iolet"][0] | pulse)).startswith('iolet["outlet"].role')
+    tables["iolet"][0]["velocity"] = "-10 mm/s"  # blood leaves
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    assert [plane.role for plane in prepare(tmp_path / "case.toml").vessel.sites.iolets] == ["inlet", "outlet"]
+    tables["iolet"][0]["velocity"] = "50 mm/s"
     for roles, inlets in ((("inlet", "outlet"), ["outlet"]), (("outlet", None), ["inlet"]), ((None, "outlet"), [])):
         for iolet, role in zip(tables["iolet"], roles, strict=True):
             iolet.pop("role", None)
@@ -218,10 +225,23 @@ def test_a_reservoir_that_cannot_be_packed_is_refused(tmp_path: Path) -> None:
     assert message(tmp_path, dense) == f"reservoir.hematocrit = 0.65 (that of [packing]): {expected}"
     # What jams is known only when it is tried.
     path = tmp_path / "case.toml"
-    path.write_text(toml_of(changed(open_tables({"hematocrit": 0.3}), "packing.gap", "0.8 um")))
+    path.write_text(toml_of(changed(open_tables({"hematocrit": 0.3}), "packing.gap", "1.4 um")))
     with pytest.raises(CaseError) as caught:
         describe(prepare(path), measure=False)
     assert str(caught.value).startswith(f'{path}: reservoir.hematocrit: 0.3 is not possible before iolet["inlet"]: ')
+
+
+def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(
+        toml_of(changed(open_blood_tables(4, 20, 100), "reservoir", {"length": "1 um", "hematocrit": 0.193}))
+    )
+    with pytest.raises(CaseError) as caught:
+        describe(prepare(path), measure=False)
+    assert str(caught.value) == (
+        f'{path}: cells["ball"].shape: a cell of 2.8 x 2.8 x 2.8 um is larger than the tube of 1 um before '
+        'iolet["inlet"]; use smaller cells or a greater reservoir.length'
+    )
 
 
 def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:

@@ -251,6 +251,22 @@ def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Pat
     assert passed.blood == pytest.approx(came, rel=0.01)
 
 
+@pytest.mark.parametrize("ramp", [20, 100])
+def test_what_a_ramp_brings_in_is_counted(ramp: int, tmp_path: Path) -> None:
+    """By the flow of every step; the first look is after 56 steps, within the longer ramp."""
+    tables = changed(open_blood_tables(4, 14, 112), "iolet.0.ramp", ramp)
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    simulation = load(tmp_path / "case.toml", output=tmp_path / "out")
+    assert simulation.blood is not None and simulation.blood.openings is not None
+    came, passed = 0.0, simulation.blood.openings.passed["inlet"]
+    while simulation.solver.time_step < 112:
+        simulation.run(steps=1)
+        came += float(simulation.blood._inflow.volumes()[0])
+        if simulation.solver.time_step == 56:
+            assert passed.blood == pytest.approx(came, rel=0.05)
+    assert passed.blood == pytest.approx(came, rel=0.05)
+
+
 def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
     simulation = opened(tmp_path, 60)
     assert simulation.blood is not None and simulation.blood.openings is not None
@@ -261,6 +277,27 @@ def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
     simulation.blood.watch.entered["inlet"] = 9
     (line,) = simulation.owed()
     assert line.startswith('2 of 11 cells still wait to enter through iolet["inlet"], so fewer came in than')
+    simulation.blood.openings._flows = np.array([-0.1, 0.1])
+    assert simulation.owed() == []  # they wait for blood that flows in
+
+
+@pytest.mark.parametrize("every", [None, 224])
+def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tmp_path: Path) -> None:
+    """The flow goes the other way than the roles say: between two looks cells go up to eight sites."""
+    tables = changed(changed(open_blood_tables(4, 16, 900), "iolet.0.role", "outlet"), "iolet.1.role", "inlet")
+    tables["packing"]["hematocrit"] = 0.25
+    if every is not None:
+        tables["reservoir"]["every"] = every
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    simulation = load(tmp_path / "case.toml", output=tmp_path / "out")
+    assert simulation.blood is not None and simulation.blood.openings is not None
+    before = simulation.blood.blood.cells.count
+    simulation.run()
+    left = simulation.blood.watch.left["outlet"]
+    assert left >= 3 and simulation.blood.blood.cells.count == before - left
+    assert simulation.blood.openings.waiting() == {"outlet": left}
+    assert simulation.owed() == []
+    assert simulation.blood.openings.passed["outlet"].blood < 0
 
 
 def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) -> None:

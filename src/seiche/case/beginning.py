@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -26,6 +26,7 @@ def continued(
     packed: Sequence[Floats],
     room: Room,
     behind: Callable[[int, float], Keep],
+    free: Mapping[str, float],
     enter: float,
     led: float,
     radius: float,
@@ -35,11 +36,14 @@ def continued(
     `packed` (n, v, 3) are the cells of each type, and `behind` tells of a type which are nearer to an inlet than a
     height. Cells of the tubes that would be less than `led` behind the height `enter` are there for each of which a
     packed one goes: that was there, or is in the way. Where more go, cells of the tubes that have come farther take
-    their place as far as there is room. `radius` is that of the largest cell; all lengths are in sites.
+    their place as far as there is room. None is in the layer behind an opening that is left `free`, as deep as its name
+    says. `radius` is that of the largest cell; all lengths are in sites.
     """
     keep, found, far = [~behind(kind, enter + led) for kind in range(len(packed))], list[Arrival](), list[Arrival]()
     for tube in tubes:
         for arrival in tube.beyond(enter, led + _FARTHER * radius):
+            if enter + arrival.beyond < free[tube.name]:
+                continue
             if arrival.beyond >= led:
                 far.append(arrival)
             elif room.has(arrival.kind, arrival.vertices, clear=False, group=arrival.group):

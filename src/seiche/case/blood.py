@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+#: The least part of what flows to and fro that must go on for a hematocrit of it to be told.
+_NET = 0.1
+
 
 @dataclass
 class Watch:
@@ -255,7 +258,8 @@ class BloodRun:
             blood, cells = (np.array(seen.get(f"{name}: {what}", []), np.float64) for what in ("blood_m3", "cells_m3"))
             half = len(blood) // 2
             passed = blood[-1] - blood[half] if len(blood) else 0.0
-            return float((cells[-1] - cells[half]) / passed) if passed else None
+            to_and_fro = np.abs(np.diff(blood[half:])).sum()
+            return float((cells[-1] - cells[half]) / passed) if abs(passed) > _NET * to_and_fro else None
 
         return {
             "hematocrit_inside": mean("hematocrit_inside"),

@@ -221,15 +221,7 @@ def _places(
     free: dict[str, float],
 ) -> Packing:
     space = FluidSpace(sites, free=free if case.packing is not None else None)
-    for kind, surface in zip(types, surfaces, strict=True):
-        try:
-            refuse_tight(space, [surface])
-        except CaseError:
-            size = " x ".join(f"{n * units.spacing * 1e6:.3g}" for n in np.sort(np.ptp(surface.vertices, axis=0)))
-            raise CaseError(
-                f'cells["{kind.name}"].shape: a cell of {size} um is larger than the vessel; use smaller cells or a '
-                "wider vessel"
-            ) from None
+    refuse_large(space, types, surfaces, units, "the vessel", "a wider vessel")
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
         asked, wanted = case.packing.hematocrit, case.packing.hematocrit * reached
@@ -239,6 +231,20 @@ def _places(
             said = str(error).replace(f"hematocrit = {wanted:g}:", f"hematocrit = {asked:g}:")
             raise CaseError(f"packing.{said}") from None
     return _given(case, sites, space, folder, types, surfaces)
+
+
+def refuse_large(
+    space: FluidSpace, types: Sequence[CellType], surfaces: Sequence[Surface], units: LatticeUnits, what: str, wide: str
+) -> None:
+    """Raise a CaseError for cells that cannot be in a space at all: `what` it is, and what would be `wide` enough."""
+    for kind, surface in zip(types, surfaces, strict=True):
+        try:
+            refuse_tight(space, [surface])
+        except CaseError:
+            size = " x ".join(f"{n * units.spacing * 1e6:.3g}" for n in np.sort(np.ptp(surface.vertices, axis=0)))
+            raise CaseError(
+                f'cells["{kind.name}"].shape: a cell of {size} um is larger than {what}; use smaller cells or {wide}'
+            ) from None
 
 
 def _reached(case: Case, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seiche.case.margins import inlets_of, interval_of, travel
+from seiche.case.margins import inlets_of, interval_of, speeds, travel
 from seiche.case.pulse import pulse_of
 from seiche.case.setup import Setup
 from seiche.errors import CaseError
@@ -51,7 +51,7 @@ def _unclear_roles(setup: Setup) -> Iterator[str]:
     """Yield what is wrong with outlets of the geometry through which the case lets blood enter."""
     roles = {opening.name: opening.role for opening in setup.case.iolet}
     for plane, iolet in zip(setup.vessel.sites.iolets, setup.model.iolets, strict=True):
-        enters = isinstance(iolet, VelocityIolet) and (iolet.mean > 0 or iolet.table is not None)
+        enters = isinstance(iolet, VelocityIolet) and speeds(iolet)[1] > 0
         if plane.role == "outlet" and enters and roles[plane.name] is None:
             yield (
                 f'iolet["{plane.name}"].role: is missing; blood may enter through it, but the geometry calls it an '

@@ -6,9 +6,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from seiche.case.pulse import pulse_of
 from seiche.case.setup import Setup
 from seiche.domain.sites import IoletPlane
+from seiche.flow.model import Iolet, VelocityIolet
 from seiche.kernels.registry.ibm import SUPPORT
 
 #: Sites that cells may move between two looks, and the steps between two looks.
@@ -72,4 +75,22 @@ def kept_free(setup: Setup) -> dict[str, float]:
     if setup.case.reservoir is None:
         return {}
     margins, inlets = Margins.of(setup), {plane.name for plane in inlets_of(setup)}
-    return {plane.name: margins.free if plane.name in inlets else margins.gone for plane in setup.vessel.sites.iolets}
+    # Where blood may leave from the start, cells are not to be out before the first look.
+    deep = margins.free + max(travel(setup) - _TRAVEL, 0.0)
+    return {
+        plane.name: margins.gone if plane.name not in inlets else deep if _may_leave(iolet) else margins.free
+        for plane, iolet in zip(setup.vessel.sites.iolets, setup.model.iolets, strict=True)
+    }
+
+
+def _may_leave(iolet: Iolet) -> bool:
+    """Return whether blood may leave through an opening, as far as its condition says."""
+    return not isinstance(iolet, VelocityIolet) or speeds(iolet)[0] < 0
+
+
+def speeds(iolet: VelocityIolet) -> tuple[float, float]:
+    """Return between which bounds the mean velocity at an opening is."""
+    if iolet.table is not None:
+        return float(iolet.table.values.min()), float(iolet.table.values.max())
+    swing = float(np.abs(iolet.harmonics).sum())
+    return iolet.mean - swing, iolet.mean + swing

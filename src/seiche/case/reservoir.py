@@ -21,7 +21,8 @@ from seiche.case.cells import CellsSetup
 from seiche.case.coupled import Population, named
 from seiche.case.entering import Room
 from seiche.case.leading import lead, tied
-from seiche.case.margins import Margins, inlets_of, interval_of
+from seiche.case.margins import Margins, inlets_of, interval_of, kept_free
+from seiche.case.openings import PARABOLA
 from seiche.case.setup import Setup
 from seiche.case.tubes import planned
 from seiche.case.upstream import GOLDEN_TURN, Arrival, Upstream
@@ -29,7 +30,7 @@ from seiche.cells.space import FluidSpace, heights
 from seiche.domain.surface import bounds
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
-from seiche.flow.model import VelocityIolet
+from seiche.flow.model import Iolet, VelocityIolet
 
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
@@ -77,6 +78,11 @@ class Traffic:
         return not self.entered and not self.left and not self.led
 
 
+def _without_ramp(iolet: Iolet, steps: float) -> float:
+    """Return the flow from which a straight line over the first `steps` brings in what the ramp does, over the last."""
+    return max(1.0 - iolet.ramp / steps, 0.0) if isinstance(iolet, VelocityIolet) else 0.0
+
+
 @contextmanager
 def _named(inlet: str) -> Iterator[None]:
     """Say of a failure inside the block that it is one of the tube before an inlet."""
@@ -111,14 +117,17 @@ class Openings:
         self.passed = {plane.name: Passed() for plane in sites.iolets}
         #: Sites a step through each opening at the last look, None before the first.
         self._flows: Floats | None = None
-        self._sudden = np.array([isinstance(each, VelocityIolet) and not each.ramp for each in setup.model.iolets])
         for plane in inlets_of(setup):
             try:
                 tube = Upstream(setup, cells, plane.name, plans[plane.name].prism, self.wanted, table.seed, world)
             except CaseError as error:
                 raise CaseError(f'{setup.source}: reservoir before iolet["{plane.name}"]: {error}') from None
             self.tubes[plane.name] = tube
-        self._interval = interval_of(setup)
+        self._interval, self._free = interval_of(setup), kept_free(setup)
+        #: For which part of the steps before the first look all flows at an opening: what a ramp leaves of them.
+        self._whole = np.array([_without_ramp(iolet, self._interval) for iolet in setup.model.iolets])
+        #: Sites a step by which less flows in than at the look before.
+        self._less = np.zeros(len(sites.iolets))
         self._patience = cells.largest()
         self._looks = 0
         #: Cells that still go with their twins in a tube, by their names for life: type, number there and rounds.
@@ -141,7 +150,7 @@ class Openings:
 
         room, led = Room(self._walls, self._cells.surfaces), _LED * radius
         vertices = [each.vertices for each in packed]
-        keep, new = continued(self.tubes.values(), vertices, room, behind, self._margins.enter, led, radius)
+        keep, new = continued(self.tubes.values(), vertices, room, behind, self._free, self._margins.enter, led, radius)
         found = []
         for kind, population in enumerate(packed):
             places = [arrival.vertices for arrival in new if arrival.kind == kind]
@@ -187,8 +196,9 @@ class Openings:
     def feed(self, flows: Floats) -> None:
         """Advance the tubes by what came in since the last look; `flows` (iolets,) enter now in a step."""
         flows = np.asarray(flows, np.float64)
-        before = np.where(self._sudden, flows, 0.0) if self._flows is None else self._flows
+        before = self._whole * flows if self._flows is None else self._flows
         came, self._flows = 0.5 * (before + flows) * self._interval, flows
+        self._less = np.maximum(before - flows, 0.0)
         for name, passed in self.passed.items():
             passed.blood += float(came[self._numbers[name]])
         for name, tube in self.tubes.items():
@@ -207,7 +217,7 @@ class Openings:
         self.inside = self.measure(vertices)
         boxes = [bounds(each) for each in vertices]
         for name in self._planes:
-            limit = self._margins.back if name in self.tubes else gone
+            limit = self._back(name) if name in self.tubes else gone
             for kind, places in enumerate(vertices):
                 out = self._reaching(name, places, boxes[kind], limit) & found.keep[kind]
                 if number := int(out.sum()):
@@ -218,7 +228,7 @@ class Openings:
                         self._late[name][kind] += number
         self._looks += 1
         for name, tube in self.tubes.items():
-            if self._flows[self._numbers[name]] <= 0:
+            if self.goes_out(name):
                 self._twins[name] = {}
                 continue
             room = self._led(name, tube, vertices, boxes, names, found)
@@ -240,6 +250,16 @@ class Openings:
                     late[arrival.kind] += 1
         return found
 
+    def _back(self, name: str) -> float:
+        """Return below which height a cell has gone out through an inlet, or will have before the next look.
+
+        The flow may change once more as it did since the last look.
+        """
+        assert self._flows is not None
+        number, area = self._numbers[name], self.tubes[name].prism.area
+        outwards = max(float(self._less[number] - self._flows[number]), 0.0)
+        return self._margins.back + self._interval * PARABOLA * outwards / area
+
     def _led(
         self,
         name: str,
@@ -257,8 +277,9 @@ class Openings:
             for row in np.flatnonzero(self._reaching(name, places, boxes[kind], reach) & keep).tolist():
                 if int(mine[row]) in twins:
                     rows[int(mine[row])] = kind, row
-                else:
-                    room.add(kind, places[row])
+                else:  # perhaps led behind another inlet
+                    other = found.led.get((kind, row))
+                    room.add(kind, places[row] if other is None else other.vertices)
         for arrival in found.enter:
             room.add(arrival.kind, arrival.vertices)
         own = {each: vertices[kind][row] for each, (kind, row) in rows.items()}
@@ -291,6 +312,10 @@ class Openings:
         for part in _BACK if arrival.waits else _BACK[:1]:
             moved = arrival.vertices - part * arrival.beyond * tube.prism.frame[0]
             yield replace(arrival, vertices=moved, moved=part > 0)
+
+    def goes_out(self, name: str) -> bool:
+        """Return whether blood flows out through an opening, or stands still, as it was last seen."""
+        return self._flows is not None and bool(self._flows[self._numbers[name]] <= 0)
 
     def waiting(self) -> dict[str, int]:
         """Return how many cells are owed to the vessel at each inlet."""

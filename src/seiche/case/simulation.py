@@ -248,13 +248,16 @@ class Simulation:
         return list(lacking(self.setup, counts))
 
     def owed(self) -> list[str]:
-        """Return a line for each inlet before which more than a tenth of the cells that were to enter still wait."""
+        """Return a line for each inlet before which more than a tenth of the cells that were to enter still wait.
+
+        Where blood flows out through an inlet, as it may between two pulses, cells wait until it comes in again.
+        """
         openings = self.blood.openings if self.blood is not None else None
         if self.blood is None or openings is None:
             return []
         entered, lines = self.blood.watch.entered, []
         for name, waiting in openings.waiting().items():
-            if waiting > max(1.0, _OWED * (waiting + entered[name])):
+            if waiting > max(1.0, _OWED * (waiting + entered[name])) and not openings.goes_out(name):
                 lines.append(
                     f'{waiting} of {waiting + entered[name]} cells still wait to enter through iolet["{name}"], so '
                     "fewer came in than the blood of its reservoir carries: so dense a flow finds no room for them"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.cells import CellsSetup
+from seiche.case.cells import CellsSetup, refuse_large
 from seiche.case.margins import inlets_of
 from seiche.case.setup import Setup
 from seiche.cells.packing import HIGHEST_HEMATOCRIT, cell_counts, pack
@@ -98,9 +98,20 @@ def planned(setup: Setup, cells: CellsSetup, walls: FluidSpace | None = None) ->
                 f"cells in {length:.3g} um make {plan.hematocrit:.3g}, more than {HELD:.0%} off; use a greater "
                 "reservoir.length"
             )
+        _refuse_short(setup, cells, plane.name, plan)
         _refuse_reach(setup, cells, plane.name, plan)
         found[plane.name] = plan
     return found
+
+
+def _refuse_short(setup: Setup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
+    """Refuse a tube in which a cell has no place."""
+    what = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
+    try:
+        space = FluidSpace(plan.prism.sites())
+        refuse_large(space, cells.types, cells.surfaces, setup.units, what, "a greater reservoir.length")
+    except CaseError as error:
+        raise CaseError(f"{setup.source}: {error}") from None
 
 
 def _refuse_reach(setup: Setup, cells: CellsSetup, name: str, plan: TubePlan) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.agreement import on_rank_zero
 from seiche.case.cells import CellsSetup
 from seiche.case.coupled import Population, couple, packed, populations_of
 from seiche.case.setup import Setup
@@ -90,7 +91,7 @@ class Upstream:
         """
         from seiche.flow import Solver
 
-        self._setup, self._cells, self._name, self.prism = setup, cells, name, prism
+        self._setup, self._cells, self.name, self.prism = setup, cells, name, prism
         self.sites = prism.sites()
         self._origin = np.asarray(self.sites.origin)
         self.speed = self._most = self._expected_speed()
@@ -110,7 +111,11 @@ class Upstream:
             self.sites, model, device=run.device, precision=setup.precision, threads=run.threads, world=alone
         )
         shares = [table.share for table in setup.case.cells]
-        packing = pack(FluidSpace(self.sites), cells.surfaces, hematocrit, shares=shares, gap=cells.gap, seed=seed)
+        space = FluidSpace(self.sites)
+        # Processors of different make may round otherwise, and what is packed by many small pushes then differs.
+        packing = on_rank_zero(
+            world, lambda: pack(space, cells.surfaces, hematocrit, shares=shares, gap=cells.gap, seed=seed)
+        )
         self.hematocrit = packing.hematocrit
         self._wall = sparse_points(wall_points(self.sites)[0])
         self.blood = couple(setup, self.solver, packed(replace(cells, packing=packing)), self._wall)
@@ -126,7 +131,7 @@ class Upstream:
     def _expected_speed(self) -> float:
         """Return the mean velocity at the inlet, in sites a step, as far as the case says it before the run."""
         names = [plane.name for plane in self._setup.vessel.sites.iolets]
-        iolet = self._setup.model.iolets[names.index(self._name)]
+        iolet = self._setup.model.iolets[names.index(self.name)]
         if isinstance(iolet, VelocityIolet) and iolet.mean > 0 and iolet.table is None and iolet.profile is None:
             return float(iolet.mean)
         scale = self._setup.invariants.velocity_scale
@@ -211,7 +216,7 @@ class Upstream:
         beyond = float(local[:, 0].min() - rounds)
         local[:, 0] += shift - rounds
         moving = population.velocity[number] @ self.prism.frame
-        return Arrival(kind, number, self.prism.world(local), moving, beyond, rounds=rounds, inlet=self._name)
+        return Arrival(kind, number, self.prism.world(local), moving, beyond, rounds=rounds, inlet=self.name)
 
     def twins(self, entered: Sequence[tuple[int, int, float]], shift: float) -> list[Arrival]:
         """Return where cells would be now, had they gone on as in the tube since they entered with so many rounds.
