@@ -13,6 +13,7 @@ from seiche.case.geometry import Vessel, build
 from seiche.case.limits import refuse_impossible
 from seiche.case.load import check_case
 from seiche.case.setup import Setup, build_setup
+from seiche.case.simulation import prepare
 from seiche.errors import CaseError
 
 SOURCE = "case.toml"
@@ -143,3 +144,15 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
     assert "\n" not in text
     assert text.startswith(f"{SOURCE}: ")
     return text.removeprefix(f"{SOURCE}: ")
+
+
+def refusal(folder: Path, tables: dict[str, Any]) -> str:
+    """Return the line with which `tables` is refused, without the name of the file."""
+    path = folder / "case.toml"
+    path.write_text(toml_of(tables))
+    with pytest.raises(CaseError) as caught:
+        prepare(path)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.startswith(f"{path}: ")
+    return text.removeprefix(f"{path}: ")

@@ -10,28 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import blood_tables, changed, open_blood_tables, toml_of, tube_tables
-from seiche.case.check import describe
-from seiche.case.margins import interval_of
-from seiche.case.simulation import load, prepare
+from case_files import blood_tables, changed, refusal, toml_of
+from seiche.case.simulation import load
 from seiche.cells import icosphere
-from seiche.domain.links import check_sites
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, UnstableError
 from seiche.io.formats.pos import write_pos
 from seiche.io.formats.stl import write_stl
-
-
-def message(folder: Path, tables: dict[str, Any]) -> str:
-    """Return the line with which `tables` is refused, without the name of the file."""
-    path = folder / "case.toml"
-    path.write_text(toml_of(tables))
-    with pytest.raises(CaseError) as caught:
-        prepare(path)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert text.startswith(f"{path}: ")
-    return text.removeprefix(f"{path}: ")
 
 
 def narrow(tables: dict[str, Any]) -> dict[str, Any]:
@@ -93,14 +78,14 @@ def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expect
     if path == "fluid":
         tables["cells"][0]["inner_viscosity"] = "6 mPa s"
         tables["lattice"]["tau"] = 0.6
-    assert expected in message(tmp_path, changed(tables, path, value))
+    assert expected in refusal(tmp_path, changed(tables, path, value))
 
 
 def test_two_inner_viscosities_are_refused(tmp_path: Path) -> None:
     tables = blood_tables()
     tables["cells"].append({**tables["cells"][0], "name": "white", "inner_viscosity": "12 mPa s"})
     tables["cells"][0]["inner_viscosity"] = "6 mPa s"
-    assert message(tmp_path, tables) == (
+    assert refusal(tmp_path, tables) == (
         'cells["white"].inner_viscosity: 0.012 Pa s, but "red" has 0.006 Pa s; types that have one must have the same'
     )
 
@@ -111,163 +96,25 @@ def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
         "coupling.delta: the halo of the support of 4 sites (peskin) is wider than a periodic extent of 6 sites along "
         "z allows; at least 8 sites are needed"
     )
-    assert message(tmp_path, changed(blood_tables(), "geometry.shape", shape)) == expected
+    assert refusal(tmp_path, changed(blood_tables(), "geometry.shape", shape)) == expected
 
 
 def test_cells_larger_than_the_vessel_are_refused(tmp_path: Path) -> None:
     expected = r'cells\["red"\].shape: a cell of 2.\d+ x [78.]+\d* x [78.]+\d* um is larger than the vessel; use'
-    assert re.match(expected, message(tmp_path, narrow(blood_tables())))
+    assert re.match(expected, refusal(tmp_path, narrow(blood_tables())))
 
 
 def test_a_wall_that_reaches_less_far_than_its_points_is_refused(tmp_path: Path) -> None:
     tables = changed(narrow(blood_tables()), "contact", {"wall_reach": "0.3 um"})
-    assert message(tmp_path, tables) == (
+    assert refusal(tmp_path, tables) == (
         "contact.wall_reach: 3e-07 m is below one spacing, 5e-07 m: cells could pass between the points of the wall"
     )
-
-
-def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
-    tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing")}}
-    assert message(tmp_path, tables) == (
-        'reservoir: is missing; cells would leave the vessel through iolet["inlet"] and none would enter'
-    )
-
-
-def test_looks_at_the_openings_come_before_cells_are_out(tmp_path: Path) -> None:
-    path = tmp_path / "case.toml"
-    path.write_text(toml_of(changed(open_blood_tables(5, 20, 100), "reservoir.every", 1000)))
-    with pytest.raises(CaseError) as error:
-        prepare(path)
-    assert str(error.value) == (
-        f"{path}: reservoir.every: cells move 35.6 sites between two looks at the openings, and would be out before "
-        "they are seen; at most 224 steps"
-    )
-
-
-def test_a_pulse_that_looks_at_the_openings_would_not_see_is_refused(tmp_path: Path) -> None:
-    tables = changed(open_blood_tables(5, 20, 100), "iolet.0.profile", "womersley")
-    tables["iolet"][0] |= {"period": "21 us", "harmonics": [{"amplitude": "1 mm/s"}, {"amplitude": "5 mm/s"}]}
-    assert message(tmp_path, changed(tables, "reservoir.every", 30)) == (
-        "reservoir.every: the flow pulsates in 59 steps, which looks at the openings so seldom would not see; at most "
-        "14 steps"
-    )
-    (tmp_path / "case.toml").write_text(toml_of(tables))
-    assert interval_of(prepare(tmp_path / "case.toml")) == 8
-    tables["iolet"][0]["period"] = "11 us"
-    assert message(tmp_path, tables) == (
-        "reservoir: the flow pulsates in 30.9 steps, faster than cells at openings are looked at; at least 32 are "
-        "needed: use a smaller time step"
-    )
-
-
-def test_what_lets_blood_in_is_no_outlet_unless_the_case_says_so(tmp_path: Path) -> None:
-    tables = open_blood_tables(5, 20, 100)
-    tables["iolet"][0]["name"], tables["iolet"][1]["name"] = "outlet", "inlet"
-    assert message(tmp_path, tables) == (
-        'iolet["outlet"].role: is missing; blood may enter through it, but the geometry calls it an outlet, through '
-        'which no cells enter: say "inlet" or "outlet"'
-    )
-    pulse = {"velocity": "-10 mm/s", "profile": "womersley", "period": "0.1 ms"}
-    pulse["harmonics"] = [{"amplitude": "20 mm/s", "phase": "90 deg"}]
-    assert message(tmp_path, changed(tables, "iolet.0", tables["iolet"][0] | pulse)).startswith('iolet["outlet"].role')
-    tables["iolet"][0]["velocity"] = "-10 mm/s"  # blood leaves
-    (tmp_path / "case.toml").write_text(toml_of(tables))
-    assert [plane.role for plane in prepare(tmp_path / "case.toml").vessel.sites.iolets] == ["inlet", "outlet"]
-    tables["iolet"][0]["velocity"] = "50 mm/s"
-    for roles, inlets in ((("inlet", "outlet"), ["outlet"]), (("outlet", None), ["inlet"]), ((None, "outlet"), [])):
-        for iolet, role in zip(tables["iolet"], roles, strict=True):
-            iolet.pop("role", None)
-            iolet |= {"role": role} if role else {}
-        if not inlets:
-            expected = "reservoir: the vessel has no inlet through which cells could enter; give one of its iolets"
-            assert message(tmp_path, tables) == f'{expected} role = "inlet"'
-            continue
-        (tmp_path / "case.toml").write_text(toml_of(tables))
-        setup = prepare(tmp_path / "case.toml")
-        assert [plane.name for plane in setup.vessel.sites.iolets if plane.role == "inlet"] == inlets
-        check_sites(setup.vessel.sites)
-
-
-def test_a_hematocrit_of_a_vessel_with_openings_is_named_as_the_case_has_it(tmp_path: Path) -> None:
-    tables = changed(open_blood_tables(5, 20, 100), "packing.hematocrit", 0.004)
-    expected = "packing.hematocrit = 0.004: less than one cell: the vessel has the volume of"
-    assert message(tmp_path, tables).startswith(expected)
-
-
-def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path: Path) -> None:
-    tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing", "fluid")}}
-    tables["geometry"] = {"spacing": "0.5 um", "shape": {"kind": "tube", "radius": "6 um", "length": "24 um"}}
-    tables["lattice"] = {"tau": 1.0}
-    tables["reservoir"] = {"hematocrit": 0.01}
-    path = tmp_path / "case.toml"
-    path.write_text(toml_of(tables))
-    with pytest.raises(CaseError) as caught:
-        describe(prepare(path), measure=False)
-    assert str(caught.value) == (
-        f'{path}: reservoir before iolet["inlet"]: hematocrit = 0.01: 1 cells in 49 um make 0.0177, more than 2% '
-        "off; use a greater reservoir.length"
-    )
-    path.write_text(toml_of(changed(tables, "reservoir", {"hematocrit": 0.12})))
-    (line,) = [line for line in describe(prepare(path), measure=False) if line.startswith("reservoir inlet")]
-    assert float(line.split()[-1]) == pytest.approx(0.12, rel=0.02)
-
-
-def open_tables(reservoir: dict[str, Any]) -> dict[str, Any]:
-    tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing", "fluid")}}
-    tables["geometry"] = {"spacing": "0.5 um", "shape": {"kind": "tube", "radius": "6 um", "length": "24 um"}}
-    return tables | {"lattice": {"tau": 1.0}, "packing": {"hematocrit": 0.1, "seed": 1}, "reservoir": reservoir}
-
-
-def test_a_reservoir_that_cannot_be_packed_is_refused(tmp_path: Path) -> None:
-    expected = "a number above 0 and up to 0.6 is expected"
-    assert message(tmp_path, open_tables({"hematocrit": 0.7})) == f"reservoir.hematocrit = 0.7: {expected}"
-    dense = changed(open_tables({}), "packing.hematocrit", 0.65)
-    assert message(tmp_path, dense) == f"reservoir.hematocrit = 0.65 (that of [packing]): {expected}"
-    # What jams is known only when it is tried.
-    path = tmp_path / "case.toml"
-    path.write_text(toml_of(changed(open_tables({"hematocrit": 0.3}), "packing.gap", "1.4 um")))
-    with pytest.raises(CaseError) as caught:
-        describe(prepare(path), measure=False)
-    assert str(caught.value).startswith(f'{path}: reservoir.hematocrit: 0.3 is not possible before iolet["inlet"]: ')
-
-
-def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "case.toml"
-    path.write_text(
-        toml_of(changed(open_blood_tables(4, 20, 100), "reservoir", {"length": "1 um", "hematocrit": 0.193}))
-    )
-    with pytest.raises(CaseError) as caught:
-        describe(prepare(path), measure=False)
-    assert str(caught.value) == (
-        f'{path}: cells["ball"].shape: a cell of 2.8 x 2.8 x 2.8 um is larger than the tube of 1 um before '
-        'iolet["inlet"]; use smaller cells or a greater reservoir.length'
-    )
-
-
-def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:
-    assert message(tmp_path, open_tables({"length": "1 m"})) == (
-        'reservoir.length: 1 m before iolet["inlet"] make 9e+08 sites; up to 5,000,000 are possible, 5,000,000 or 10 '
-        "times those of the vessel; use at most 0.00558 m"
-    )
-
-
-@pytest.mark.parametrize("key", ["reach", "wall_reach"])
-def test_contact_that_reaches_round_a_reservoir_is_refused(key: str, tmp_path: Path) -> None:
-    path = tmp_path / "case.toml"
-    path.write_text(toml_of(open_tables({}) | {"contact": {key: "20 um"}}))
-    setup = prepare(path)
-    with pytest.raises(CaseError) as caught:
-        describe(setup, measure=False)
-    text = str(caught.value)
-    assert text.startswith(f"{path}: contact.{key}: 2e-05 m is more than a third of the tube of ")
-    assert text.endswith('before iolet["inlet"]; use a shorter one, or a greater reservoir.length')
-    assert text.count(str(path)) == 1
 
 
 def test_contact_with_a_wall_that_reaches_round_a_vessel_is_refused(tmp_path: Path) -> None:
     shape = {"kind": "tube", "radius": "6 um", "length": "20 um", "periodic": True}
     tables = changed(changed(blood_tables(), "geometry.shape", shape), "contact", {"wall_reach": "7 um"})
-    assert message(tmp_path, tables) == (
+    assert refusal(tmp_path, tables) == (
         "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x"
     )
 
@@ -282,13 +129,13 @@ def test_open_and_inverted_meshes_are_refused(change: str, expected: str, tmp_pa
     write_stl(tmp_path / "ball.stl", Surface(ball.vertices, np.ascontiguousarray(faces)))
     shape = {"kind": "mesh", "file": "ball.stl", "unit": "2 um"}
     tables = changed(blood_tables(), "cells.0.shape", shape)
-    assert message(tmp_path, tables).startswith('cells["red"]: ')
-    assert expected in message(tmp_path, tables)
+    assert refusal(tmp_path, tables).startswith('cells["red"]: ')
+    assert expected in refusal(tmp_path, tables)
 
 
 def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
     shape = {"kind": "mesh", "file": "ball.off", "unit": "2 um"}
-    text = message(tmp_path, changed(blood_tables(), "cells.0.shape", shape))
+    text = refusal(tmp_path, changed(blood_tables(), "cells.0.shape", shape))
     assert text == f"cells: {tmp_path / 'ball.off'}: No such file or directory"
 
 
@@ -307,7 +154,7 @@ def test_given_places_are_checked(centers: list[list[float]], shape: str, expect
     tables["cells"][0]["positions"] = "red.pos"
     if shape == "tube":
         tables["geometry"]["shape"] = {"kind": "tube", "radius": "7 um", "length": "12 um", "periodic": True}
-    assert expected in message(tmp_path, tables)
+    assert expected in refusal(tmp_path, tables)
 
 
 def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
@@ -346,26 +193,26 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     )
     assert (
         "'red': two vertices of three neighbours each are joined in its mesh; a subdivision surface needs four"
-        in message(tmp_path, tables)
+        in refusal(tmp_path, tables)
     )
     flat = [(x, y, 0.0) for x, y, _ in CORNERS[:3]] + [(0.2, 0.2, 0.0)]
     off(tmp_path, flat, FACES)
-    assert "the mesh is flat: it encloses no volume" in message(tmp_path, tables)
+    assert "the mesh is flat: it encloses no volume" in refusal(tmp_path, tables)
     ball = icosphere(42)
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     crossed = ball.vertices.copy()
     crossed[[0, 20]] = crossed[[20, 0]]
     off(tmp_path, crossed.tolist(), ball.faces.tolist())
-    assert 'cells["red"]: mesh: it crosses itself: the edge of vertices' in message(tmp_path, tables)
+    assert 'cells["red"]: mesh: it crosses itself: the edge of vertices' in refusal(tmp_path, tables)
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     tables["cells"][0]["shape"]["unit"] = "3 mm"
-    assert 'cells["red"]: a cell of 1.' in (line := message(tmp_path, tables))
+    assert 'cells["red"]: a cell of 1.' in (line := refusal(tmp_path, tables))
     assert "is larger than the vessel of 1.73e-15 m^3; is the unit of its mesh right?" in line
 
 
 def test_names_of_types_can_stand_in_names_of_files(tmp_path: Path) -> None:
     expected = 'cells["../red"].name: "../red" is no plain name; use letters, digits, spaces, - and _'
-    assert expected in message(tmp_path, changed(blood_tables(), "cells.0.name", "../red"))
+    assert expected in refusal(tmp_path, changed(blood_tables(), "cells.0.name", "../red"))
 
 
 def test_a_run_that_ends_in_nothing_physical_does_not_say_done(tmp_path: Path) -> None:
