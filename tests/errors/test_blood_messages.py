@@ -203,7 +203,7 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     crossed = ball.vertices.copy()
     crossed[[0, 20]] = crossed[[20, 0]]
     off(tmp_path, crossed.tolist(), ball.faces.tolist())
-    assert 'cells["red"]: mesh: it crosses itself: the edge of vertices' in refusal(tmp_path, tables)
+    assert 'cells["red"]: mesh: it crosses itself: triangle' in refusal(tmp_path, tables)
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     tables["cells"][0]["shape"]["unit"] = "3 mm"
     assert 'cells["red"]: a cell of 1.' in (line := refusal(tmp_path, tables))

@@ -14,8 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from seiche.backend import open_backend
 from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
-from seiche.cells.crossing import edges_of, goes_through
-from seiche.cells.overlap import meet, overlapping_pairs
+from seiche.cells.overlap import meet, overlapping_pairs, own_crossing
 from seiche.cells.packing import fill, press
 from seiche.cells.vessels import Vessel, signed_distance
 from seiche.domain.surface import Surface
@@ -179,22 +178,35 @@ def test_flat_sides_in_one_plane_meet_only_where_they_touch(turn: np.ndarray) ->
         assert meet(block(*close), one, 0.0), close
 
 
-def test_segments_in_the_plane_of_a_triangle_meet_it_where_a_polygon_says_so() -> None:
-    """Segments at random in the plane: points along each, one of which is inside, or its ends on either side of it."""
-    random = np.random.default_rng(3)
-    frame = Rotation.random(rng=random).as_matrix()[:2]
-    seen = {True: 0, False: 0}
-    for _ in range(300):
-        a, b, c = random.random((3, 2))
-        start, along = random.random(2), random.normal(scale=0.7, size=2)
-        points = start + np.linspace(0, 1, 20_001)[:, None] * along
-        edges = [(a, b), (b, c), (c, a)]
-        side = [np.cross(np.append(two - one, 0), np.pad(points - one, ((0, 0), (0, 1))))[:, 2] for one, two in edges]
-        wanted = bool((np.minimum.reduce(side) * np.maximum.reduce(side) > 0).any())
-        corners = tuple((corner @ frame)[None] for corner in (a, b, c))
-        assert bool(goes_through((start @ frame)[None], (along @ frame)[None], corners)[0]) == wanted
-        seen[wanted] += 1
-    assert min(seen.values()) > 50
+def goes_through(own: Surface, other: Surface) -> bool:
+    """Take all edges of one surface with all triangles of another, in no special position, by signs of tetrahedra."""
+    a, b, c = np.moveaxis(other.corners(), 1, 0)
+    normal = np.cross(b - a, c - a)
+    start = own.vertices[own.faces].reshape(-1, 1, 3)
+    along = own.vertices[np.roll(own.faces, -1, axis=1)].reshape(-1, 1, 3) - start
+    before, after = (((point - a) * normal).sum(axis=-1) for point in (start, start + along))
+    sides = [(np.cross(along, q - start) * (p - start)).sum(axis=-1) for p, q in ((a, b), (b, c), (c, a))]
+    same = (np.minimum.reduce(sides) > 0) | (np.maximum.reduce(sides) < 0)
+    return bool(((before * after < 0) & same).any())
+
+
+def test_a_mesh_crosses_itself_where_triangles_meet_that_are_not_neighbors() -> None:
+    ball = ellipsoid((3.0, 3.0, 1.0), 162)
+    assert own_crossing(ball) is None
+    for scale in (
+        1e-3,
+        0.0,
+    ):  # neighbours nearly in one plane meet in their edge only; two sides as one are all crossed
+        flat = Surface(ball.vertices * [1.0, 1.0, scale], ball.faces)
+        assert (own_crossing(flat) is None) == (scale > 0)
+    pushed = ball.vertices.copy()
+    top, below = np.argmax(pushed[:, 2]), np.argmin(pushed[:, 2])
+    pushed[top] = pushed[below] - [0.1, 0.05, 0.5]
+    crossed = own_crossing(Surface(pushed, ball.faces))
+    assert crossed is not None
+    one, two = (Surface(pushed, ball.faces[[face]]) for face in crossed)
+    assert goes_through(one, two) or goes_through(two, one)
+    assert not np.intersect1d(*ball.faces[list(crossed)]).size
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.3])
@@ -206,16 +218,11 @@ def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: fl
         points = surface.vertices + 0.4 * np.sin(surface.vertices @ random.normal(scale=0.5, size=(3, 3)))
         return Surface(points @ Rotation.random(rng=random).as_matrix().T + shift, surface.faces)
 
-    def cut(own: Surface, other: Surface) -> bool:
-        edges, corners = edges_of(own), other.corners()[None]
-        start, along = own.vertices[edges[:, 0]][:, None], np.diff(own.vertices[edges], axis=1)
-        return bool(goes_through(start, along, (corners[:, :, 0], corners[:, :, 1], corners[:, :, 2])).any())
-
     for number in range(60):
         one, two = bent(RED, np.zeros(3)), bent((RED, PLATELET)[number % 2], random.normal(scale=2.5, size=3))
         both = ((one, two), (two, one))
         nearest = min(signed_distance(body, other.vertices).min() for body, other in both)
-        wanted = nearest < margin or any(cut(*pair) for pair in both)
+        wanted = nearest < margin or any(goes_through(*pair) for pair in both)
         assert meet(one, two, margin) == wanted
         seen[wanted] += 1
     assert min(seen.values()) > 10

@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from case_files import changed, open_blood_tables, toml_of
 from seiche.case.coupled import packed
-from seiche.case.entering import Room, deep_inside
+from seiche.case.entering import Room
 from seiche.case.margins import kept_free
 from seiche.case.simulation import Simulation, load
-from seiche.cells import biconcave, ellipsoid
+from seiche.cells import ellipsoid
 from seiche.cells.overlap import meet
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, heights
-from seiche.cells.vessels import signed_distance
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -29,22 +27,6 @@ def opened(folder: Path, steps: int, device: str = "cpu", **options: Any) -> Sim
     folder.mkdir(exist_ok=True)
     (folder / "case.toml").write_text(toml_of(changed(open_blood_tables(5, 20, steps), "run.device", device)))
     return load(folder / "case.toml", output=folder / "out", **options)
-
-
-@pytest.mark.parametrize("kind", [biconcave(162), biconcave(642), ellipsoid((1.2, 1.2, 0.5), 162)])
-def test_a_place_is_refused_at_once_only_where_a_point_is_inside(kind: Surface) -> None:
-    """Bent cells and random points near them: what is found by the nearest vertex is inside by the distance, too."""
-    random, found = np.random.default_rng(4), 0
-    for _ in range(40):
-        points = kind.vertices + 0.3 * np.sin(kind.vertices @ random.normal(scale=0.6, size=(3, 3)))
-        body = Surface(points @ Rotation.random(rng=random).as_matrix().T, kind.faces)
-        low, high = body.vertices.min(axis=0), body.vertices.max(axis=0)
-        for point in low + (high - low) * random.random((40, 3)):
-            if deep_inside(body, point[None]):
-                found += 1
-                assert signed_distance(body, point[None])[0] < 0
-    assert found > 10
-    assert not deep_inside(Surface(kind.vertices, kind.faces), np.zeros((0, 3)))
 
 
 def test_a_cell_has_room_only_where_it_meets_no_other_and_no_wall() -> None:

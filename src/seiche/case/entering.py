@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from seiche.cells.mesh import mean_edge
 from seiche.cells.overlap import meet
 from seiche.cells.space import FluidSpace
-from seiche.domain.surface import Surface, bounds, in_box
+from seiche.domain.surface import Surface, bounds
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,20 +23,6 @@ _BEYOND_WALL = 0.5
 _CLOSE, _NEXT = 0.05, 0.3
 #: One of so many vertices is compared with those of other cells before all are.
 _FEW = 16
-
-
-def deep_inside(body: Surface, points: Floats) -> bool:
-    """Tell whether one of the points (n, 3) is an edge's length or more inside, by the vertex next to it.
-
-    That is known a hundred times sooner than a distance, and true of most places that are taken.
-    """
-    if not len(points):
-        return False
-    normals = np.zeros_like(body.vertices)
-    np.add.at(normals, body.faces, body.vector_areas()[:, None])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    _, nearest = cKDTree(body.vertices).query(points)
-    return bool((np.einsum("ij,ij->i", points - body.vertices[nearest], normals[nearest]) < -mean_edge(body)).any())
 
 
 class _Body:
@@ -99,10 +85,6 @@ class Room:
             if any(body.beside(some, beside) for body in near):
                 return False
         mine = Surface(vertices, self._surfaces[kind].faces)
-        if near:
-            points = np.concatenate([body.surface.vertices for body in near])
-            if deep_inside(mine, points[in_box(points, low, high)]):
-                return False
         if not since and self._walls.beyond(vertices, _BEYOND_WALL).any():
             return False
         return not any(meet(mine, body.surface, close) for body in near)

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from seiche.cells.crossing import own_crossing
 from seiche.cells.mesh import checked
+from seiche.cells.overlap import own_crossing
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
 from seiche.kernels.registry.membrane import CAPACITIES, SLOTS
@@ -123,10 +123,8 @@ class CellType:
             )
         crossing = own_crossing(self.mesh)
         if crossing is not None:
-            ends, face = crossing
             raise CaseError(
-                f"cell type {self.name!r}: mesh: it crosses itself: the edge of vertices {ends[0]} and {ends[1]} goes"
-                f" through triangle {face}"
+                f"cell type {self.name!r}: mesh: it crosses itself: triangle {crossing[0]} meets triangle {crossing[1]}"
             )
         valence = np.bincount(self.mesh.faces.reshape(-1))
         control = valence[self.mesh.faces].sum(axis=1).max() - 6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which undeformed cells of a packing overlap: an edge of one crosses a triangle of the other, or one is inside."""
+"""Which surfaces overlap: triangles of one meet those of the other, or one is inside; and which cross themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seiche.cells.crossing import edges_of, goes_through, near_pairs
 from seiche.cells.neighbors import neighbor_pairs
 from seiche.cells.vessels import signed_distance
 from seiche.domain.surface import Surface, bounds, in_box
@@ -55,7 +54,7 @@ def meet(one: Surface, two: Surface, margin: float) -> bool:
     if (low > high).any():
         return False
     both = ((one, two), (two, one))
-    if any(_pierces(own, other, low, high) or _contains(other, own) for own, other in both):
+    if _cut(one, two, low, high) or any(_contains(other, own) for own, other in both):
         return True
     return margin > 0 and any(_beside(own, other, margin) for own, other in both)
 
@@ -79,14 +78,28 @@ def _beside(own: Surface, other: Surface, margin: float) -> bool:
     return bool(len(close) and (signed_distance(other, close) < margin).any())
 
 
-def _pierces(own: Surface, other: Surface, low: Floats, high: Floats) -> bool:
-    """Tell whether an edge of one surface goes through a triangle of the other, inside a box."""
-    edges = edges_of(_part(own, low, high))
-    starts, ends = own.vertices[edges[:, 0]], own.vertices[edges[:, 1]]
-    corners = _part(other, low, high).corners()
-    edge, face = near_pairs(starts, ends, corners)
-    a, b, c = np.moveaxis(corners[face], 1, 0)
-    return bool(goes_through(starts[edge], (ends - starts)[edge], (a, b, c)).any())
+def _cut(one: Surface, two: Surface, low: Floats, high: Floats) -> bool:
+    """Tell whether a triangle of one surface meets one of the other, inside a box; what only touches counts."""
+    from igl.predicates import find_intersections
+
+    bodies = [_part(each, low, high) for each in (one, two)]
+    if not all(len(body.faces) for body in bodies):
+        return False
+    parts = (part for body in bodies for part in _as_igl(body))
+    return bool(find_intersections(*parts, first_only=True)[0])
+
+
+def own_crossing(surface: Surface) -> tuple[int, int] | None:
+    """Return two triangles of a surface that meet elsewhere than in the vertices they share, None if none do."""
+    from igl.predicates import find_self_intersections
+
+    crossed, pairs, _ = find_self_intersections(*_as_igl(surface))
+    return min(map(tuple, np.sort(pairs, axis=1).tolist())) if crossed else None
+
+
+def _as_igl(surface: Surface) -> tuple[Floats, Integers]:
+    """Return vertices and triangles in the types that libigl takes."""
+    return np.ascontiguousarray(surface.vertices, np.float64), surface.faces.astype(np.int64)
 
 
 def _part(surface: Surface, low: Floats, high: Floats) -> Surface:
