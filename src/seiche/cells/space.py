@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.rows import first_of_each
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
 Floats = npt.NDArray[np.float64]
@@ -79,7 +80,7 @@ class FluidSpace:
 
     @cached_property
     def _some(self) -> tuple[npt.NDArray[np.int64], Any]:
-        _, rows = np.unique(np.floor(self.points / _COARSE).astype(np.int64), axis=0, return_index=True)
+        rows = first_of_each(np.floor(self.points / _COARSE).astype(np.int64))
         return rows, self._tree_of(self.points[rows])
 
     def _tree_of(self, points: Floats) -> Any:
@@ -177,7 +178,7 @@ def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floa
     outwards = np.where((known & ~plain)[:, None], sites.wall_normal, sums)[row]
     length = np.linalg.norm(outwards, axis=1, keepdims=True)
     outwards = np.where(length > 1e-9, outwards / np.maximum(length, 1e-9), vectors)
-    _, first = np.unique(np.round(places * 64).astype(np.int64), axis=0, return_index=True)
+    first = first_of_each(np.round(places * 64).astype(np.int64))
     return places[first], np.asarray(outwards[first], np.float64)
 
 
@@ -191,5 +192,4 @@ def sparse_points(points: Floats, spacing: float = POINT_SPACING) -> Floats:
     cubes = np.floor(points / spacing).astype(np.int64)
     beside = ((points / spacing - cubes - 0.5) ** 2).sum(axis=1)
     order = np.lexsort((beside, *cubes.T[::-1]))
-    _, first = np.unique(cubes[order], axis=0, return_index=True)
-    return np.asarray(points[np.sort(order[first])])
+    return np.asarray(points[np.sort(order[first_of_each(cubes[order])])])

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.rows import distinct
 from seiche.domain.sites import LINK_VECTORS, SiteSet
 from seiche.errors import CaseError
 
@@ -91,7 +91,7 @@ def partition(
         return _cut_curve(grid, block_weights, parts)[block_of_site]
     blocks, vertex_of_block = grid, np.arange(len(grid))
     while len(grid) > most_vertices:
-        coarser, vertex_of_vertex = _unique_rows(grid // 2)
+        coarser, vertex_of_vertex = distinct(grid // 2)
         if len(coarser) < parts * _LEAST_VERTICES_A_PART:
             break
         grid, vertex_of_block = coarser, vertex_of_vertex[vertex_of_block]
@@ -140,21 +140,7 @@ def _blocks(sites: SiteSet, block: int) -> tuple[Indices, Indices]:
     """Return the coordinates (m, 3) of the blocks that hold sites, ascending, and the block of every site (n,)."""
     if block == 1:
         return sites.coords.astype(np.int64), np.arange(len(sites))
-    return _unique_rows(sites.coords.astype(np.int64) // block)
-
-
-def _unique_rows(coords: Indices) -> tuple[Indices, Indices]:
-    """Return the distinct rows, ascending, and for each row the number of its like."""
-    extent = coords.max(axis=0, initial=0) + 1
-    keys = (coords[:, 0] * extent[1] + coords[:, 1]) * extent[2] + coords[:, 2]
-    if math.prod(extent.tolist()) <= len(keys):  # then a mark for each that may be there is cheaper than sorting
-        present = np.zeros(int(extent.prod()), bool)
-        present[keys] = True
-        distinct, number = np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
-    else:
-        distinct, number = np.unique(keys, return_inverse=True)
-    rows = (distinct // (extent[1] * extent[2]), distinct // extent[2] % extent[1], distinct % extent[2])
-    return np.stack(rows, axis=1), number
+    return distinct(sites.coords.astype(np.int64) // block)
 
 
 def _links(sites: SiteSet) -> Iterator[tuple[Indices, Indices]]:
