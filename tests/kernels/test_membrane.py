@@ -196,6 +196,21 @@ def test_both_devices_give_the_same_bits(name: str, precision: str, device: str)
     np.testing.assert_array_equal(found[0], found[1])
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("vertices", [162, 642])
+def test_teams_of_all_sizes_give_the_same_bits(vertices: int, device: str):
+    """As on CPUs, and with a multiprocessor for every cell, for two and for many."""
+    found = []
+    for multiprocessors in (0, 6, 3, 1):
+        backend = open_backend(device)
+        backend.multiprocessors = multiprocessors
+        kind = CellType("red", biconcave(vertices), MODELS["loop-skalak"])
+        cells = Cells(backend, [kind], [[(9 * k, 0, 0) for k in range(6)]], precision="float32")
+        deformed(cells, 0.05)
+        found.append(cells.vertex_forces())
+        np.testing.assert_array_equal(found[0], found[-1])
+
+
 def test_the_mean_of_the_mesh_goes_to_the_center_turned_and_packed_meshes_are_those_that_move():
     odd = irregular()
     shape = Surface(odd.vertices + np.array([3.0, 2.0, 1.0]), odd.faces)

@@ -81,6 +81,8 @@ class Backend(ABC):
     name: str
     #: Whether kernels return before they are done, so that host work and messages can go on beside them.
     asynchronous: bool
+    #: Multiprocessors of a GPU: so many teams have one for themselves.
+    multiprocessors: int
 
     @abstractmethod
     def describe(self) -> str:

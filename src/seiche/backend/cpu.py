@@ -162,6 +162,7 @@ class CpuBackend(Backend):
 
     name = "cpu"
     asynchronous = False
+    multiprocessors = 0
 
     def __init__(self, threads: int | None = None) -> None:
         """Use `threads` threads, or as many as this process may run on (OMP_NUM_THREADS counts)."""

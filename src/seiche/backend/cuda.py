@@ -173,6 +173,7 @@ class CudaBackend(Backend):
         self._device.use()
         self.name = f"cuda:{number}"
         self._architecture = f"sm_{self._device.compute_capability}"
+        self.multiprocessors = int(self._device.attributes["MultiProcessorCount"])
         self._kernels: dict[KernelSpec, CudaKernel] = {}
         self._main = CudaStream()
         self._main.stream.use()

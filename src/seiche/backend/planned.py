@@ -139,6 +139,7 @@ class PlannedBackend(CpuBackend):
         """Count."""
         super().__init__(1)
         self.asynchronous = gpu
+        self.multiprocessors = 0
         self.ledger, self.memory, self.running = Ledger(), 0, False
         self._planned: dict[KernelSpec, PlannedKernel] = {}
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel
+from seiche.cells.elements import GatherLists
 from seiche.cells.energy import RestState, rest_state
 from seiche.cells.held import Held
 from seiche.cells.model import CellType, Skalak
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.held import ALONE, HERE, MANY, SHARED
-from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force
+from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force, team_of
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
@@ -209,9 +211,13 @@ class Cells:
         real: Real = self.precision
         slip = slip_mobility(rest, self._mobility)
         capacity = min(size for size in CAPACITIES if size >= block.vertices)
-        shell = loop_shell(real, model.points, elements.slots) if elements.loop else flat_shell(real)
-        spec = membrane_force(shell, real, capacity)
-        lists = elements.gather
+        team = None
+        if elements.loop and self.backend.multiprocessors:
+            load = block.cells / self.backend.multiprocessors if self.held is None else math.inf
+            team = team_of(real, elements.slots, capacity, load)
+        shell = loop_shell(real, model.points, elements.slots, team) if elements.loop else flat_shell(real)
+        spec = membrane_force(shell, real, capacity, team)
+        lists = elements.gather(team or elements.chunk)
         ring_first = np.concatenate([[0], np.cumsum([len(ring) for ring in elements.rings])])
         first_cell = self.measures[block.first_cell :]
         self._kept.append(first_cell)
@@ -222,7 +228,7 @@ class Cells:
             measures=first_cell,
             stride=self.stride,
             first=block.first_vertex,
-            shell=self._shell(rest),
+            shell=self._shell(rest, lists),
             chunk_first=self._keep(lists.chunk_first),
             touched=self._keep(lists.touched),
             entry_end=self._keep(lists.entry_end),
@@ -249,7 +255,7 @@ class Cells:
         kernel: Kernel = self.backend.load(spec)
         return {HERE: kernel.bind(self.backend.pack(kernel, **members), 0, block.cells)}
 
-    def _shell(self, rest: RestState) -> dict[str, Any]:
+    def _shell(self, rest: RestState, lists: GatherLists) -> dict[str, Any]:
         """Return the members of the elements."""
         model, elements = rest.cell.model, rest.elements
         law = model.law
@@ -258,7 +264,7 @@ class Cells:
         control = np.where(elements.control < 0, elements.control[:, :1], elements.control)[padded]
         shell: dict[str, Any] = {
             "control": self._keep(np.ascontiguousarray(control.T).astype(np.uint16)),
-            "entry": self._keep(np.ascontiguousarray(elements.gather.entry.T)),
+            "entry": self._keep(np.ascontiguousarray(lists.entry.T)),
             "moduli": {
                 "shear": law.shear,
                 "area_ratio": law.area_ratio if isinstance(law, Skalak) else -1.0,

@@ -67,6 +67,7 @@ class Elements:
         for row, points in zip(self.control, lists, strict=True):
             row[: len(points)] = points
         self.faces = self.control[:, :3]
+        self._gathered: dict[int, GatherLists] = {}
 
     def _hinges(self, face: list[int]) -> list[int]:
         """Return the corners and the vertices across the edges."""
@@ -107,18 +108,22 @@ class Elements:
         """Return what of the unit triangle's area each point stands for, times 2/... of its parallelogram."""
         return 0.5 * (QUADRATURE[self.cell.model.points][1] if self.loop else np.ones(1))
 
-    @cached_property
-    def gather(self) -> GatherLists:
-        """Return the lists of the kernel; copies of the last element fill the last batch."""
+    def gather(self, chunk: int) -> GatherLists:
+        """Return the lists of the kernel for chunks of so many elements; copies of the last one fill the last batch."""
+        if chunk not in self._gathered:
+            self._gathered[chunk] = self._gather(chunk)
+        return self._gathered[chunk]
+
+    def _gather(self, chunk: int) -> GatherLists:
         count = len(self.control)
         filled = -(-count // BATCH) * BATCH
         control = np.full((filled, self.slots), -1, np.int64)
         control[:count] = self.control
         chunk_first, touched, ends, entry = [0], [], [], np.zeros((filled, self.slots), np.uint16)
-        for begin in range(0, filled, self.chunk):
-            part = control[begin : begin + self.chunk].reshape(-1)
+        for begin in range(0, filled, chunk):
+            part = control[begin : begin + chunk].reshape(-1)
             order = np.argsort(np.where(part < 0, np.iinfo(np.int64).max, part), kind="stable")
-            entry[begin : begin + self.chunk].reshape(-1)[order] = np.arange(len(part))
+            entry[begin : begin + chunk].reshape(-1)[order] = np.arange(len(part))
             vertices, counts = np.unique(part[part >= 0], return_counts=True)
             touched.append(vertices)
             ends.append(np.cumsum(counts))

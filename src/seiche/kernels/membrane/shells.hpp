@@ -6,11 +6,11 @@
 
 namespace seiche {
 
-/// `Points` points of integration an element, at most `Slots` control points.
-template <class R, int Points, int Slots>
+/// `Points` points of integration an element, at most `Slots` control points, `Chunk` elements at a time.
+template <class R, int Points, int Slots, int Chunk>
 struct LoopShell {
   using Real = R;
-  static constexpr int slots = Slots, chunk = Slots > 12 ? 64 : 128;
+  static constexpr int slots = Slots, chunk = Chunk;
   /// [5][point]: weights of a control point in the derivatives by v, w, vv, ww, vw; as long as whole vector loads.
   struct alignas(16) Row {
     Real of[Points == 1 ? 8 : 16];

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
@@ -11,6 +12,11 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
 CAPACITIES = (162, 642, 2562)
 #: Control points that an element of a subdivision surface may have, and the elements that a team handles at a time.
 SLOTS = {12: 128, 24: 64}
+#: The same on GPUs with FP32 and 12 slots, by capacity: for up to so many cells a multiprocessor, whose memory and
+#: registers then are theirs.
+TEAMS = {162: ((2.0, 320), (math.inf, 160)), 642: ((1.0, 512), (2.0, 320))}
+#: Threads of other teams.
+_THREADS = 128
 #: The same of flat triangles.
 FLAT_SLOTS, FLAT_CHUNK = 6, 128
 
@@ -27,14 +33,14 @@ def _moduli(real: Real) -> Members:
     return (("shear", real), ("area_ratio", real), ("bending", real))
 
 
-def loop_shell(real: Real, points: int, slots: int) -> tuple[str, Members]:
-    """Return C++ type and members of the elements of a Loop subdivision surface."""
+def loop_shell(real: Real, points: int, slots: int, chunk: int | None = None) -> tuple[str, Members]:
+    """Return C++ type and members of the elements of a Loop subdivision surface, `chunk` at a time."""
     members: Members = (
         *((name, "ptr") for name in ("control", "entry", "kind", "weights", "rest")),
         ("moduli", _moduli(real)),
         *_COUNTS,
     )
-    return f"LoopShell<{CPP_TYPE[real]},{points},{slots}>", members
+    return f"LoopShell<{CPP_TYPE[real]},{points},{slots},{chunk or SLOTS[slots]}>", members
 
 
 def flat_shell(real: Real) -> tuple[str, Members]:
@@ -43,8 +49,17 @@ def flat_shell(real: Real) -> tuple[str, Members]:
     return f"FlatShell<{CPP_TYPE[real]}>", members
 
 
-def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> KernelSpec:
-    """Forces of the membranes of one type."""
+def team_of(real: Real, slots: int, capacity: int, load: float) -> int | None:
+    """Return the elements that a team of a GPU with a `load` of cells a multiprocessor has at a time, None: as on CPUs.
+
+    The forces are the same bits.
+    """
+    teams = TEAMS.get(capacity, ()) if (real, slots) == ("float32", 12) else ()
+    return next((team for most, team in teams if load <= most), None)
+
+
+def membrane_force(shell: tuple[str, Members], real: Real, capacity: int, team: int | None = None) -> KernelSpec:
+    """Forces of the membranes of one type, by teams of as many threads as they have elements, if that is given."""
     lists = ("chunk_first", "touched", "entry_end", "ring_first", "ring", "ring_area", "share", "faces")
     members: Members = (
         *((name, "ptr") for name in ("place", "force", "slip", "measures")),
@@ -58,7 +73,7 @@ def membrane_force(shell: tuple[str, Members], real: Real, capacity: int) -> Ker
         f"MembraneForce<{shell[0]},{capacity}>",
         "membrane/force.hpp",
         members,
-        threads=128,
+        threads=team or _THREADS,
         blocks=4 if shell[0].startswith("Flat") and real == "float32" else 0,  # else it spills without need
         max_registers=255 if real == "float64" else 128,
         team=True,
@@ -180,3 +195,6 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield membrane_force(loop_shell(real, 1, 12), real, 642)
         yield membrane_force(loop_shell(real, 3, 24), real, 2562)
         yield membrane_force(flat_shell(real), real, 2562)
+    for capacity, teams in TEAMS.items():
+        for _, team in teams:
+            yield membrane_force(loop_shell("float32", 3, 12, team), "float32", capacity, team)
