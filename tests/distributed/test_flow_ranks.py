@@ -50,6 +50,7 @@ def test_ranks_equal_one_rank_in_every_layout():
             solver.run(steps)
             assert_same(solver, reference)
             assert solver.monitor().mach == reference.monitor().mach
+            np.testing.assert_allclose(solver.mean_velocity(), reference.mean_velocity(), rtol=1e-9, atol=1e-15)
             np.testing.assert_allclose(solver.iolet_flow(), reference.iolet_flow(), rtol=1e-12)
             assert solver.monitor().mass == reference.monitor().mass
             solver.close()

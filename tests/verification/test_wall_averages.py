@@ -136,6 +136,7 @@ def test_a_flow_comes_to_rest_in_its_change_of_velocity(device: str):
     solver.run(20)
     now = solver.fields(["velocity"])["velocity"]
     assert solver.velocity_change() == pytest.approx(np.linalg.norm(now - before) / np.linalg.norm(now), rel=1e-12)
+    np.testing.assert_allclose(solver.mean_velocity(), now.mean(axis=0), rtol=1e-12, atol=1e-18)
     solver.run(3000)
     solver.velocity_change()
     solver.run(10)

@@ -170,7 +170,7 @@ class Upstream:
         """
         self._now, before, self._hold = None, self.speed, hold
         self.blood.run(steps)
-        self.speed = float(self.solver.fields(("velocity",))["velocity"][:, 0].mean())
+        self.speed = float(self.solver.mean_velocity()[0])
         force = self._force - (self.speed - before) / steps + (wanted - self.speed) / hold
         if abs(force - self._force) * hold > _NEAR * wanted:
             self._force = force

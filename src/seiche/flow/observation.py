@@ -56,6 +56,7 @@ class Observation:
         self._wall: WallStress | None = None
         self._velocity_before: Array | None = None
         self._change: npt.NDArray[Any] | None = None
+        self._velocity_words: npt.NDArray[Any] | None = None
         #: Kernels with their arguments: packing them takes the host longer than a small vessel's step.
         self._launches: dict[tuple[int, ...], Callable[[], None]] = {}
         self._sums: dict[Rule, tuple[Array, Array]] = {}
@@ -135,6 +136,14 @@ class Observation:
     def reference_velocity(self, velocity: npt.NDArray[Any] | None) -> None:
         known = None if velocity is None else np.ascontiguousarray(velocity[self.order].T, self.real).reshape(-1)
         self._velocity_before = None if known is None else self.backend.upload(known)
+
+    def velocity_sum(self, phase: int) -> npt.NDArray[np.float64]:
+        """Return the sum of the velocities of the sites, (3,), added up in the same order on every device."""
+        if self._velocity_words is None:
+            self._velocity_words = self.backend.pinned(WORDS["VelocitySum"], np.float64)
+        self._start("VelocitySum", phase, lambda begin: {}, self._velocity_words)
+        self.backend.current().synchronize()
+        return np.array(self._velocity_words)
 
     def totals_memory(self) -> npt.NDArray[Any]:
         """Return pinned memory for the words of `start_totals`."""

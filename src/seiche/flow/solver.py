@@ -253,6 +253,11 @@ class Solver:
         self._refresh_halo()
         return self._observation.wall_shear_stress(self._phase)
 
+    def mean_velocity(self) -> npt.NDArray[np.float64]:
+        """Return the mean velocity of all sites of all ranks, (3,), in sites a step (collective)."""
+        self._refresh_halo()
+        return self.world.allreduce_sum(self._observation.velocity_sum(self._phase)) / len(self.sites)
+
     def velocity_change(self) -> float:
         """Return |u - u'|/|u|, norms over all sites and ranks, u' of the call before; infinity for the first one."""
         self._refresh_halo()

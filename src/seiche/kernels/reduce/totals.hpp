@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Sums over the sites of a rank, in an order that only the number of sites decides: mass, greatest speed, the first
-/// site that is not finite, and how much the velocity changed. Each rule adds the rows of a block of sites; `Fold` then
-/// adds the blocks. The device hands over a few words.
+/// site that is not finite, the velocity and how much it changed. Each rule adds the rows of a block of sites; `Fold`
+/// then adds the blocks. The device hands over a few words.
 #pragma once
 #include "../launch.hpp"
 
@@ -75,6 +75,25 @@ struct VelocityChange {
       value[1] += now * now;
       before[axis * before_stride + k] = observed[(axis + 1) * stride + k];
     });
+  }
+};
+
+/// Sums of the components of u.
+template <class Real>
+struct VelocitySum {
+  using Word = double;
+  static constexpr int words = 3;
+  static constexpr int bytes = 3 * sizeof(Real);
+  const Real* observed;  ///< columns of Observe, `stride` long
+  Index stride, count;
+  double* out;  ///< [block][words]
+
+  template <int word>
+  static SEICHE_FN double combine(double a, double b) {
+    return a + b;
+  }
+  SEICHE_FN void row(Index k, double (&value)[words]) const {
+    each<0, 3>([&]<int axis>() SEICHE_INLINED { value[axis] = observed[(axis + 1) * stride + k]; });
   }
 };
 

@@ -8,11 +8,11 @@ from typing import Literal
 
 from .spec import CPP_TYPE, KernelSpec, Member, Real
 
-Rule = Literal["Totals", "VelocityChange"]
+Rule = Literal["Totals", "VelocityChange", "VelocitySum"]
 
 #: Sites that one block of threads adds up (`reduce_block` in the header), and the words of its result.
 BLOCK = 2048
-WORDS: dict[Rule, int] = {"Totals": 4, "VelocityChange": 2}
+WORDS: dict[Rule, int] = {"Totals": 4, "VelocityChange": 2, "VelocitySum": 3}
 #: Word 3 of the totals: this less the first row that is not finite (`not_finite` in the header).
 NOT_FINITE = 1 << 62
 _LANES = 128
@@ -26,7 +26,7 @@ def reduce(rule: Rule, real: Real) -> KernelSpec:
     rows: tuple[Member, ...] = (("observed", "ptr"), ("stride", "int64"), ("count", "int64"), ("out", "ptr"))
     if rule == "VelocityChange":
         rows = (*rows, ("before", "ptr"), ("before_stride", "int64"))
-    else:
+    elif rule == "Totals":
         rows = (*rows, ("first", "int64"))
     return _spec(f"Reduce<{rule}<{CPP_TYPE[real]}>,false>", rows)
 
@@ -43,9 +43,8 @@ def _spec(name: str, rule: tuple[Member, ...]) -> KernelSpec:
 
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
-    rules: tuple[Rule, ...] = ("Totals", "VelocityChange")
     reals: tuple[Real, ...] = ("float64", "float32")
-    for rule in rules:
+    for rule in WORDS:
         for real in reals:
             yield reduce(rule, real)
             yield fold(rule, real)
