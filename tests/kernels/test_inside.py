@@ -113,6 +113,23 @@ def test_sites_are_marked_anew_as_often_as_asked() -> None:
     assert np.array_equal(boundary.inside.sites().reshape(32, 16, 16), np.roll(before, 1, axis=0))
 
 
+def test_the_viscosity_of_a_snapshot_is_that_of_its_moment(device: str) -> None:
+    """A ball is moved after the snapshot was taken and before it is looked at."""
+    sites = shapes.box((32, 32, 24))
+    unit, faces = ball()
+    solver, _, boundary = marked(sites, 5 * unit + 9.0, faces, device=device)
+    every, some = solver.snapshots(("viscosity",)), solver.snapshots(("viscosity",), np.arange(1, len(sites), 3))
+    taken = [solver.snapshot(every), solver.snapshot(some)]
+    before = solver.fields(("viscosity",))["viscosity"]
+    boundary.place_all((5 * unit + 14.0).T, None)
+    solver.run(2)
+    after = solver.fields(("viscosity",))["viscosity"]
+    assert sorted(set(before.round(12))) == sorted(set(after.round(12))) == [0.05, 0.25]
+    assert np.count_nonzero(before != after) > 500
+    np.testing.assert_array_equal(taken[0].fields()["viscosity"], before)
+    np.testing.assert_array_equal(taken[1].fields()["viscosity"], before[1::3])
+
+
 def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_split() -> None:
     """Also after a restart between two such steps: the state says what was inside."""
     model = FlowModel(Newtonian(0.05), initial_velocity=(0.1, 0.02, 0.0))

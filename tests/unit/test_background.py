@@ -16,8 +16,10 @@ from flow_cases import FIELDS, blood_in_a_tilted_tube
 import seiche
 from case_files import changed, toml_of, tube_tables
 from seiche.cli import main
+from seiche.domain import shapes
 from seiche.domain.world import World
-from seiche.flow import Solver, observation
+from seiche.flow import FlowModel, Newtonian, Solver, observation
+from seiche.flow.snapshot import PIECE
 from seiche.io import parallel
 from seiche.io.background import BackgroundWriter, Job, write_now
 from seiche.report.summary import read_summary
@@ -141,6 +143,16 @@ def test_a_snapshot_keeps_its_moment_while_the_flow_goes_on(device: str):
     nothing = solver.snapshot(solver.snapshots(("velocity", "traction"), np.zeros(0, np.int64))).fields()
     assert [nothing[name].shape for name in nothing] == [(0, 3), (0, 3)]
     assert solver.snapshot(solver.snapshots(())).fields() == {}
+
+
+def test_one_viscosity_is_told_of_all_sites_of_many_pieces(device: str):
+    sites = shapes.box((40, 40, 24))
+    assert len(sites) > 2 * PIECE
+    solver = Solver(sites, FlowModel(Newtonian(0.2)), device=device, threads=1)
+    for rows in (None, np.arange(5, len(sites), 2)):
+        found = solver.snapshot(solver.snapshots(("viscosity", "density"), rows)).fields()
+        assert found["viscosity"].shape == found["density"].shape == ((len(sites),) if rows is None else rows.shape)
+        np.testing.assert_allclose(found["viscosity"], 0.2, rtol=1e-14)
 
 
 def test_fields_and_sums_do_not_depend_on_how_many_sites_are_observed_at_once(

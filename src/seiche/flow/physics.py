@@ -161,15 +161,21 @@ class Physics:
         """Return the rates by item in the device's memory, None where all sites have the same."""
         return self._omega
 
+    @property
+    def even_rate(self) -> float | None:
+        """Return the rate of the shear stress that all sites have, None where they differ."""
+        if self._omega is not None or self._inside is not None:
+            return None
+        assert isinstance(self._model.rheology, Newtonian)
+        return relaxation_rates(self._model.rheology.viscosity, self._model)[0]
+
     def even_rates(self) -> npt.NDArray[Any]:
         """Return the rates of the shear stress in the last step, (n_owned,)."""
         if self._omega is not None:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
         if self._inside is not None:
             return self._inside()
-        assert isinstance(self._model.rheology, Newtonian)
-        rate = relaxation_rates(self._model.rheology.viscosity, self._model)[0]
-        return np.full(len(self._layout.item), rate, self._real)
+        return np.full(len(self._layout.item), self.even_rate, self._real)
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
         """Overwrite those rates."""

@@ -90,7 +90,7 @@ class Snapshots:
         unknown = set(names) - set(COLUMNS) - set(ON_WALL) - {"viscosity"}
         if unknown:
             raise KeyError(f"no field {sorted(unknown)}; there are {[*COLUMNS, *ON_WALL, 'viscosity']}")
-        self.staging, self.names = staging, tuple(names)
+        self.staging, self.names, self._rows = staging, tuple(names), rows
         observation = staging.observation
         backend = observation.backend
         if rows is None:
@@ -163,7 +163,15 @@ class Snapshots:
             pairs.append((self._rates, host[self.parts[3] : self.parts[4]]))
         if pairs:
             event = self.staging.copy(pairs)
-        return Snapshot(self, host, event)
+        return Snapshot(self, host, event, self._rates_inside())
+
+    def _rates_inside(self) -> npt.NDArray[Any] | None:
+        """Return the rates now where they differ by who is inside a cell: the cells move on beside the copies."""
+        physics = self.staging.observation.physics
+        if "viscosity" not in self.names or self.has_rates or physics.even_rate is not None:
+            return None
+        rates = physics.even_rates()
+        return rates if self._rows is None else rates[self._rows]
 
     def _take_sites(self, phase: int, first: int, last: int, host: npt.NDArray[Any]) -> Any:
         """Start to bring the columns of sites first ... last - 1 to the host; return the event of their arrival."""
@@ -189,9 +197,11 @@ class Snapshots:
 class Snapshot:
     """Fields on their way to the host."""
 
-    def __init__(self, plan: Snapshots, host: npt.NDArray[Any], event: Any) -> None:
-        """Remember where they go and the event after which they are there."""
-        self._plan, self._host, self._event = plan, host, event
+    def __init__(
+        self, plan: Snapshots, host: npt.NDArray[Any], event: Any, rates: npt.NDArray[Any] | None = None
+    ) -> None:
+        """Remember where they go and the event after which they are there; `rates` are there, row by row."""
+        self._plan, self._host, self._event, self._rates = plan, host, event, rates
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """Return the fields, after waiting until they are on the host; once, in any thread."""
@@ -200,34 +210,41 @@ class Snapshot:
         for rows, values in self.pieces():
             for name, part in values.items():
                 if name not in result:
-                    result[name] = part if part.ndim == 0 else np.empty((plan.count, *part.shape[1:]), part.dtype)
-                if part.ndim:
-                    result[name][rows] = part
+                    result[name] = np.empty((plan.count, *part.shape[1:]), part.dtype)
+                result[name][rows] = part
         return result
 
     def pieces(self) -> Iterator[tuple[slice, dict[str, npt.NDArray[Any]]]]:
-        """Yield rows and their fields, all rows in order, after waiting until they are on the host; once.
-
-        A viscosity that is the same everywhere is one number.
-        """
+        """Yield rows and their fields, all rows in order, after waiting until they are on the host; once."""
         plan, observation = self._plan, self._plan.staging.observation
         if self._event is not None:  # there may be nothing to wait for
             observation.backend.await_event(self._event)
         walls = {name: self._on_wall(name) for name in plan.names if name in ON_WALL}
         for begin in range(0, max(plan.count, 1), PIECE):
             rows = slice(begin, min(begin + PIECE, plan.count))
-            place = plan.place[rows]
-            yield rows, {name: walls[name][rows] if name in walls else self._rows(name, place) for name in plan.names}
+            yield rows, {name: walls[name][rows] if name in walls else self._piece(name, rows) for name in plan.names}
         plan.free.append(self._host)
 
-    def _rows(self, name: str, place: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+    def _piece(self, name: str, rows: slice) -> npt.NDArray[Any]:
+        """Return a field of the fluid at some rows."""
+        return self._viscosity(rows) if name == "viscosity" else self._columns(name, self._plan.place[rows])
+
+    def _viscosity(self, rows: slice) -> npt.NDArray[Any]:
+        """Return the viscosity at some rows, from the rates of their shear stress."""
+        plan, host = self._plan, self._host
+        physics = plan.staging.observation.physics
+        rates: npt.NDArray[Any]
+        if plan.has_rates:
+            rates = host[plan.parts[3] : plan.parts[4]][plan.place[rows]]
+        elif self._rates is not None:
+            rates = self._rates[rows]
+        else:
+            rates = np.full(rows.stop - rows.start, physics.even_rate, host.dtype)
+        return np.asarray(CS2 * (1.0 / rates - 0.5))
+
+    def _columns(self, name: str, place: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
         """Return a field at the sites that are at `place` in the order of the memory."""
         plan, host = self._plan, self._host
-        if name == "viscosity":
-            physics = plan.staging.observation.physics
-            if physics.rates is None:  # the same everywhere, or everywhere inside cells
-                return np.asarray(CS2 * (1.0 / physics.even_rates() - 0.5))
-            return CS2 * (1.0 / host[plan.parts[3] : plan.parts[4]][place] - 0.5)
         columns = range(*COLUMNS[name])
         values = np.empty((len(place), len(columns)), host.dtype)
         for k, column in enumerate(columns):
