@@ -210,6 +210,14 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     assert "is larger than the vessel of 1.73e-15 m^3; is the unit of its mesh right?" in line
 
 
+@pytest.mark.parametrize("name", ["cells.wall.vtkhdf", "cells.000000010.vtkhdf", "cells.vtkhdf.series"])
+def test_no_output_has_a_name_that_a_series_of_cells_makes(name: str, tmp_path: Path) -> None:
+    output = {"cells": [{"file": "cells.vtkhdf", "every": 10}], "checkpoint": {"file": name}}
+    assert refusal(tmp_path, changed(blood_tables(), "output", output)) == (
+        f'output: two outputs have the same file name "{name}": output.cells["cells.vtkhdf"] makes it, too'
+    )
+
+
 def test_names_of_types_can_stand_in_names_of_files(tmp_path: Path) -> None:
     expected = 'cells["../red"].name: "../red" is no plain name; use letters, digits, spaces, - and _'
     assert expected in refusal(tmp_path, changed(blood_tables(), "cells.0.name", "../red"))

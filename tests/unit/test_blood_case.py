@@ -32,6 +32,7 @@ from seiche.cli import main
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.domain.world import World
+from seiche.errors import CaseError
 from seiche.flow import Solver
 from seiche.io.cell_files import read_list, read_surfaces
 from seiche.io.formats.pos import read_pos, write_pos
@@ -263,6 +264,30 @@ def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Pa
     flow = [each.solver.state()["populations"] for each in (second, whole)]
     assert np.array_equal(*flow)
     assert [path.name for path, _ in read_list(tmp_path / "parts" / "cells.vtkhdf")] == [p.name for p, _ in states]
+
+
+def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
+    """Neither by a run that goes on from an earlier step nor, where they are what a case reads, by that case."""
+    case, folder = case_file(tmp_path, several_types()), tmp_path / "out"
+    first = load(case, output=folder)
+    first.run(steps=20)
+    kept = tmp_path / "kept.seiche"
+    kept.write_bytes((folder / "checkpoint.seiche").read_bytes())
+    load(case, output=folder, restart=kept).run()
+    states = {path.name: path.read_bytes() for path in folder.glob("cells.0*")}
+    assert len(states) == 2 + 2
+    other = case_file(tmp_path, changed(several_types(), "body_force.force", ["1.1e5 N/m^3", "0 N/m^3", "0 N/m^3"]))
+    load(other, output=folder, restart=kept).run()
+    assert {path.name: path.read_bytes() for path in folder.glob("cells.0*")} == states
+    listed = read_list(folder / "cells.from-20.vtkhdf")
+    assert [path.name for path, _ in listed] == ["cells.000000020.vtkhdf", "cells.from-20.000000040.vtkhdf"]
+    assert all(path.exists() for path, _ in listed)
+    placed = several_types()
+    del placed["packing"]
+    for number, name in enumerate(("red", "platelet")):
+        placed["cells"][number]["positions"] = f"out/cells.000000040.{name}.pos"
+    with pytest.raises(CaseError, match=r'output.cells\["cells.pos"\]: would overwrite .*platelet.pos, which the case'):
+        load(case_file(tmp_path, placed), output=folder)
 
 
 def test_types_without_an_inner_viscosity_have_that_of_the_fluid(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.agreement import on_rank_zero
 from seiche.case.blood import BloodRun
 from seiche.case.coupled import Population
 from seiche.case.schedule import Schedule
@@ -21,7 +23,16 @@ from seiche.cells.mesh import rings_of
 from seiche.domain.sites import LinkKind
 from seiche.errors import FormatError
 from seiche.io.background import Job
-from seiche.io.cell_files import SurfaceFiles, Surfaces, list_path, read_list, wall_path, write_surfaces
+from seiche.io.cell_files import (
+    SurfaceFiles,
+    Surfaces,
+    continued,
+    list_path,
+    read_list,
+    step_of,
+    wall_path,
+    write_surfaces,
+)
 from seiche.io.formats.pos import write_pos
 
 Floats = npt.NDArray[np.float64]
@@ -47,15 +58,23 @@ class CellsFile(Scheduled):
     def open(self, capacity: int) -> None:
         """Note the states of the run that this one goes on from."""
         before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
+        world = self._run.solver.world
         if before is not None and self._first and list_path(self.path).exists():
             start = self._first * self._setup.units.step * (1 + 1e-9)
             try:
                 before = [(path, time) for path, time in read_list(self.path) if time <= start]
             except FormatError:
                 before = []
-        if before is not None and self._run.solver.world.rank == 0 and (wall := wall_of(self._setup)) is not None:
+        if self._first and on_rank_zero(world, self._goes_elsewhere):
+            self.path = continued(self.path, self._first)
+        if before is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
             write_surfaces(wall_path(self.path), wall)
         self.writer = SurfaceFiles(self.path, self._store, before)
+
+    def _goes_elsewhere(self) -> bool:
+        """Return whether there are states of later steps than the first of this run: they are not replaced."""
+        steps = (step_of(self.path, path) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}.*"))
+        return any(step is not None and step > self._first for step in steps)
 
     def take(self) -> Job:
         """Copy the cells to the host; what is written is made beside the steps."""

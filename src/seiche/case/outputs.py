@@ -27,10 +27,11 @@ from seiche.case.series import AveragesFile, ExtractionFile, Series, SiteFile, W
 from seiche.case.setup import Setup
 from seiche.case.wall import Wall, make_wall, wall_surface
 from seiche.case.where import select
-from seiche.case.written import overwritten, refuse_strangers
+from seiche.case.written import overwritten, refuse_strangers, written
 from seiche.domain.sharing import shared_by_rank_zero
 from seiche.errors import CaseError, UnstableError
 from seiche.io.background import BackgroundWriter
+from seiche.io.cell_files import continued
 
 if TYPE_CHECKING:
     from seiche.case.blood import BloodRun
@@ -90,9 +91,11 @@ class Outputs:
         self._picture_step = picture_step(setup, setup.steps) if drawn else None
         if world.rank == 0:
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                made = folder
+                for made in (folder, *((folder / name).parent for _, name in written(setup.case))):
+                    made.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise CaseError(f"{setup.source}: output.folder: cannot make {folder}: {error.strerror}") from None
+                raise CaseError(f"{setup.source}: output.folder: cannot make {made}: {error.strerror}") from None
             self._write_surface()
         world.barrier()
         output, units = setup.case.output, setup.units
@@ -374,5 +377,4 @@ class Outputs:
 
     def _new_name(self, name: str) -> Path:
         # A continued run must not replace the part of the series that came before it.
-        path = self.folder / name
-        return path.with_stem(f"{path.stem}.from-{self.first_step}") if self.first_step else path
+        return continued(self.folder / name, self.first_step)

@@ -28,6 +28,7 @@ from seiche.case.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFl
 from seiche.case.schema_geometry import Geometry
 from seiche.case.schema_iolet import IoletTable
 from seiche.case.schema_walls import WallsTable
+from seiche.io.cell_files import is_made_by
 
 FieldName = Literal[
     "pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "traction", "viscosity"
@@ -290,6 +291,12 @@ class Output(Table):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ValueError(f'two outputs have the same file name "{twice}"')
+        for table in self.cells:
+            taken = next((name for name in names if is_made_by(PurePath(table.file), PurePath(name))), None)
+            if taken:
+                raise ValueError(
+                    f'two outputs have the same file name "{taken}": output.cells["{table.file}"] makes it, too'
+                )
         return self
 
 

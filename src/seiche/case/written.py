@@ -12,6 +12,7 @@ from seiche.case.places import KINDS, refuse_stranger
 from seiche.case.schema import Case
 from seiche.case.schema_geometry import Bifurcation
 from seiche.case.setup import Setup
+from seiche.io.cell_files import is_made_by
 
 
 def written(case: Case) -> Iterator[tuple[str, str]]:
@@ -58,9 +59,15 @@ def overwritten(setup: Setup, folder: Path) -> Iterator[str]:
     tables = setup.case.model_dump(exclude={"output"})
     names = {source, *(source.parent / text for text in _texts(tables))}
     read = {path.resolve() for path in names if _is_file(path)}
+    said = ", which the case reads; give it another name or folder"
+    series = {table.file for table in setup.case.output.cells}
     for key, name in written(setup.case):
-        if (folder / name).resolve() in read:
-            yield f"{key}: would overwrite {folder / name}, which the case reads; give it another name or folder"
+        if name not in series and (folder / name).resolve() in read:
+            yield f"{key}: would overwrite {folder / name}{said}"
+    for name in sorted(series):
+        place = (folder / name).parent.resolve() / PurePath(name).name
+        for path in sorted(path for path in read if is_made_by(place, path)):
+            yield f'output.cells["{name}"]: would overwrite {path}{said}'
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,30 @@ def wall_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.wall{path.suffix}")
 
 
+def state_path(path: Path, step: int) -> Path:
+    """Return the name of the file with the state of `path` at a step."""
+    return path.with_name(f"{path.stem}.{step:09d}{path.suffix}")
+
+
+def continued(path: Path, step: int) -> Path:
+    """Return the name of the series of a run that goes on from a step; 0 is the beginning."""
+    return path.with_stem(f"{path.stem}.from-{step}") if step else path
+
+
+def step_of(path: PurePath, other: PurePath) -> int | None:
+    """Return the step of which `other` would be a state of `path`, all of it or of one type, None if of none."""
+    found = re.fullmatch(rf"{re.escape(path.stem)}\.(\d{{9,}})(\..+)?{re.escape(path.suffix)}", other.name)
+    return int(found[1]) if found and other.parent == path.parent else None
+
+
+def is_made_by(path: PurePath, other: PurePath) -> bool:
+    """Tell whether the series `path` makes a file called `other`: a state, its list or the wall of the vessel."""
+    stem = re.sub(r"\.from-\d+(?=\.)", "", other.name)
+    plain = other.with_name(stem) if stem else other
+    beside = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}")
+    return step_of(path, plain) is not None or (plain.parent == path.parent and plain.name in beside)
+
+
 def read_list(path: Path) -> list[tuple[Path, float]]:
     """Return (file, time) of the states of `path`, in the order of the list.
 
@@ -144,7 +169,7 @@ class SurfaceFiles:
 
     def state(self, step: int, time: float, values: Callable[[], Any]) -> Job:
         """Return the job that writes the state of `step` at `time`; its thread asks for the `values`."""
-        return _State(self, self.path.with_name(f"{self.path.stem}.{step:09d}{self.path.suffix}"), time, values)
+        return _State(self, state_path(self.path, step), time, values)
 
     def write(self, path: Path, values: Any) -> None:
         """Write one state."""
