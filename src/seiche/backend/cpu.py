@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
 from seiche.backend.host_compiler import ROW, compiled_row
+from seiche.backend.host_threads import host_threads
 from seiche.backend.transforms import Transforms, cpu_transforms
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec, built_kernels
@@ -167,8 +168,7 @@ class CpuBackend(Backend):
     def __init__(self, threads: int | None = None) -> None:
         """Use `threads` threads, or as many as this process may run on (OMP_NUM_THREADS counts)."""
         self._library, _ = _table()
-        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.threads = max(1, threads or int(os.environ.get("OMP_NUM_THREADS", "0") or 0) or allowed)
+        self.threads = max(1, threads or host_threads())
         self._stream = CpuStream()
         self._kernels: dict[KernelSpec, CpuKernel] = {}
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import on_threads
 from seiche.domain.rows import first_of_each
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
@@ -28,7 +29,7 @@ _EXACT, _COARSE, _ROUGH = 3.0, 3.0, 0.1
 _BESIDE, _SITES_BESIDE = 1.3, 2.0
 #: Points of a wall that push cells are about so far apart.
 POINT_SPACING = 0.75
-#: More points than these are looked up by all threads.
+#: So many points are looked up at once; of more than these by all threads.
 _MANY = 10_000
 #: Sites at which the widest place of a vessel is looked for.
 _SAMPLES = 20_000
@@ -122,11 +123,10 @@ class FluidSpace:
         wrapped = self._wrapped(points)
         # In the middle of a round vessel all of the wall is equally far: there some of its points will do.
         rows, coarse = self._some
-        workers = -1 if len(points) > _MANY else 1
-        far, nearest = coarse.query(wrapped, eps=_ROUGH, workers=workers)
+        far, nearest = _nearest(coarse, wrapped, _ROUGH)
         nearest = rows[nearest]
         close = np.flatnonzero(far < (1 + _ROUGH) * (_EXACT + 2 * _COARSE))
-        far[close], nearest[close] = self._tree.query(wrapped[close], workers=workers)
+        far[close], nearest[close] = _nearest(self._tree, wrapped[close])
         between = wrapped - self._wrapped(self.points[nearest])
         between -= np.where(self._lengths > 0, self._lengths * np.round(between / np.maximum(self._lengths, 1.0)), 0.0)
         height = np.einsum("ij,ij->i", between, self._outwards[nearest])
@@ -143,6 +143,22 @@ class FluidSpace:
         coords = self._sites.coords
         some = coords[:: max(1, len(coords) // _SAMPLES)].astype(np.float64)
         return 1.0 - float(self.distance(some).min())
+
+
+def _nearest(tree: Any, points: Floats, rough: float = 0.0) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return the distances of points (n, 3) from the nearest of a tree, and which it is; up to a part for `rough`."""
+    distance, nearest = np.empty(len(points)), np.empty(len(points), np.int64)
+
+    def look_up(begin: int) -> None:
+        some = slice(begin, begin + _MANY)
+        distance[some], nearest[some] = tree.query(points[some], eps=rough)
+
+    begins = range(0, len(points), _MANY)
+    if len(begins) > 1:
+        on_threads(look_up, begins)
+    else:
+        look_up(0)
+    return distance, nearest
 
 
 def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:

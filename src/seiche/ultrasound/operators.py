@@ -7,14 +7,13 @@ has extent 1. The last axis of a spectrum has half the numbers.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import on_threads
 from seiche.ultrasound.problem import Problem
 
 Real = npt.NDArray[np.float64]
@@ -100,10 +99,8 @@ def on_spectrum(problem: Problem, function: Callable[[Real], Real], dtype: npt.D
 
 
 def each_plane(planes: int, compute: Callable[[int], None]) -> None:
-    """Compute planes of a grid by NumPy on all cores that this process may use."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for _ in pool.map(compute, range(planes)):
-            pass
+    """Compute planes of a grid by NumPy on all threads that this process may use."""
+    on_threads(compute, range(planes))
 
 
 def kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
