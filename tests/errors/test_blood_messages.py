@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from case_files import blood_tables, changed, refusal, toml_of
-from seiche.case.simulation import load
+from seiche.case.limits_cells import advice_cells
+from seiche.case.simulation import load, prepare
 from seiche.cells import icosphere
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, UnstableError
@@ -44,6 +45,13 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
             'lattice: a time step of 3.56e-08 s is unstable for cells "red": the volume allows at most',
         ),
         ("cells.0.area_ratio", 1e5, 'is unstable for cells "red": the area ratio allows at most'),
+        ("cells.0.area_ratio", 1e9, "the area ratio allows at most"),
+        ("cells.0.area_ratio", 1e10, 'cells["red"].area_ratio: 10000000000.0 is out of range; expected <= 1e+09'),
+        (
+            "contact",
+            {"adhesion": {"depth": "1e-18 J", "steepness": "5 1/um", "rest": "2 um", "reach": "1 um"}},
+            "contact.adhesion: rest = 2e-06 m is not below reach = 1e-06 m: it would never attract",
+        ),
         ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: an icosphere has one of 12, 42, 162'),
         ("cells.0.shape.diameter", "0 um", 'cells["red"].shape.diameter: "0 um" is out of range; expected > 0'),
         ("cells.0.inner_viscosity", "0 mPa s", 'inner_viscosity: "0 mPa s" is out of range; expected > 0'),
@@ -79,6 +87,20 @@ def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expect
         tables["cells"][0]["inner_viscosity"] = "6 mPa s"
         tables["lattice"]["tau"] = 0.6
     assert expected in refusal(tmp_path, changed(tables, path, value))
+
+
+def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path) -> None:
+    def advice(contact: dict[str, str]) -> list[str]:
+        path = tmp_path / "case.toml"
+        path.write_text(toml_of(changed(blood_tables(), "contact", contact)))
+        return [line for line in advice_cells(prepare(path)) if line.startswith("contact")]
+
+    assert not advice({"strength": "1 pN", "wall_strength": "10 pN"})
+    (line,) = advice({"strength": "10 nN"})
+    told = re.fullmatch(r"contact.strength: is so stiff for this .*; at most (\S+) N is advised", line)
+    assert told is not None and not advice({"strength": f"{0.99 * float(told[1]):.3g} N"})
+    (line,) = advice({"strength": "1 pN", "wall_strength": "10 nN"})
+    assert line.startswith("contact.wall_strength: is so stiff")
 
 
 def test_two_inner_viscosities_are_refused(tmp_path: Path) -> None:

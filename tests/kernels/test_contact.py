@@ -159,6 +159,12 @@ def test_vertices_in_the_same_place_are_pushed_by_a_bounded_force():
     assert np.abs(force.sum(axis=(0, 1))).max() < 1e-6
 
 
+def test_the_stiffness_of_a_repulsion_is_the_slope_of_its_force():
+    law, at, h = Repulsion(0.3, 0.9, 3.0), 0.4, 1e-6
+    force = [0.3 * ((0.9 / d) ** 3.0 - 1) for d in (at - h, at + h)]
+    assert law.stiffness(at) == pytest.approx((force[0] - force[1]) / (2 * h), rel=1e-8)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -168,6 +174,10 @@ def test_vertices_in_the_same_place_are_pushed_by_a_bounded_force():
         (
             lambda cells: Repulsion(1, 1, morse=Morse(1, 0, 1, 1)),
             "contact: steepness = 0: a positive number is expected",
+        ),
+        (
+            lambda cells: Repulsion(1, 1, morse=Morse(1, 1, 2, 1)),
+            "contact: adhesion rests at 2, not nearer than it reaches, 1: it would never attract",
         ),
         (lambda cells: Contact(cells, wall=REPULSION), "contact: a wall needs points"),
         (

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -288,7 +289,10 @@ def test_vessels_and_shares_are_checked():
 def test_pos_files_keep_places_and_rotations(tmp_path: Path):
     centers = 1e-6 * np.random.default_rng(1).uniform(0, 50, (20, 3))
     turns = Rotation.random(20, rng=np.random.default_rng(2)).as_matrix()
-    write_pos(tmp_path / "RBC.pos", centers, turns)
+    turns[0] = Rotation.from_euler("xyz", (20, -90, 0), degrees=True).as_matrix()  # two turns about one axis
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_pos(tmp_path / "RBC.pos", centers, turns)
     read, matrices = read_pos(tmp_path / "RBC.pos")
     np.testing.assert_allclose(read, centers, atol=1e-13)
     np.testing.assert_allclose(matrices, turns, atol=1e-7)

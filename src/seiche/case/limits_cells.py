@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from seiche.case.cells import repulsions
 from seiche.case.limits import TAU_LARGEST_TRT
 from seiche.case.limits_openings import refuse_reservoir
@@ -12,6 +14,7 @@ from seiche.case.openings import steps_of
 from seiche.case.setup import Setup
 from seiche.case.tubes import refuse_tubes
 from seiche.cells.mesh import mean_edge
+from seiche.couple.limits import Mobility
 from seiche.errors import CaseError
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
@@ -21,8 +24,11 @@ EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.1}
 WALL_POINTS = 1.0
 #: Inner over outer viscosities for which there are checks.
 CONTRAST_CHECKED = (1.0, 10.0)
-#: A step this close to the limit is worth a word: deformed membranes are stiffer than undeformed ones.
+#: A step this close to the limit is worth a word: deformed membranes are stiffer than undeformed ones, and the limit
+#: is that of one cell with little sound.
 LIMIT_ADVISED = 2.0
+#: Stiffness of contact of two vertices times mobility that is worth a word; a vertex has several in its reach.
+CONTACT_ADVISED = 0.25
 
 
 def refuse_impossible_cells(setup: Setup) -> None:
@@ -71,6 +77,7 @@ def advice_cells(setup: Setup) -> Iterator[str]:
         return
     if cells.contrast != 1:
         yield from _inner_viscosity(setup, cells.contrast)
+    yield from _stiff_contact(setup)
     delta = setup.case.coupling.delta
     most = EDGE_ADVISED[SUPPORT[delta]]
     for kind, limit in zip(cells.types, cells.limits, strict=True):
@@ -83,7 +90,25 @@ def advice_cells(setup: Setup) -> Iterator[str]:
         if limit.ratio < LIMIT_ADVISED:
             yield (
                 f'the time step is {1 / limit.ratio:.0%} of the limit that the {limit.modulus} of "{kind.name}" sets: '
-                "strongly deformed cells may become unstable"
+                f"above {1 / LIMIT_ADVISED:.0%} cells that are strongly deformed, or many together, may become unstable"
+            )
+
+
+def _stiff_contact(setup: Setup) -> Iterator[str]:
+    """Yield a warning about forces of contact that throw vertices about: stiffness times mobility at half the reach."""
+    assert setup.cells is not None
+    viscosity = (setup.invariants.tau[0] - 0.5) / 3
+    mobility = Mobility(np.full((1, 3), 0.25), setup.case.coupling.delta, viscosity, setup.model.collision)
+    moved = float(mobility(np.array([[1.0, 0.0, 0.0]]))[0, 0])
+    for key, law in (("strength", setup.cells.between), ("wall_strength", setup.cells.wall)):
+        if key == "wall_strength" and law.strength <= setup.cells.between.strength:
+            continue  # has been said
+        product = law.stiffness(0.5 * law.reach) * moved
+        if product > CONTACT_ADVISED:
+            most = setup.units.to_si("force", law.strength * CONTACT_ADVISED / product)
+            yield (
+                f"contact.{key}: is so stiff for this time step that cells in contact may become unstable; at most "
+                f"{most:.2g} N is advised"
             )
 
 

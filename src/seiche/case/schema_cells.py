@@ -80,7 +80,7 @@ class CellTable(Table):
     law: Literal["skalak", "neo-hookean"] = Field(default="skalak", description="elasticity in the plane")
     shear_modulus: PositiveModulus | None = Field(default=None, description="G, 5.3 uN/m for a healthy red cell")
     strain_modulus: PositiveModulus | None = Field(default=None, description="k_s = 3 G, instead of shear_modulus")
-    area_ratio: float = Field(default=10.0, ge=0, description="C of Skalak's law")
+    area_ratio: float = Field(default=10.0, ge=0, le=1e9, description="C of Skalak's law")
     bending: BendingModulus = Field(default=2e-19, description="bending modulus of Helfrich's energy; 2e-19 J")
     curvature: Literal["rest", "none"] = Field(
         default="rest", description="spontaneous curvature: that of the undeformed shape, or none"
@@ -120,6 +120,14 @@ class Adhesion(Table):
     steepness: PositiveWaveNumber = Field(description="b, one over the width")
     rest: PositiveLength = Field(description="r0, distance of least energy")
     reach: PositiveLength = Field(description="no force beyond this distance")
+
+    @model_validator(mode="after")
+    def _attracts(self) -> Adhesion:
+        if self.rest >= self.reach:
+            raise ValueError(
+                f"rest = {self.rest:.3g} m is not below reach = {self.reach:.3g} m: it would never attract"
+            )
+        return self
 
 
 class ContactTable(Table):

@@ -76,6 +76,8 @@ class Cells:
         turns = rotations if rotations is not None else [None] * len(types)
         if not types or len(centers) != len(types) or len(turns) != len(types):
             raise CaseError(f"cells: {len(types)} types, {len(centers)} sets of centers, {len(turns)} of rotations")
+        if precision not in ("float32", "float64"):
+            raise CaseError(f"cells: precision = {precision!r}: 'float32' or 'float64' is expected")
         self.backend, self.types, self.precision = backend, tuple(types), precision
         places, self.blocks, vertex, cell = [], [], 0, 0
         for kind, at, turn in zip(types, centers, turns, strict=True):

@@ -67,7 +67,8 @@ class Repulsion:
         """Refuse numbers that make no law.
 
         Raises:
-            CaseError: a number that is not positive or not finite, an exponent below 1 or above 12.
+            CaseError: a number that is not positive or not finite, an exponent below 1 or above 12, or adhesion that
+                never attracts.
         """
         numbers = {"strength": self.strength, "reach": self.reach}
         if self.morse is not None:
@@ -75,6 +76,11 @@ class Repulsion:
         for name, value in numbers.items():
             if not (math.isfinite(value) and value > 0):
                 raise CaseError(f"contact: {name} = {value:g}: a positive number is expected")
+        if self.morse is not None and self.morse.rest >= self.morse.reach:
+            raise CaseError(
+                f"contact: adhesion rests at {self.morse.rest:g}, not nearer than it reaches, {self.morse.reach:g}: it"
+                " would never attract"
+            )
         if not 1 <= self.exponent <= 12:
             raise CaseError(f"contact: exponent = {self.exponent:g}: a number from 1 to 12 is expected")
 
@@ -82,6 +88,10 @@ class Repulsion:
     def farthest(self) -> float:
         """Return the distance beyond which there is no force."""
         return max(self.reach, self.morse.reach if self.morse is not None else 0.0)
+
+    def stiffness(self, distance: float) -> float:
+        """Return how much the repulsion grows over a small way nearer."""
+        return float(self.strength * self.exponent * (self.reach / distance) ** self.exponent / distance)
 
     def members(self) -> dict[str, float]:
         """Return the members of the kernel's law."""

@@ -131,7 +131,7 @@ class CellType:
         if self.model.shell == "loop" and control > max(SLOTS):
             raise CaseError(
                 f"cell type {self.name!r}: a triangle has {control} control points: at most {max(SLOTS)} are possible"
-                " (vertices with fewer neighbours, or shell = 'flat')"
+                " (vertices with fewer neighbours, or flat triangles: model = 'triangles', in Python shell = 'flat')"
             )
         if self.stress_free is not None:
             checked(self.stress_free, f"cell type {self.name!r}: stress-free mesh")

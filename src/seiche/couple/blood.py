@@ -141,7 +141,13 @@ class Blood:
         if vertex is not None:
             block = next(b for b in self.cells.blocks if b.slice.start <= vertex < b.slice.stop)
             cell = block.first_cell + (vertex - block.first_vertex) // block.vertices
-            where = ", ".join(f"{x:.4g}" for x in backend.download(self.cells.place)[:, vertex])
+            place = backend.download(self.cells.place)[:, vertex]
+            if not np.isfinite(place).all():
+                return (
+                    f"{self._called(cell)} has a vertex that is nowhere, step {step}: take a smaller time step, or"
+                    " weaker forces (moduli, contact)"
+                )
+            where = ", ".join(f"{x:.4g}" for x in place)
             return (
                 f"{self._called(cell)} has left the fluid at ({where}), step {step}:"
                 " take a smaller time step, or a stronger repulsion from the wall"

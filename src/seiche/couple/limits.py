@@ -30,6 +30,8 @@ _SUDDEN = 2.0
 _ITERATIONS, _TOLERANCE = 60, 3e-3
 #: Time steps that are tried, how far to go to the next, and when the limit is found (logarithms).
 _STEPS, _DAMPED, _CLOSE = 8, 0.6, 0.02
+#: A limit is not looked for below this part of the time step: no case means that.
+_LEAST = 1e-6
 #: A displacement, in sites, over which a membrane is linear and rounding does not show.
 _SMALL = 1e-4
 
@@ -152,7 +154,7 @@ def step_limit(
         growth, motion = _fastest(stiffness, mobility, motion)
         beyond = CRITICAL / (growth * ratio**2)
         ratio *= beyond**_DAMPED
-        if abs(np.log(beyond)) < _CLOSE:
+        if abs(np.log(beyond)) < _CLOSE or ratio < _LEAST:
             break
     shares = {name: max(float((motion * part(motion)).sum()), 0.0) for name, part in stiffness.parts.items()}
     return StepLimit(ratio, {name: share / sum(shares.values()) for name, share in shares.items()})

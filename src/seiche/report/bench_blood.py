@@ -235,6 +235,10 @@ def main(
 
     The layout is by default the fastest one: moments on a GPU, tiles of populations on a CPU.
     """
+    if figure is not None:  # before anything is measured
+        from seiche.report.style import kind_of_picture
+
+        kind_of_picture(figure.name)
     on_gpu = device.startswith("cuda")
     edge = size or (256 if on_gpu else 64)
     count = steps or (96 if on_gpu else 10)

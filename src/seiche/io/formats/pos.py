@@ -8,6 +8,7 @@ order, clockwise as seen from the axis' tip (HemoCell takes them with the opposi
 from __future__ import annotations
 
 import os
+import warnings
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +45,9 @@ def write_pos(path: str | os.PathLike[str], centers: Floats, rotations: Floats) 
 
     angles = np.zeros((0, 3))
     if len(centers):
-        angles = -Rotation.from_matrix(rotations).as_euler("xyz", degrees=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the two turns about one axis one is taken as zero, which is right
+            angles = -Rotation.from_matrix(rotations).as_euler("xyz", degrees=True)
     text = f"{len(centers)}\n"
     for center, angle in zip((1e6 * np.asarray(centers)).tolist(), angles.tolist(), strict=True):
         text += " ".join(f"{value:.9g}" for value in (*center, *angle)) + "\n"
