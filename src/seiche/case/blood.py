@@ -211,6 +211,14 @@ class BloodRun:
                     f'--restart: undeformed cells "{kind.name}" have {kind.mesh.volume / volume:.4g} times the volume'
                     f" of those of the checkpoint; {self.setup.source} has another shape or size"
                 )
+        before = note.get("given", {}).get("cells", {})
+        for table in self.setup.case.cells:
+            model = before.get(table.name, {}).get("model", table.model)
+            if model != table.model:  # control points are no vertices of the surface
+                raise CaseError(
+                    f'--restart: cells "{table.name}" of the checkpoint have model = "{model}", those of'
+                    f' {self.setup.source} "{table.model}": what moves is not the same'
+                )
         self.changes = sorted(differences(given_of(self.setup), note.get("given", {})))
         self.watch.area_drift, self.watch.volume_drift = note.get("drift", (0.0, 0.0))
         self.next_name = int(note["next_name"])
