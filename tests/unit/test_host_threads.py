@@ -14,10 +14,14 @@ from seiche.backend.host_threads import host_threads, on_threads
 def test_threads_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert host_threads() == 3
-    monkeypatch.setenv("OMP_NUM_THREADS", "0")
-    assert host_threads() >= 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "5,2")  # outside and within
+    assert host_threads() == 5
     monkeypatch.delenv("OMP_NUM_THREADS")
-    assert host_threads() >= 1
+    every = host_threads()
+    assert every >= 1
+    for nothing in ("", "0", "-3", "many"):
+        monkeypatch.setenv("OMP_NUM_THREADS", nothing)
+        assert host_threads() == every
 
 
 def test_an_error_is_raised_when_all_that_began_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,10 @@ Piece = TypeVar("Piece")
 
 
 def host_threads() -> int:
-    """Return how many threads this process may use: OMP_NUM_THREADS, or the cores that it may run on."""
+    """Return how many threads this process may use: OMP_NUM_THREADS (its outermost level), or the cores it may run on."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, int(os.environ.get("OMP_NUM_THREADS", "0") or 0) or allowed)
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return (int(asked) if asked.isdecimal() else 0) or allowed
 
 
 def on_threads(work: Callable[[Piece], None], pieces: Iterable[Piece]) -> None:
