@@ -11,11 +11,14 @@ from typing import TypeVar
 Piece = TypeVar("Piece")
 
 
-def host_threads() -> int:
-    """Return how many threads this process may use: OMP_NUM_THREADS (its outermost level), or the cores it may run on."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def host_threads(sharers: int = 1) -> int:
+    """Return how many threads this process may use: OMP_NUM_THREADS, of several levels the outermost.
+
+    Without it they are the cores that the process may run on, shared with other processes, `sharers` in all.
+    """
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return (int(asked) if asked.isdecimal() else 0) or allowed
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (int(asked) if asked.isdecimal() else 0) or max(1, cores // sharers)
 
 
 def on_threads(work: Callable[[Piece], None], pieces: Iterable[Piece]) -> None:

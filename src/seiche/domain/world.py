@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import host_threads
+
 #: Variables by which an MPI launcher tells its children that they are ranks (Hydra, Open MPI, PMIx, Slurm).
 _LAUNCHERS = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 
@@ -72,11 +74,7 @@ class World:
 
     def threads(self, wanted: int | None = None) -> int:
         """Return the CPU threads for this process: those wanted, else OMP_NUM_THREADS or its share of the cores."""
-        if wanted is not None:
-            return wanted
-        forced = int(os.environ.get("OMP_NUM_THREADS", "0") or 0)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return forced or max(1, cores // self.local_size)
+        return wanted if wanted is not None else host_threads(self.local_size)
 
     @property
     def rehearsed(self) -> bool:
