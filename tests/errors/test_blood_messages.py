@@ -90,17 +90,29 @@ def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expect
 
 
 def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path) -> None:
-    def advice(contact: dict[str, str]) -> list[str]:
+    tables = blood_tables()
+
+    def advice(contact: dict[str, Any]) -> list[str]:
         path = tmp_path / "case.toml"
-        path.write_text(toml_of(changed(blood_tables(), "contact", contact)))
+        path.write_text(toml_of(changed(tables, "contact", contact)))
         return [line for line in advice_cells(prepare(path)) if line.startswith("contact")]
 
     assert not advice({"strength": "1 pN", "wall_strength": "10 pN"})
     (line,) = advice({"strength": "10 nN"})
     told = re.fullmatch(r"contact.strength: is so stiff for this .*; at most (\S+) N is advised", line)
     assert told is not None and not advice({"strength": f"{0.99 * float(told[1]):.3g} N"})
+    deep = {"depth": "1e-14 J", "steepness": "10 1/um", "rest": "0.3 um", "reach": "0.8 um"}
+    (line,) = advice({"adhesion": deep})
+    assert line.startswith("contact.adhesion.depth: is so much for this time step")
+    tables["geometry"]["shape"] = {"kind": "tube", "radius": "6 um", "length": "12 um", "periodic": True}
     (line,) = advice({"strength": "1 pN", "wall_strength": "10 nN"})
     assert line.startswith("contact.wall_strength: is so stiff")
+    # A wall that reaches less far is stiffer with the same strength.
+    least = [
+        float(advice({"strength": "10 nN", "reach": "1 um", "wall_reach": reach})[0].split("at most ")[1].split()[0])
+        for reach in ("0.5 um", "1 um")
+    ]
+    assert least[0] == pytest.approx(0.5 * least[1], rel=0.05)
 
 
 def test_two_inner_viscosities_are_refused(tmp_path: Path) -> None:

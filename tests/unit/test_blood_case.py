@@ -282,6 +282,12 @@ def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
     listed = read_list(folder / "cells.from-20.vtkhdf")
     assert [path.name for path, _ in listed] == ["cells.000000020.vtkhdf", "cells.from-20.000000040.vtkhdf"]
     assert all(path.exists() for path, _ in listed)
+    # From the checkpoint of that branch its series goes on.
+    longer = case_file(tmp_path, changed(several_types(), "time.steps", 60))
+    load(longer, output=folder, restart=folder / "checkpoint.seiche").run()
+    names = [path.name for path, _ in read_list(folder / "cells.from-20.vtkhdf")]
+    assert names == [path.name for path, _ in listed] + ["cells.from-20.000000060.vtkhdf"]
+    assert {path.name: path.read_bytes() for path in folder.glob("cells.0*")} == states
     placed = several_types()
     del placed["packing"]
     for number, name in enumerate(("red", "platelet")):

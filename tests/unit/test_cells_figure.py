@@ -18,7 +18,16 @@ from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.background import write_now
-from seiche.io.cell_files import SurfaceFiles, Surfaces, list_path, read_list, read_surfaces, wall_path, write_surfaces
+from seiche.io.cell_files import (
+    SurfaceFiles,
+    Surfaces,
+    is_made_by,
+    list_path,
+    read_list,
+    read_surfaces,
+    wall_path,
+    write_surfaces,
+)
 from seiche.report.cells_figure import camera_for, cells_figure, fastest, film
 
 BALL = icosphere(162)
@@ -184,3 +193,22 @@ def test_a_film_goes_to_ffmpeg_as_mp4(programs: Path, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="ffmpeg: no such codec"):
         film(target, states, wall())
     assert target.read_bytes() == b"3 frames"
+
+
+@pytest.mark.parametrize(
+    ("series", "name", "made"),
+    [
+        ("cells.vtkhdf", "cells.000000010.vtkhdf", True),
+        ("cells.vtkhdf", "cells.from-20.000000040.vtkhdf", True),
+        ("cells.vtkhdf", "cells.from-20.vtkhdf.series", True),
+        ("cells.vtkhdf", "cells.wall.vtkhdf", True),
+        ("cells.pos", "cells.000000010.red.pos", True),
+        ("cells.pos", "cells.wall.pos", False),
+        ("cells.pos", "cells.pos", False),
+        ("cells.vtkhdf", "cells.10.vtkhdf", False),
+        ("cells.vtkhdf", "more/cells.000000010.vtkhdf", False),
+        ("cells.from-500.vtkhdf", "cells.from-500.000001000.vtkhdf", True),
+    ],
+)
+def test_names_that_a_series_makes(series: str, name: str, made: bool) -> None:
+    assert is_made_by(Path(series), Path(name)) == made

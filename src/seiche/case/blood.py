@@ -77,6 +77,8 @@ class BloodRun:
         #: What the case says of cells otherwise than the checkpoint, a line each.
         self.changes: list[str] = []
         self.next_name = 0
+        #: Under which names the series of the cells are written, by those that the case gives them.
+        self.series: dict[str, str] = {}
         self.openings: Openings | None = None
         self._looks: Schedule | None = None
         populations = packed(self.cells) if state is None else self._restored(state)
@@ -189,6 +191,7 @@ class BloodRun:
             "vertices": [population.vertices.shape[1] for population in populations],
             "volumes": [kind.mesh.volume for kind in self.cells.types],
             "next_name": self.next_name,
+            "series": self.series,
             "given": given_of(self.setup),
             "drift": [self.watch.area_drift, self.watch.volume_drift],
             "entered": self.watch.entered,
@@ -221,7 +224,7 @@ class BloodRun:
                 )
         self.changes = sorted(differences(given_of(self.setup), note.get("given", {})))
         self.watch.area_drift, self.watch.volume_drift = note.get("drift", (0.0, 0.0))
-        self.next_name = int(note["next_name"])
+        self.next_name, self.series = int(note["next_name"]), dict(note.get("series", {}))
         self.watch.entered, self.watch.left = dict(note["entered"]), dict(note["left"])
         found, at = [], 0
         for count, vertices in zip(note["cells"], note["vertices"], strict=True):

@@ -58,7 +58,9 @@ class CellsFile(Scheduled):
     def open(self, capacity: int) -> None:
         """Note the states of the run that this one goes on from."""
         before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
-        world = self._run.solver.world
+        world, plain = self._run.solver.world, self.path.name
+        if self._first:
+            self.path = on_rank_zero(world, self._gone_on_from)
         if before is not None and self._first and list_path(self.path).exists():
             start = self._first * self._setup.units.step * (1 + 1e-9)
             try:
@@ -66,10 +68,16 @@ class CellsFile(Scheduled):
             except FormatError:
                 before = []
         if self._first and on_rank_zero(world, self._goes_elsewhere):
-            self.path = continued(self.path, self._first)
+            self.path = continued(self.path.with_name(plain), self._first)
         if before is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
             write_surfaces(wall_path(self.path), wall)
         self.writer = SurfaceFiles(self.path, self._store, before)
+        self._run.series[plain] = self.path.name
+
+    def _gone_on_from(self) -> Path:
+        """Return the series of the run from which the checkpoint is, if it is in this folder."""
+        known = self.path.with_name(self._run.series.get(self.path.name, self.path.name))
+        return known if any(known.parent.glob(f"{glob.escape(known.stem)}.*")) else self.path
 
     def _goes_elsewhere(self) -> bool:
         """Return whether there are states of later steps than the first of this run: they are not replaced."""

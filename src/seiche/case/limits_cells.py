@@ -27,7 +27,7 @@ CONTRAST_CHECKED = (1.0, 10.0)
 #: A step this close to the limit is worth a word: deformed membranes are stiffer than undeformed ones, and the limit
 #: is that of one cell with little sound.
 LIMIT_ADVISED = 2.0
-#: Stiffness of contact of two vertices times mobility that is worth a word; a vertex has several in its reach.
+#: Stiffness of contact of two vertices, at half its reach, times mobility that is worth a word: a vertex has several.
 CONTACT_ADVISED = 0.25
 
 
@@ -95,21 +95,32 @@ def advice_cells(setup: Setup) -> Iterator[str]:
 
 
 def _stiff_contact(setup: Setup) -> Iterator[str]:
-    """Yield a warning about forces of contact that throw vertices about: stiffness times mobility at half the reach."""
+    """Yield warnings about forces of contact that throw vertices about: stiffness times mobility, for two vertices."""
     assert setup.cells is not None
+    table, between, wall = setup.case.contact, setup.cells.between, setup.cells.wall
     viscosity = (setup.invariants.tau[0] - 0.5) / 3
     mobility = Mobility(np.full((1, 3), 0.25), setup.case.coupling.delta, viscosity, setup.model.collision)
     moved = float(mobility(np.array([[1.0, 0.0, 0.0]]))[0, 0])
-    for key, law in (("strength", setup.cells.between), ("wall_strength", setup.cells.wall)):
-        if key == "wall_strength" and law.strength <= setup.cells.between.strength:
-            continue  # has been said
+    laws = [("strength", between)]
+    if len(setup.vessel.sites.boundary):
+        laws.append(("wall_strength" if table.wall_strength is not None else "strength", wall))
+    most: dict[str, float] = {}
+    for key, law in laws:
         product = law.stiffness(0.5 * law.reach) * moved
         if product > CONTACT_ADVISED:
-            most = setup.units.to_si("force", law.strength * CONTACT_ADVISED / product)
-            yield (
-                f"contact.{key}: is so stiff for this time step that cells in contact may become unstable; at most "
-                f"{most:.2g} N is advised"
-            )
+            most[key] = min(most.get(key, np.inf), law.strength * CONTACT_ADVISED / product)
+    for key, strength in most.items():
+        advised = setup.units.to_si("force", strength)
+        yield (
+            f"contact.{key}: is so stiff for this time step that cells in contact may become unstable; at most "
+            f"{advised:.2g} N is advised"
+        )
+    if between.morse is not None and (product := between.morse.stiffness * moved) > CONTACT_ADVISED:
+        advised = setup.units.to_si("energy", between.morse.depth * CONTACT_ADVISED / product)
+        yield (
+            "contact.adhesion.depth: is so much for this time step that cells in contact may become unstable; at most "
+            f"{advised:.2g} J is advised"
+        )
 
 
 def tau_inside(setup: Setup, contrast: float) -> float:

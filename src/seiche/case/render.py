@@ -22,7 +22,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     from seiche.report.waves_figures import is_motion, render_motion
 
     snapshots = [path for path in sorted(run.glob("*.h5")) if series in (None, path.name) and is_motion(path)]
-    if snapshots and not any(run.glob("*.vtkhdf.series")):
+    if snapshots and not any(run.rglob("*.vtkhdf.series")):
         target = output or snapshots[0].with_suffix(".gif" if moving else ".png")
         _check_name(target, moving)
         render_motion(target, snapshots[0], moving=moving, every=every)
@@ -54,10 +54,11 @@ def _check_name(target: Path, moving: bool) -> None:
 
 
 def _series(run: Path, name: str | None) -> Path:
-    """Return the name of the series to draw."""
+    """Return the name of the series to draw, the one written last where there are several."""
     if not run.is_dir():
         raise CaseError(f"{run}: is not the folder of a run")
-    found = sorted(path.with_suffix("") for path in run.glob("*.vtkhdf.series"))
+    lists = sorted(run.rglob("*.vtkhdf.series"), key=lambda path: path.stat().st_mtime_ns)
+    found = [path.with_suffix("") for path in lists]
     if name is not None:
         found = [path for path in found if path.name == name]
     if not found:
@@ -66,4 +67,4 @@ def _series(run: Path, name: str | None) -> Path:
             f"{run}: holds no {wanted}; a case writes them with [[output.cells]], file = cells.vtkhdf, or with"
             " [[output.snapshots]], file = waves.h5"
         )
-    return found[0]
+    return found[-1]

@@ -127,7 +127,7 @@ def make_wall(sites: SiteSet, surface: Surface, owned: npt.NDArray[np.int64], ra
 
     wall = sites.boundary[(sites.link_kind == LinkKind.WALL).any(axis=1)]
     if not len(wall):
-        raise CaseError("output.surface: the geometry has no wall")
+        raise CaseError("output.surface, output.averages: the geometry has no wall")
     tree = cKDTree(sites.coords[wall] * sites.spacing + np.asarray(sites.origin))
     count = min(NEIGHBOURS, len(wall))
     first, last = (len(surface.faces) * r // ranks for r in (rank, rank + 1))

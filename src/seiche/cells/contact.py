@@ -53,6 +53,11 @@ class Morse:
     rest: float
     reach: float
 
+    @property
+    def stiffness(self) -> float:
+        """Return how much the force grows over a small way from rest."""
+        return 2 * self.depth * self.steepness**2
+
 
 @dataclass(frozen=True)
 class Repulsion:

@@ -125,11 +125,16 @@ def step_of(path: PurePath, other: PurePath) -> int | None:
 
 
 def is_made_by(path: PurePath, other: PurePath) -> bool:
-    """Tell whether the series `path` makes a file called `other`: a state, its list or the wall of the vessel."""
-    stem = re.sub(r"\.from-\d+(?=\.)", "", other.name)
-    plain = other.with_name(stem) if stem else other
-    beside = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}")
-    return step_of(path, plain) is not None or (plain.parent == path.parent and plain.name in beside)
+    """Tell whether the series `path` makes a file called `other`: a state, its list or the wall of the vessel.
+
+    Runs that go on from others make `.from-STEP` names, too.
+    """
+    names = [other]
+    if plain := re.sub(r"\.from-\d+(?=\.)", "", other.name):
+        names.append(other.with_name(plain))
+    listed = path.suffix.lower() != ".pos"
+    beside = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}") if listed else ()
+    return other.parent == path.parent and any(step_of(path, one) is not None or one.name in beside for one in names)
 
 
 def read_list(path: Path) -> list[tuple[Path, float]]:
