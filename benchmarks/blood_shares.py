@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from seiche.report.bench_blood import draw, read_rows
+from seiche.bench.blood import draw, read_rows
 
 
 def main(figure: str, *results: str) -> None:

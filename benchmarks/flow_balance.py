@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from seiche.bench.flow import compute_seconds, heading
 from seiche.domain.bifurcation import bifurcation_surface
 from seiche.domain.sites import SiteSet
 from seiche.domain.voxelise import voxelise
@@ -22,7 +23,6 @@ from seiche.domain.world import World
 from seiche.flow.balance import measure_costs
 from seiche.flow.model import FlowModel, Newtonian, Precision, PressureIolet
 from seiche.flow.solver import Solver
-from seiche.report.bench_flow import compute_seconds, heading
 
 
 def vessel(millions: float) -> SiteSet:

@@ -14,12 +14,12 @@ import json
 from functools import partial
 from pathlib import Path
 
+from seiche.bench.flow import heading
 from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.flow import FlowModel, Newtonian, Precision, Solver
 from seiche.machine.repeat import seconds_of_all
-from seiche.report.bench_flow import heading
 
 #: Sites of a slab along its axis, and of the faces of two ranks and of more.
 ALONG, FACES = 64, {True: (32, 56), False: (56, 64)}

@@ -25,10 +25,10 @@ import numpy.typing as npt
 
 import seiche
 from seiche.backend import open_backend
+from seiche.bench.flow import heading
+from seiche.case.flow.simulation import Simulation
 from seiche.case.run import advance
-from seiche.case.simulation import Simulation
 from seiche.domain.world import World
-from seiche.report.bench_flow import heading
 
 CASE = """
 solver = "flow"

@@ -13,12 +13,12 @@ import argparse
 import json
 from pathlib import Path
 
+from seiche.bench.flow import box_case, document, measure, model_of, show, tube_case
 from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.flow.model import Newtonian, Precision
 from seiche.flow.solver import Solver
 from seiche.observe.bandwidth import copy_bandwidth
-from seiche.report.bench_flow import box_case, document, measure, model_of, show, tube_case
 
 CASES = {
     "vessel": (lambda ranks: tube_case(2_080_000), "metis"),

@@ -26,13 +26,13 @@ import numpy.typing as npt
 
 from seiche.backend import open_backend
 from seiche.backend.cache import cached_kernel
+from seiche.bench.flow import heading
+from seiche.bench.ultrasound import problem_of
 from seiche.errors import KernelCompileError
 from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import kspace_passes as passes
 from seiche.kernels.registry.kspace_lines import team_shape
 from seiche.kernels.registry.line_teams import LineTeam
-from seiche.report.bench_flow import heading
-from seiche.report.bench_ultrasound import problem_of
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.solver import Solver
 

@@ -18,10 +18,10 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from seiche.backend import open_backend
+from seiche.bench.flow import heading
 from seiche.domain.world import World
-from seiche.report.bench_flow import heading
-from seiche.report.validation.layer_over_half_space import FULL, LOSSLESS, REDUCED, seismograms
-from seiche.report.validation.misfits import misfit
+from seiche.validate.waves.layer_over_half_space import FULL, LOSSLESS, REDUCED, seismograms
+from seiche.validate.waves.misfits import misfit
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from seiche.case.geometry import Vessel, build
-from seiche.case.limits import refuse_impossible
+from seiche.case.flow.geometry import Vessel, build
+from seiche.case.flow.limits import refuse_impossible
+from seiche.case.flow.setup import Setup, build_setup
+from seiche.case.flow.simulation import prepare
 from seiche.case.load import check_case
-from seiche.case.setup import Setup, build_setup
-from seiche.case.simulation import prepare
 from seiche.errors import CaseError
 
 SOURCE = "case.toml"

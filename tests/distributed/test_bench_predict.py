@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from prediction_cases import case_file, machine
-from seiche.case import bench_predict
+from seiche.bench import predict as bench_predict
 from seiche.case.plans import planned_case
 from seiche.case.predictions import predict_case
 from seiche.cli import main

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from launch import run_ranks
 
+from seiche.bench.blood_ranks import LOADS, Load, read_rows, sizes_of, tile_of, tiled
 from seiche.cli import main
 from seiche.errors import FormatError
-from seiche.report.bench_blood_ranks import LOADS, Load, read_rows, sizes_of, tile_of, tiled
 
 
 def measured(target: str, *more: str) -> None:

@@ -12,8 +12,9 @@ import pytest
 import seiche
 from prediction_cases import case_file, machine, piece
 from seiche.backend import open_backend
+from seiche.bench import choice as bench_choice
 from seiche.case import run
-from seiche.case.ultrasound import UltrasoundSimulation
+from seiche.case.ultrasound.simulation import UltrasoundSimulation
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
@@ -22,7 +23,6 @@ from seiche.machine import collective_choice
 from seiche.machine.collectives import Exchange
 from seiche.machine.file import Measured, read_machine, write_machine
 from seiche.machine.measure import measure
-from seiche.report import bench_choice
 
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 SLOW = Measured(path="host", locality="on-socket", pieces=[piece(0.4, 1e-9)])

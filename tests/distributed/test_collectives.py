@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seiche.bench import collectives as bench_collectives
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports import single_copy
 from seiche.machine.collectives import Exchange, alltoall, alltoallv
-from seiche.report import bench_collectives
 
 #: By strategy, ranks an array.
 EVERY = [

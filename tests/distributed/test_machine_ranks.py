@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from seiche.backend import open_backend
+from seiche.bench import machine as bench_machine
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine import measure as measurement
@@ -16,7 +17,6 @@ from seiche.machine.file import parse_machine
 from seiche.machine.locality import Place
 from seiche.machine.measure import measure
 from seiche.machine.measure_exchanges import exchange_curve, neighbour_gap
-from seiche.report import bench_machine
 
 
 @pytest.mark.ranks(2)

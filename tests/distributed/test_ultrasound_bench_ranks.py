@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from launch import run_ranks
 
+from seiche.bench.ultrasound_ranks import RanksRow
 from seiche.cli import main
-from seiche.report.bench_ultrasound_ranks import RanksRow
 
 
 def measured(target: str, *more: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seiche.case.ultrasound import load
+from seiche.bench.lfb import measure
+from seiche.case.ultrasound.simulation import load
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.report.bench_lfb import measure
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.local_basis import bell, best_split, derivative_error, parts_of
 from seiche.ultrasound.problem import Window

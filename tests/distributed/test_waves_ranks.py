@@ -12,9 +12,9 @@ import pytest
 from launch import run_ranks
 from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, material_of, mesh_of, sizes, solver_of, start
 
+from seiche.bench import waves as bench_waves
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.report import bench_waves
 from seiche.waves import Material, Mesh, Solver
 from seiche.waves.attenuation import attenuated
 from seiche.waves.energy import exact_sum

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from case_files import blood_tables, changed, refusal, toml_of
-from seiche.case.limits_cells import advice_cells
-from seiche.case.simulation import load, prepare
+from seiche.case.blood.limits import advice_cells
+from seiche.case.flow.simulation import load, prepare
 from seiche.cells import icosphere
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, UnstableError

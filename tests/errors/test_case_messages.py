@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from case_files import SOURCE, box_tables, changed, message_of, setup_of, toml_of, tube_tables, vessel_of
-from seiche.case.geometry import build
-from seiche.case.limits import refuse_impossible
+from seiche.case.flow.geometry import build
+from seiche.case.flow.limits import refuse_impossible
 from seiche.case.load import check_case, read_case
 from seiche.errors import CaseError, FormatError
 

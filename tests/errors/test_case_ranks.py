@@ -24,7 +24,7 @@ SOURCE = Path(seiche.__file__).resolve().parents[1]
 BROKEN = """
 import sys
 from seiche import cli
-from seiche.case.outputs import Outputs
+from seiche.case.flow.outputs import Outputs
 from seiche.errors import CaseError
 take_due = Outputs.take_due
 def fail(outputs):

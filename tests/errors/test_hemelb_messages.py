@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hemelb_files import COSINE, OUTPUT, PARABOLIC, WOMERSLEY, write_case, xml
-from seiche.case.check import describe
+from seiche.case.flow.check import describe
+from seiche.case.flow.simulation import prepare
 from seiche.case.load import read_case
-from seiche.case.simulation import prepare
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 

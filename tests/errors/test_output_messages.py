@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from case_files import blood_tables, changed, setup_of, toml_of, tube_tables
-from seiche.case.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.flow.simulation import load, prepare
+from seiche.case.flow.written import refuse_strangers
 from seiche.case.load import check_case
-from seiche.case.simulation import load, prepare
-from seiche.case.written import refuse_strangers
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seiche.case.schema_ultrasound import UltrasoundCase
-from seiche.case.ultrasound_setup import prepare
+from seiche.case.ultrasound.schema import UltrasoundCase
+from seiche.case.ultrasound.setup import prepare
 from seiche.cli import main
 from seiche.errors import FormatError, SeicheError
 from ultrasound_cases import BASIC, case
@@ -164,7 +164,7 @@ def test_fuzzed_cases_are_refused_in_one_line_or_accepted(tmp_path_factory, chan
     try:
         checked = check_tables(data, "case.toml", UltrasoundCase)
         if np.prod([max(1, n) for n in checked.grid.shape]) < 4000 and (checked.grid.steps or 999) < 1000:
-            from seiche.case.ultrasound_setup import _setup
+            from seiche.case.ultrasound.setup import _setup
 
             _setup(checked, Path("case.toml"))
     except SeicheError as error:

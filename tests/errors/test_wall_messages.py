@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from case_files import SOURCE, box_tables, setup_of, tube_tables
-from seiche.case.limits import refuse_impossible
+from seiche.case.flow.limits import refuse_impossible
 from seiche.domain import shapes
 from seiche.errors import CaseError
 from seiche.flow import FlowModel, MovingWall, Newtonian, Solver, Walls

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks.page.blood import blood_part, compared, draw_compared, ranks_part
 
+from seiche.bench.blood import Row, read_rows
+from seiche.bench.blood_ranks import RanksRow
 from seiche.cli import main
 from seiche.errors import FormatError
-from seiche.report.bench_blood import Row, read_rows
-from seiche.report.bench_blood_ranks import RanksRow
-from seiche.report.performance_blood import blood_part, compared, draw_compared, ranks_part
 from seiche.report.stored import read_results
 
 

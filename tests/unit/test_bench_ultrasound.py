@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from seiche.bench import lfb as bench_lfb
+from seiche.bench.ultrasound import problem_of
 from seiche.cli import main
-from seiche.report import bench_lfb
-from seiche.report.bench_ultrasound import problem_of
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
 from seiche.ultrasound.local_basis import parts_of
 

@@ -18,14 +18,14 @@ from scipy.spatial.transform import Rotation
 
 from case_files import blood_tables, changed, open_blood_tables, toml_of
 from seiche.backend.cpu import CpuBackend
-from seiche.case.blood import BloodRun
-from seiche.case.cell_series import places_of
-from seiche.case.check import describe
-from seiche.case.check_cells import memory_of_cells, memory_of_tube
-from seiche.case.setup import Setup
-from seiche.case.simulation import Simulation, load, prepare
-from seiche.case.tubes import planned
-from seiche.case.upstream import Upstream
+from seiche.case.blood.check import memory_of_cells, memory_of_tube
+from seiche.case.blood.run import BloodRun
+from seiche.case.blood.series import places_of
+from seiche.case.blood.tubes import planned
+from seiche.case.blood.upstream import Upstream
+from seiche.case.flow.check import describe
+from seiche.case.flow.setup import Setup
+from seiche.case.flow.simulation import Simulation, load, prepare
 from seiche.cells.mesh import biconcave
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from seiche.cells import icosphere
-from seiche.report.validation.capsule_table import TABLE, extrapolated
-from seiche.report.validation.capsules import deformation
-from seiche.report.validation.one_cell import Motion
-from seiche.report.validation.red_cells import DEXTRAN, PLASMA, Lattice
-from seiche.report.validation.tubes import Flowing, Suspension, hematocrit_ratio, relative_viscosity, swollen
+from seiche.validate.cells.capsule_table import TABLE, extrapolated
+from seiche.validate.cells.capsules import deformation
+from seiche.validate.cells.one_cell import Motion
+from seiche.validate.cells.red_cells import DEXTRAN, PLASMA, Lattice
+from seiche.validate.cells.tubes import Flowing, Suspension, hematocrit_ratio, relative_viscosity, swollen
 
 
 @pytest.mark.parametrize(

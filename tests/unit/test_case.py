@@ -12,9 +12,9 @@ import pytest
 
 from case_files import box_tables, changed, setup_of, toml_of, tube_tables
 from seiche.case.document import page
+from seiche.case.flow.waveforms import WAVEFORMS, harmonics_of, peak_velocity
 from seiche.case.load import check_case, read_case
 from seiche.case.schedule import Schedule
-from seiche.case.waveforms import WAVEFORMS, harmonics_of, peak_velocity
 from seiche.flow.model import (
     Bgk,
     CarreauYasuda,

@@ -18,9 +18,9 @@ import seiche
 from case_files import box_tables, changed, toml_of, tube_tables, vessel_of
 from hemelb_files import write_case, xml
 from seiche.case import run as run_module
+from seiche.case.flow.simulation import load, prepare
+from seiche.case.flow.wall import make_wall, wall_surface
 from seiche.case.run import listening
-from seiche.case.simulation import load, prepare
-from seiche.case.wall import make_wall, wall_surface
 from seiche.cli import main
 from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
@@ -216,7 +216,7 @@ def test_sigterm_writes_a_checkpoint_and_ends_well(
 ) -> None:
     monkeypatch.setattr(run_module, "LOOK_EVERY", 0.0)
     path = write(tmp_path, changed(shear_box(10_000), "run.monitor_every", 7))
-    from seiche.case.outputs import Outputs
+    from seiche.case.flow.outputs import Outputs
 
     take_due = Outputs.take_due
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seiche.case.geometry import build
+from seiche.case.flow.geometry import build
+from seiche.case.flow.picture import picture_step
+from seiche.case.flow.simulation import load, prepare
 from seiche.case.load import read_case
-from seiche.case.picture import picture_step
-from seiche.case.simulation import load, prepare
 from seiche.cells.overlap import overlapping_pairs
 from seiche.cli import main
 

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.page import page as performance_page
 
+from seiche.bench.flow import Row, document
 from seiche.cli import main
 from seiche.kernels.registry import flow as registry
-from seiche.report import performance_page
-from seiche.report.bench_flow import Row, document
 from seiche.report.stored import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,7 +296,7 @@ def test_the_kernel_of_the_how_to_compiles_and_fits_its_registration(tmp_path: P
     assert run.returncode == 0, run.stderr
 
 
-CLI = ("cli.py", "cli_measure.py", "cli_movement.py", "cli_options.py")
+CLI = ("cli/__init__.py", "cli/bench.py", "cli/movement.py", "cli/options.py", "cli/validate.py")
 
 
 def test_commands_of_make_and_options_of_seiche_exist() -> None:
@@ -332,7 +332,7 @@ def test_the_citation_has_the_keys_and_the_version_of_the_project() -> None:
 
 def test_performance_page_and_readme_are_made_from_the_stored_results() -> None:
     for path, text in performance_page.pages(ROOT).items():
-        assert path.read_text() == text, f"{path}: run python -m seiche.report.performance_page"
+        assert path.read_text() == text, f"{path}: run python -m benchmarks.page"
 
 
 def a_row(layout: str, mlups: float) -> Row:

@@ -28,7 +28,7 @@ SOLVERS = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No measurement of the memory's speed after each of these small runs."""
-    for module in ("simulation", "ultrasound", "waves.simulation"):
+    for module in ("flow.simulation", "ultrasound.simulation", "waves.simulation"):
         monkeypatch.setattr(f"seiche.case.{module}.copy_bandwidth", lambda *_: 1e10)
 
 

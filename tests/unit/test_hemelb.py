@@ -14,9 +14,9 @@ from scipy.special import jv
 
 from case_files import toml_of
 from hemelb_files import COSINE, OUTPUT, WOMERSLEY, write_case, xml
-from seiche.case.hemelb import read_hemelb
+from seiche.case.flow.hemelb import read_hemelb
+from seiche.case.flow.simulation import load, prepare
 from seiche.case.load import read_case, read_case_and_notes
-from seiche.case.simulation import load, prepare
 from seiche.cli import main
 from seiche.domain.sites import LinkKind
 from seiche.flow.profiles import womersley

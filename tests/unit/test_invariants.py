@@ -8,9 +8,9 @@ import math
 import pytest
 
 from case_files import box_tables, changed, setup_of, tube_tables
-from seiche.case.check import describe
-from seiche.case.limits import advice
-from seiche.case.predict import predict, tiles_of
+from seiche.case.flow.check import describe
+from seiche.case.flow.limits import advice
+from seiche.case.flow.memory import predict, tiles_of
 
 
 def test_reynolds_and_mach_use_the_peak_velocity_and_the_diameter() -> None:

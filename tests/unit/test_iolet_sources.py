@@ -13,8 +13,8 @@ import pytest
 
 import seiche
 from case_files import changed, toml_of, tube_tables
-from seiche.case.limits import advice
-from seiche.case.simulation import prepare
+from seiche.case.flow.limits import advice
+from seiche.case.flow.simulation import prepare
 from seiche.domain import shapes
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.world import World

@@ -13,7 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seiche.case import bench_predict, predictions
+from seiche.bench import choice as bench_choice
+from seiche.bench import collectives as bench_collectives
+from seiche.bench import machine as bench_machine
+from seiche.bench import predict as bench_predict
+from seiche.bench.flow import heading
+from seiche.case import predictions
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -34,8 +39,7 @@ from seiche.machine.locality import (
     pairs,
 )
 from seiche.machine.measure import measure
-from seiche.report import bench_choice, bench_collectives, bench_machine, stored
-from seiche.report.bench_flow import heading
+from seiche.report import stored
 
 NEAR = Place("a", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
 FAR = Place("a", {1: (2, 3)}, "0000:02:00.0", "H200", 1)

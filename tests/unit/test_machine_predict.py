@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from seiche.bench import collectives as bench_collectives
 from seiche.cli import main
 from seiche.domain.shapes import box
 from seiche.domain.world import World
@@ -21,7 +22,6 @@ from seiche.machine.predict import cheapest, exchange_times, layout_of
 from seiche.machine.stages import stage_times
 from seiche.machine.strategies import Layout, exchange_time
 from seiche.observe.stage import Stage
-from seiche.report import bench_collectives
 from seiche.report.movement_figures import draw_machine
 
 

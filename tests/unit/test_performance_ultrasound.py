@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from seiche.report.bench_ultrasound import Row
-from seiche.report.bench_ultrasound_ranks import RanksRow, document
-from seiche.report.performance_ultrasound import ultrasound_part
+from benchmarks.page.ultrasound import ultrasound_part
+
+from seiche.bench.ultrasound import Row
+from seiche.bench.ultrasound_ranks import RanksRow, document
 from seiche.report.stored import read_results
 
 

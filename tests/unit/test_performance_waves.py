@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from seiche.report.bench_waves import Row
-from seiche.report.performance_waves import waves_part
+from benchmarks.page.waves import waves_part
+
+from seiche.bench.waves import Row
 from seiche.report.stored import read_results
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from case_files import setup_of, tube_tables
-from seiche.case.pulse import pulse_of
+from seiche.case.blood.pulse import pulse_of
 from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
 
 

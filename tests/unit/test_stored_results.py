@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from benchmarks.page.movement import movement_page
 
 from seiche.errors import FormatError
-from seiche.report.performance_movement import movement_page
 from seiche.report.stored import read_results
 
 

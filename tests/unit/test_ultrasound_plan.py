@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seiche.bench.ultrasound import problem_of
 from seiche.errors import CaseError
 from seiche.machine.file import read_machine
 from seiche.machine.locality import Place
-from seiche.report.bench_ultrasound import problem_of
 from seiche.ultrasound.local_basis import parts_of, possible_splits
 from seiche.ultrasound.plan import check_basis, choose, shared_points
 

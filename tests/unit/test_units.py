@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seiche.case.flow.units import POWERS, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.quantities import (
     DIMENSIONS,
     parse_period,
@@ -17,7 +18,6 @@ from seiche.case.quantities import (
     parse_vector,
     parse_velocity_or_flow_rate,
 )
-from seiche.case.units import POWERS, LatticeUnits, step_of_mach, step_of_relaxation_time
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from seiche.cli import main
-from seiche.report import validate_flow
-from seiche.report.validation import decay
-from seiche.report.validation.check import Check, Setting
+from seiche.validate import flow as validate_flow
+from seiche.validate import suite
+from seiche.validate.check import Check, Setting
+from seiche.validate.flow import decay
 
 
 def families(*checks: Check):
@@ -55,9 +56,9 @@ def test_some_families_alone_are_run_and_what_is_stored_is_not_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(validate_flow, "FAMILIES", (decay.shear_wave, *families(GOOD), decay.taylor_green))
-    chosen = validate_flow.picked(validate_flow.FAMILIES, ["Taylor_Green", "shear"])
+    chosen = suite.picked(validate_flow.FAMILIES, ["Taylor_Green", "shear"])
     assert chosen == [decay.shear_wave, decay.taylor_green]
-    assert list(validate_flow.picked(validate_flow.FAMILIES, [])) == list(validate_flow.FAMILIES)
+    assert list(suite.picked(validate_flow.FAMILIES, [])) == list(validate_flow.FAMILIES)
     target = tmp_path / "results.json"
     assert main(["validate", "flow", "--quick", "--only", "family", "--json", str(target)]) == 0
     stored = json.loads(target.read_text())

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from seiche.report.validate_flow import FAMILIES
-from seiche.report.validation import equality, steady
-from seiche.report.validation.check import Check, Setting
+from seiche.validate.check import Check, Setting
+from seiche.validate.flow import FAMILIES, equality, steady
 
 #: Those that start jobs or need a GPU have tests of their own.
 ALONE = (equality.ranks, equality.devices)

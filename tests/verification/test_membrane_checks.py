@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from seiche.cli import main
-from seiche.report import validate_cells
-from seiche.report.validation import membranes, tweezers
-from seiche.report.validation.check import Check, Setting
+from seiche.validate import cells as validate_cells
+from seiche.validate.cells import membranes, tweezers
+from seiche.validate.check import Check, Setting
 
 
 @pytest.mark.parametrize("family", validate_cells.FAMILIES, ids=lambda family: family.__name__)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from case_files import changed, open_blood_tables, toml_of
-from seiche.case.coupled import packed
-from seiche.case.entering import Room
-from seiche.case.margins import kept_free
-from seiche.case.simulation import Simulation, load
+from seiche.case.blood.coupled import packed
+from seiche.case.blood.entering import Room
+from seiche.case.blood.margins import kept_free
+from seiche.case.flow.simulation import Simulation, load
 from seiche.cells import ellipsoid
 from seiche.cells.overlap import meet
 from seiche.cells.prism import Prism

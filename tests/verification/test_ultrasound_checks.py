@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from seiche.cli import main
-from seiche.report import validate_ultrasound
-from seiche.report.validation import sound_tones
-from seiche.report.validation.check import Check, Setting
+from seiche.validate import ultrasound as validate_ultrasound
+from seiche.validate.check import Check, Setting
+from seiche.validate.ultrasound import continuous_waves
 
 
 @cache
@@ -36,7 +36,7 @@ def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest
 
     def orders(setting: Setting) -> list[Check]:
         settings.append(setting)
-        return found(sound_tones.orders, "cpu")
+        return found(continuous_waves.orders, "cpu")
 
     monkeypatch.setattr(validate_ultrasound, "FAMILIES", (orders,))
     target, plots = tmp_path / "sound.json", tmp_path / "plots"
@@ -51,5 +51,5 @@ def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest
 
 def test_transmission_through_flat_bone_is_that_of_the_benchmarks():
     for name, exact in (("BM3", 0.4804), ("BM4", 0.4050)):
-        layers, behind = sound_tones._LAYERS[name]
-        assert abs(sound_tones.transmission(5e5, layers, behind)) == pytest.approx(exact, abs=5e-5)
+        layers, behind = continuous_waves._LAYERS[name]
+        assert abs(continuous_waves.transmission(5e5, layers, behind)) == pytest.approx(exact, abs=5e-5)

@@ -12,7 +12,7 @@ from seiche.errors import CaseError
 from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIolet
 from seiche.flow.averages import WallAverages, oscillatory_shear_index, relative_residence_time
 from seiche.flow.profiles import womersley
-from seiche.report.validation.check import leaving_state
+from seiche.validate.check import leaving_state
 
 Floats = npt.NDArray[np.float64]
 

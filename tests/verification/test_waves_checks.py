@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from seiche.cli import main
-from seiche.report.validation.interface_waves import InterfaceWave, Solid
-from seiche.report.validation.layered import Layered, Medium
-from seiche.report.validation.misfits import envelope_and_phase, misfit
-from seiche.report.validation.wave_sources import Bump, lamb_displacement, stokes_velocity
+from seiche.validate.waves.interface_waves import InterfaceWave, Solid
+from seiche.validate.waves.layered import Layered, Medium
+from seiche.validate.waves.misfits import envelope_and_phase, misfit
+from seiche.validate.waves.point_sources import Bump, lamb_displacement, stokes_velocity
 
 
 def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from seiche.bench import waves as bench_waves
 from seiche.errors import CaseError
 from seiche.kernels.registry.dg import Discretisation, Variant, words_a_node, words_a_stage
-from seiche.report import bench_waves
 from seiche.waves import Brick, Forest, Material, Mesh, PointSource, Ricker, Solver
 
 

@@ -14,10 +14,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from seiche.case import quantities
+from seiche.case.flow.schema import Case
+from seiche.case.flow.waveforms import WAVEFORMS
 from seiche.case.quantities import DIMENSIONS
-from seiche.case.schema import Case
-from seiche.case.schema_ultrasound import UltrasoundCase
-from seiche.case.waveforms import WAVEFORMS
+from seiche.case.ultrasound.schema import UltrasoundCase
 
 _INTRODUCTION = f"""# The case file
 

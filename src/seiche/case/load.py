@@ -12,8 +12,8 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from seiche.case.flow.schema import Case
 from seiche.case.quantities import shorten
-from seiche.case.schema import Case
 from seiche.errors import CaseError, FormatError
 
 Root = TypeVar("Root", bound=BaseModel)
@@ -35,7 +35,7 @@ def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tupl
     """Return the case like `read_case`, and one line for each thing that its translation from XML leaves to say."""
     notes: tuple[str, ...] = ()
     if is_hemelb(path):
-        from seiche.case.hemelb import read_hemelb
+        from seiche.case.flow.hemelb import read_hemelb
 
         data, notes = read_hemelb(path)
         for override in overrides:

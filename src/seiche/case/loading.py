@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
-    from seiche.case.simulation import Simulation
-    from seiche.case.ultrasound import UltrasoundSimulation
+    from seiche.case.flow.simulation import Simulation
+    from seiche.case.ultrasound.simulation import UltrasoundSimulation
     from seiche.case.waves.simulation import WaveSimulation
     from seiche.domain.world import World
 
@@ -40,9 +40,9 @@ def load(
         FormatError: a file is broken.
         BackendUnavailable: the device is not there.
     """
-    from seiche.case.simulation import load as load_flow
-    from seiche.case.ultrasound import is_ultrasound
-    from seiche.case.ultrasound import load as load_ultrasound
+    from seiche.case.flow.simulation import load as load_flow
+    from seiche.case.ultrasound.simulation import is_ultrasound
+    from seiche.case.ultrasound.simulation import load as load_ultrasound
     from seiche.case.waves.setup import is_waves
     from seiche.case.waves.simulation import load_waves
 

@@ -81,7 +81,7 @@ class FlowPlans(PlannedCase):
             CaseError: the case is wrong or impossible.
             FormatError: a file is broken.
         """
-        from seiche.case.simulation import prepare
+        from seiche.case.flow.simulation import prepare
 
         self._setup = setup = prepare(path, overrides)
         run = setup.case.run
@@ -94,13 +94,13 @@ class FlowPlans(PlannedCase):
         Raises:
             CaseError: the case cannot run on so many.
         """
-        from seiche.case.limits import refuse_impossible
+        from seiche.case.flow.limits import refuse_impossible
 
         refuse_impossible(self._setup, ranks)
         return super().plan(ranks)
 
     def _rank(self, world: World) -> tuple[PlannedRank, str]:
-        from seiche.case.coupled import couple, packed
+        from seiche.case.blood.coupled import couple, packed
         from seiche.cells.space import sparse_points, wall_points
         from seiche.flow import Solver
 
@@ -183,7 +183,7 @@ class UltrasoundPlans(PlannedCase):
             CaseError: the case is wrong or impossible.
             FormatError: a file is broken.
         """
-        from seiche.case.ultrasound_setup import prepare
+        from seiche.case.ultrasound.setup import prepare
 
         self._setup = setup = prepare(path, overrides)
         self.dimensions = setup.problem.dimensions
@@ -191,7 +191,7 @@ class UltrasoundPlans(PlannedCase):
         super().__init__(str(path), run.device, run.transport, problem.steps, problem.points)
 
     def _rank(self, world: World) -> tuple[PlannedRank, str]:
-        from seiche.case.ultrasound import UltrasoundSimulation
+        from seiche.case.ultrasound.simulation import UltrasoundSimulation
 
         case = self._setup.case
         case = case.model_copy(update={"run": case.run.model_copy(update={"device": self.device})})
@@ -225,7 +225,7 @@ def planned_case(path: Path | str, overrides: Sequence[str] = (), device: str | 
         CaseError: the case is wrong or impossible.
         FormatError: a file is broken.
     """
-    from seiche.case.ultrasound import is_ultrasound
+    from seiche.case.ultrasound.simulation import is_ultrasound
     from seiche.case.waves.setup import is_waves
 
     changes = [*overrides, *([f"run.device={device}"] if device else [])]

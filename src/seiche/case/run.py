@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from seiche.case.account import imbalance
-from seiche.case.outputs import Outputs
+from seiche.case.flow.outputs import Outputs
 from seiche.errors import UnstableError
 from seiche.halo.replay import GRAPH_STEPS
 

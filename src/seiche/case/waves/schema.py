@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from seiche.case.flow.schema import CheckpointOutput
 from seiche.case.quantities import (
     Density,
     Energy,
@@ -21,8 +22,7 @@ from seiche.case.quantities import (
     Velocity,
     Volume,
 )
-from seiche.case.schema import CheckpointOutput
-from seiche.case.schema_base import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
 
 Side = Literal["free", "rigid", "absorbing"]
 Sides = Annotated[tuple[Side, ...], FromList]

@@ -13,9 +13,9 @@ import numpy as np
 
 from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.agreement import on_rank_zero
+from seiche.case.flow.simulation import Outcome
 from seiche.case.run import LOOK_EVERY, Looks, listening
 from seiche.case.schedule import Schedule
-from seiche.case.simulation import Outcome
 from seiche.case.waves.outputs import Snapshots, write_peak, write_receivers
 from seiche.case.waves.setup import AXES, WaveSetup, prepare
 from seiche.domain.world import World

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of the performance page about cells in flow: rates of every stage, and GPU over CPU at equal physics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from seiche.bench import blood_ranks as bench_blood_ranks
+from seiche.bench.blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, Row, draw
+from seiche.report.stored import Result
+from seiche.report.table import markdown
+
+_INTRODUCTION = """\
+# Cells in flow
+
+Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). Rates are vertices times steps
+over the seconds of a stage, in millions; of the sweep they are sites times steps. *Over the flow* is the time of a step
+with cells over that of the flow alone. What the stages do is in the [theory](../theory/coupling.md#2-a-step).
+"""
+_RANKS = """\
+## Several ranks
+
+The same load on every rank (`seiche bench blood --weak`): `resolved` has 256^3 sites of 0.25 um, `coarse` 2.1*10^7 of
+1 um, both a hematocrit of 0.40. *Copies* are cells of other ranks over own ones; *not hidden* is what messages add to a
+step; the efficiency is the time of a step on one rank over this one. Microseconds a step.
+"""
+_RATIO = """\
+How many times more the GPU does in a second at equal physics (hematocrit, delta function, mesh, collision, precision):
+sites of a whole step with all stages, sites of the sweep, vertices of the other stages.
+"""
+_BOXES = """\
+The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs to be busy): rates are compared, not times.
+"""
+#: Hematocrits of boxes of whole cells that are closer than this are the same.
+_SAME = 0.01
+#: Stages of the tables by the names of a step.
+_STAGES = {"membranes": FEM, "interpolation": INTERPOLATE, "spreading": SPREAD, "contact": CONTACT}
+
+
+def blood_part(results: Sequence[Result[Row]]) -> str:
+    """Return the text about cells; nothing without results."""
+    if not results:
+        return ""
+    sections = [_section(result) for result in results]
+    sections += [_compared(gpu, cpu, pairs) for gpu, cpu, pairs in compared(results)]
+    return "\n".join([_INTRODUCTION, *sections])
+
+
+def ranks_part(results: Sequence[Result[bench_blood_ranks.RanksRow]]) -> str:
+    """Return the text about several ranks; nothing without results."""
+    counts = ("load", "ranks", "transport", "support", "cells", "copies", "MB a step")
+    columns = (*counts, "flow", "step", "without messages", "not hidden", "efficiency")
+    sections = []
+    for result in results:
+        lines = [
+            (
+                *(row.load, f"{row.ranks}", row.transport, f"{row.support}", f"{row.cells:,}", f"{row.copies:.1%}"),
+                *(f"{row.message_bytes / 1e6:.1f}", f"{row.flow_microseconds:,.0f}", f"{row.step_microseconds:,.0f}"),
+                *(f"{row.compute_microseconds:,.0f}", f"{row.not_hidden:.1%}", f"{row.efficiency:.3f}"),
+            )
+            for row in result.rows
+        ]
+        sections.append(result.head.replace("## ", "### ", 1) + markdown(columns, lines, text_columns=1))
+    return "\n".join([_RANKS, *sections]) if sections else ""
+
+
+def draw_compared(results: Sequence[Result[Row]], path: Path) -> bool:
+    """Draw the shares of the stages of the first GPU and CPU of equal physics; tell whether there are two."""
+    for gpu, cpu, pairs in compared(results):
+        draw(path, {gpu.device: [fast for fast, _ in pairs], cpu.device: [slow for _, slow in pairs]})
+        return True
+    return False
+
+
+def compared(results: Sequence[Result[Row]]) -> Iterator[tuple[Result[Row], Result[Row], list[tuple[Row, Row]]]]:
+    """Yield results of a GPU and a CPU with their rows of equal physics."""
+    for gpu in (result for result in results if result.on_gpu):
+        for cpu in (result for result in results if not result.on_gpu):
+            pairs = [(fast, slow) for fast in gpu.rows for slow in cpu.rows if _equal(fast, slow)]
+            if pairs:
+                yield gpu, cpu, pairs
+
+
+def sweep(row: Row) -> float:
+    """Return the microseconds that a step spends in the sweep over the sites."""
+    return sum(value for name, value in row.stages.items() if name not in CELL_STAGES)
+
+
+def _equal(one: Row, two: Row) -> bool:
+    """Tell whether two rows have the same physics; moments are another collision than populations."""
+    first, second = (
+        (row.vertices, row.points, row.delta, row.precision, row.layout == "moments") for row in (one, two)
+    )
+    return first == second and abs(one.hematocrit - two.hematocrit) < _SAME
+
+
+def _section(result: Result[Row]) -> str:
+    columns = ("layout", "Ht", "support", "points", "sites", "cells", "step (ms)", "over the flow", "sweep", *_STAGES)
+    lines = [
+        (
+            *(row.layout, f"{row.hematocrit:.2f}", f"{row.support}", f"{row.points}"),
+            *(f"{row.sites:,}", f"{row.cells:,}"),
+            f"{row.step_microseconds / 1e3:.3g}",
+            f"{row.ratio:.2f}",
+            _rate(row.sites / sweep(row)),
+            *(_rate(row.cells * row.vertices / row.stages[stage]) for stage in _STAGES.values()),
+        )
+        for row in result.rows
+    ]
+    return result.head + markdown(columns, lines, text_columns=1)
+
+
+def _rate(millions: float) -> str:
+    return f"{millions:,.0f}" if millions >= 100 else f"{millions:.1f}"
+
+
+def _compared(gpu: Result[Row], cpu: Result[Row], pairs: Sequence[tuple[Row, Row]]) -> str:
+    head = f"## {gpu.device} over {cpu.device}\n\n{_RATIO}"
+    fast, slow = pairs[0]
+    if fast.sites != slow.sites:
+        head += _BOXES.format(gpu=fast.sites, cpu=slow.sites)
+    columns = ("Ht", "support", "points", "step", "sweep", *_STAGES)
+    lines = []
+    for fast, slow in pairs:
+        sites, vertices = fast.sites / slow.sites, fast.cells * fast.vertices / (slow.cells * slow.vertices)
+        lines.append(
+            (
+                *(f"{fast.hematocrit:.2f}", f"{fast.support}", f"{fast.points}"),
+                f"{slow.step_microseconds / fast.step_microseconds * sites:.0f}",
+                f"{sweep(slow) / sweep(fast) * sites:.0f}",
+                *(f"{slow.stages[stage] / fast.stages[stage] * vertices:.0f}" for stage in _STAGES.values()),
+            )
+        )
+    return f"{head}\n{markdown(columns, lines, text_columns=0)}"

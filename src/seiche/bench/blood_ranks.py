@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench blood --weak`: red cells on 1, 2, 4 ... ranks, each with the same load; stored as JSON.
+
+Ranks lie side by side along the first axis of a periodic box. All have copies of one packed tile, so that every rank
+has the same work.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+
+from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, thinned
+from seiche.bench.flow import heading
+from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
+from seiche.couple import Blood
+from seiche.couple.ranks import SharedBoundary
+from seiche.domain import shapes
+from seiche.domain.world import World
+from seiche.errors import CaseError, FormatError
+from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
+from seiche.halo.exchange import HaloExchange
+from seiche.halo.replay import GRAPH_STEPS
+from seiche.kernels.registry.ibm import SUPPORT, Delta
+
+#: Cells repel each other below this distance, um.
+_REACH = 0.25
+
+
+@dataclass(frozen=True)
+class Load:
+    """What every rank has: sites along the axes, um apart, and cells of so many vertices up to a hematocrit."""
+
+    name: str
+    shape: tuple[int, int, int]
+    spacing: float
+    vertices: int
+    hematocrit: float = 0.40
+
+
+#: Cells that are well resolved, and what Ames et al. (2020) gave a GPU: 88 000 cells and 2*10^7 sites.
+LOADS = {
+    "resolved": Load("resolved", (256, 256, 256), 0.25, 642),
+    "coarse": Load("coarse", (272, 272, 280), 1.0, 162),
+}
+
+
+@dataclass(frozen=True)
+class RanksRow:
+    """One measurement: microseconds a step on the slowest rank, of the flow alone and with cells.
+
+    `copies` are the cells of other ranks that a rank holds over its own, the mean of the ranks.
+    `compute_microseconds` is a step without messages: nothing packed, sent, waited for or looked after by the host;
+    `not_hidden` the share of a step that is not in it. `efficiency` is a step on one rank over this step, 0 if one rank
+    was not measured. `message_bytes` are those that a rank sends and receives in a step, the most of all ranks.
+    """
+
+    load: str
+    ranks: int
+    transport: str
+    hematocrit: float
+    delta: str
+    support: int
+    precision: str
+    layout: str
+    spacing: float
+    sites: int
+    cells: int
+    vertices: int
+    points: int
+    steps: int
+    copies: float
+    flow_microseconds: float
+    step_microseconds: float
+    compute_microseconds: float
+    not_hidden: float
+    efficiency: float
+    message_bytes: int
+    packing_seconds: float
+    setup_seconds: float
+
+
+def tiled(load: Load, ranks: int, tile: Packing, counts: tuple[int, int, int]) -> Packing:
+    """Return the cells of so many ranks, in um: what one rank has, made of copies of a tile, once for each."""
+    extent = np.array(load.shape) * load.spacing
+    cell = red_cell(load.spacing, load.vertices, 3).mesh.volume * load.spacing**3
+    one = thinned(_copied(tile, extent / counts, counts), load.hematocrit, float(extent.prod()), cell)
+    return _copied(one, extent, (ranks, 1, 1))
+
+
+def _copied(packing: Packing, extent: npt.NDArray[np.float64], counts: tuple[int, int, int]) -> Packing:
+    """Return a packing of a periodic box of this extent `counts` times along the axes."""
+    shift = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, 3) * extent
+    centers = (packing.centers[None] + shift).reshape(-1, 3)
+    turns = np.tile(packing.rotations, (len(shift), 1, 1))
+    return Packing(centers, turns, np.tile(packing.kinds, len(shift)), packing.hematocrit)
+
+
+def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
+    """Return a packed periodic tile and how often a rank has it along each axis."""
+    extent = np.array(load.shape) * load.spacing
+    counts = np.maximum(1, np.round(extent / TILE)).astype(int)
+    box = Box(tuple((extent / counts).tolist()))
+    return pack(box, [biconcave(162)], DENSEST, seed=seed), tuple(counts.tolist())
+
+
+class WeakScaling:
+    """A load on all ranks of a world, timed first as flow alone and then with cells."""
+
+    def __init__(
+        self,
+        world: World,
+        load: Load,
+        device: str,
+        *,
+        precision: str,
+        layout: str,
+        transport: str,
+        threads: int | None,
+        steps: int,
+    ) -> None:
+        """Make the flow, which moves as a whole with 0.1 m/s, and time it (collective)."""
+        collision = Regularised() if layout == "moments" else Trt()
+        drift = tuple(part * load.spacing / 0.25 for part in DRIFT)
+        self.model = FlowModel(Newtonian(1.0 / 6.0), collision, initial_velocity=drift)  # type: ignore[arg-type]
+        self.world, self.load, self.precision, self.steps = world, load, precision, steps
+        self.shape = (load.shape[0] * world.size, *load.shape[1:])
+        begin = time.perf_counter()
+        self.solver = Solver(
+            shapes.box(self.shape),
+            self.model,
+            device=device,
+            precision=Precision(precision, precision),  # type: ignore[arg-type]
+            layout=layout,
+            world=world,
+            partition="slabs",
+            transport=transport,
+            threads=threads,
+        )
+        self.setup = time.perf_counter() - begin
+        self.flow = self.step_seconds()
+
+    def step_seconds(self, repeats: int = 2) -> float:
+        """Return the best time of a step on the slowest rank over runs of `steps`."""
+        self.solver.run(self.steps)
+        times: list[float] = []
+        for _ in range(repeats):
+            self.world.barrier()
+            begin = time.perf_counter()
+            self.solver.run(self.steps)
+            times.append((time.perf_counter() - begin) / self.steps)
+        return float(self.world.allreduce_max(np.array(times)).min())
+
+    def compute_seconds(self, exchanges: Sequence[HaloExchange]) -> float:
+        """Return the time of a step without messages on the slowest rank, of about as many steps as with them.
+
+        So lists of vertices are made anew about as often. Leaves the state useless.
+        """
+        solver, clock = self.solver, self.solver.backend.clock()
+        count = GRAPH_STEPS if solver.backend.asynchronous else 2
+        graphs = max(1, self.steps // count)
+
+        def work() -> None:
+            for k in range(count):
+                for stage in solver.phases[k % len(solver.phases)]:
+                    stage.action()
+
+        for exchange in exchanges:
+            exchange.silent = True
+        try:
+            graph = solver.backend.capture(work)
+            graph.launch()
+            solver.backend.synchronize()
+            begin = clock.record()
+            for _ in range(graphs):
+                graph.launch()
+            seconds = clock.elapsed(begin, clock.record()) / (graphs * count)
+        finally:
+            for exchange in exchanges:
+                exchange.silent = False
+        return float(self.world.allreduce_max(np.array(seconds)[None])[0])
+
+    def measure(self, packing: Packing, delta: Delta, points: int, packing_seconds: float) -> RanksRow:
+        """Put cells into the flow and time steps, with and without messages (collective)."""
+        solver, load, world = self.solver, self.load, self.world
+        begin = time.perf_counter()
+        kind = red_cell(load.spacing, load.vertices, points)
+        precision: Any = self.precision
+        centers = [packing.centers / load.spacing]
+        cells = Cells(solver.backend, [kind], centers, [packing.rotations], precision=precision)
+        law = Repulsion(kind.model.law.shear, _REACH / load.spacing)
+        contact = Contact(cells, law, lengths=tuple(map(float, self.shape)))
+        blood = Blood(solver, cells, contact=contact, delta=delta)
+        setup = self.setup + time.perf_counter() - begin
+        step, copies, sent = self.step_seconds(), 0.0, 0
+        compute = step
+        blood.check()
+        boundary = blood.boundary
+        if isinstance(boundary, SharedBoundary):
+            table, messages = boundary.sharing.table, boundary.sharing.messages
+            own = int(np.count_nonzero(table.owner == world.rank))
+            exchanges = [solver.halo, boundary.fluid, messages.speeds, messages.places]
+            moved = sum(each.bytes for each in exchanges) + messages.speeds.bytes  # velocities, and forces
+            sent = int(world.allreduce_max(np.array([moved]))[0])
+            copies = float(np.mean(world.allgather((len(table.owner) - own) / max(own, 1))))
+            compute = self.compute_seconds(exchanges)
+            solver.layout.start(self.model.initial_density, self.model.initial_velocity)
+        return RanksRow(
+            load=load.name,
+            ranks=world.size,
+            transport=solver.halo.transport_name,
+            hematocrit=packing.hematocrit,
+            delta=delta,
+            support=SUPPORT[delta],
+            precision=self.precision,
+            layout=solver.layout_name,
+            spacing=load.spacing,
+            sites=len(solver.sites),
+            cells=len(packing.centers),
+            vertices=load.vertices,
+            points=points,
+            steps=self.steps,
+            copies=copies,
+            flow_microseconds=self.flow * 1e6,
+            step_microseconds=step * 1e6,
+            compute_microseconds=compute * 1e6,
+            not_hidden=max(0.0, 1.0 - compute / step),
+            efficiency=0.0,
+            message_bytes=sent,
+            packing_seconds=packing_seconds,
+            setup_seconds=setup,
+        )
+
+
+def sizes_of(ranks: int) -> list[int]:
+    """Return 1, 2, 4 ... and `ranks` itself."""
+    return sorted({*(1 << k for k in range(ranks.bit_length()) if 1 << k <= ranks), ranks})
+
+
+def main(
+    *,
+    world: World,
+    device: str = "cpu",
+    loads: Sequence[Load] = tuple(LOADS.values()),
+    deltas: Sequence[Delta] = ("roma", "peskin"),
+    precision: str = "float32",
+    points: int = 3,
+    steps: int | None = None,
+    layout: str | None = None,
+    threads: int | None = None,
+    transport: str = "auto",
+    sizes: Sequence[int] = (),
+    output: Path | None = None,
+) -> list[RanksRow]:
+    """Measure on `sizes` ranks, by default all of `sizes_of`; print a table on rank 0 and store JSON at `output`.
+
+    The layout is by default that of `bench_blood`. What is known is stored after each measurement. Returns the rows, on
+    rank 0.
+
+    Raises:
+        CaseError: more ranks than there are.
+    """
+    wrong = [size for size in sizes if not 1 <= size <= world.size]
+    if wrong:
+        raise CaseError(f"bench blood: {wrong[0]} ranks of {world.size}: 1 to {world.size} are possible")
+    rows: list[RanksRow] = []
+    described = ""
+    for load in loads:
+        begin = time.perf_counter()
+        tile, counts = world.bcast(tile_of(load) if world.rank == 0 else None)
+        packed = time.perf_counter() - begin
+        for ranks in sorted(sizes) or sizes_of(world.size):
+            part = world.first(ranks)
+            if part is not None:
+                begin = time.perf_counter()
+                packing = tiled(load, ranks, tile, counts)
+                spent = packed + time.perf_counter() - begin
+                options: dict[str, Any] = {"precision": precision, "transport": transport, "threads": threads}
+                options["layout"] = layout or ("moments" if device.startswith("cuda") else "tiles-8")
+                even = (steps or (512 if device.startswith("cuda") else 10)) // 2 * 2
+                flow = WeakScaling(part, load, device, steps=max(even, 2), **options)
+                described = flow.solver.backend.describe()
+                for delta in deltas:
+                    rows.append(flow.measure(packing, delta, points, spent))
+                    if world.rank == 0:
+                        rows = with_efficiency(rows)
+                        if output is not None:
+                            output.write_text(json.dumps(document(rows, described), indent=1) + "\n")
+                flow.solver.close()
+                del flow
+            world.barrier()
+    if world.rank == 0:
+        show(rows, described)
+    return rows
+
+
+def with_efficiency(rows: Sequence[RanksRow]) -> list[RanksRow]:
+    """Return the rows with the time of a step on one rank over theirs."""
+    alone = {(row.load, row.delta): row.step_microseconds for row in rows if row.ranks == 1}
+    return [replace(row, efficiency=alone.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
+
+
+def document(rows: Sequence[RanksRow], device: str) -> dict[str, Any]:
+    """Return what is stored: device, date, commit and the rows."""
+    return {**heading("blood-ranks", device), "rows": [asdict(row) for row in rows]}
+
+
+def read_rows(path: Path) -> list[RanksRow]:
+    """Return the rows of a stored result.
+
+    Raises:
+        FormatError: a file that is no result of this benchmark.
+    """
+    try:
+        return [RanksRow(**row) for row in json.loads(path.read_text())["rows"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(path, "rows", f"not a benchmark of blood on several ranks: {error}") from None
+
+
+def show(rows: Sequence[RanksRow], device: str) -> None:
+    """Print the rows as a table."""
+    table = Table(title=device, title_justify="left")
+    columns = ("load", "ranks", "transport", "support", "sites", "cells", "copies", "flow", "step", "compute")
+    for column in (*columns, "not hidden", "efficiency"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(
+            row.load,
+            f"{row.ranks}",
+            row.transport,
+            f"{row.support}",
+            f"{row.sites / 1e6:.3g} M",
+            f"{row.cells}",
+            f"{row.copies:.1%}",
+            f"{row.flow_microseconds:.0f}",
+            f"{row.step_microseconds:.0f}",
+            f"{row.compute_microseconds:.0f}",
+            f"{row.not_hidden:.1%}",
+            f"{row.efficiency:.3f}",
+        )
+    Console(width=120).print(table)
+    print("flow, step and compute in us; compute is a step without messages")

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench collectives`: Alltoall and Alltoallv by every strategy, timed against each other and the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from seiche.backend import Array, Backend, open_backend
+from seiche.bench.flow import heading
+from seiche.bench.machine import available
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo.plan import raise_together
+from seiche.io.files import replacing
+from seiche.io.parallel import all_or_none
+from seiche.machine.collectives import Exchange, ExchangeName
+from seiche.machine.file import Machine, read_machine
+from seiche.machine.locality import places
+from seiche.machine.predict import exchange_times, layout_of
+from seiche.machine.repeat import Timing, Work, queued, sleep_until_all_are_here, timed_together
+from seiche.report.movement_figures import draw_machine, strategies_figure
+from seiche.report.stored import refuse_output
+
+Kind: TypeAlias = Literal["alltoall", "alltoallv"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+#: Bytes from each array to each other; in an Alltoallv a third less and more than that, in turn.
+SIZES = tuple(4**k for k in range(2, 12))
+_HELPED = ("extra-message", "duplicate-pointer")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One exchange of `arrays` arrays with `size` bytes from each to each; `predicted` may be unknown."""
+
+    kind: Kind
+    strategy: ExchangeName
+    arrays: int
+    processes: int
+    size: int
+    seconds: float
+    spread: float
+    predicted: float | None = None
+
+
+def main(
+    *,
+    device: str = "auto",
+    processes: int = 1,
+    seconds: float = 60.0,
+    machine: Path | None = None,
+    output: Path | None = None,
+    plots: Path | None = None,
+    sizes: Sequence[int] = SIZES,
+    world: World | None = None,
+) -> list[Row]:
+    """Time every strategy that these ranks can use; print, store and draw on rank 0; return the rows.
+
+    Args:
+        device: of the arrays; "auto": GPUs if every rank finds one.
+        processes: ranks an array in the strategies that share its messages; the others use one of these.
+        seconds: about how long.
+        machine: file to predict from, or the name of a known machine.
+        output: file to store the rows in.
+        plots: folder to draw in.
+        sizes: bytes from each array to each other.
+        world: the ranks.
+
+    Raises:
+        TransportError: the ranks cannot be shared among arrays.
+        CaseError: another file is where rows are to be stored.
+        FormatError: the machine file is wrong.
+        BackendUnavailable: no such device.
+    """
+    world = World.from_mpi() if world is None else world
+    if world.size % processes:
+        raise TransportError(f"{world.size} ranks cannot serve arrays by {processes} processes each")
+    with all_or_none(world):
+        if world.rank == 0:
+            refuse_output(output)
+            if plots is not None:
+                plots.mkdir(parents=True, exist_ok=True)
+    known = read_machine(machine) if machine is not None else None
+    kind = available(world) if device == "auto" else device
+    # The ranks that serve an array share its GPU.
+    backend = open_backend(kind, world.threads(), world.local_rank // processes)
+    layout = layout_of(places(backend, world), processes)
+    # Strategies without helping processes run on the ranks that hold arrays; the others look on.
+    holders = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
+    rows: list[Row] = []
+    absent: dict[str, str] = {}
+    names: tuple[ExchangeName, ...] = get_args(ExchangeName)[1:]
+    for what in KINDS:
+        for name in names:
+            if name in _HELPED and processes == 1:
+                absent[name] = "needs --processes 2 or more"
+                continue
+            for size in sizes:
+                share = seconds / (len(sizes) * len(KINDS) * len(names))
+                try:
+                    timing = _time(world, holders, backend, what, name, processes, size, share)
+                except TransportError as error:
+                    absent[name] = str(error)
+                    break
+                times = (
+                    {}
+                    if known is None
+                    else exchange_times(known, layout, size, whole=what == "alltoallv", gpus=backend.asynchronous)
+                )
+                rows.append(
+                    Row(what, name, layout.size, processes, size, timing.minimum, timing.spread, times.get(name))
+                )
+    if world.rank == 0:
+        _report(rows, absent, backend, known, output, plots)
+    sleep_until_all_are_here(world)
+    if holders is not world:
+        holders.comm.Free()
+    return rows
+
+
+def _time(
+    world: World,
+    holders: World,
+    backend: Backend,
+    what: Kind,
+    name: ExchangeName,
+    processes: int,
+    size: int,
+    seconds: float,
+) -> Timing:
+    """Return the timing of one strategy; all ranks raise the same TransportError if it cannot be used."""
+    me, helper = divmod(world.rank, processes)
+    arrays = world.size // processes
+    counts = [[_uneven(size, a, b) if what == "alltoallv" else size for b in range(arrays)] for a in range(arrays)]
+    send: Array = None
+    receive: Array = None
+    mine: list[int] | None = None
+    theirs: list[int] | None = None
+    if helper == 0:
+        mine, theirs = counts[me], [row[me] for row in counts]
+        send, receive = (backend.zeros(sum(part), np.uint8) for part in (mine, theirs))
+        backend.synchronize()
+    helped = name in _HELPED
+    exchange, problem = None, None
+    if helped or helper == 0:
+        try:
+            exchange = Exchange(
+                world if helped else holders,
+                send,
+                receive,
+                mine,
+                theirs,
+                strategy=name,
+                processes=processes if helped else 1,
+                whole=what == "alltoallv",
+            )
+        except TransportError as error:
+            problem = str(error)
+    raise_together(world, problem)
+    work: Work = queued(backend, exchange) if exchange is not None else lambda count: 0.0
+    timing = timed_together(world, work, seconds, active=exchange is not None)
+    if exchange is not None:
+        exchange.close()
+    return timing
+
+
+def _uneven(size: int, source: int, target: int) -> int:
+    return size + (source + target) % 3 * (size // 3) - size // 3
+
+
+def _report(
+    rows: Sequence[Row],
+    absent: dict[str, str],
+    backend: Backend,
+    known: Machine | None,
+    output: Path | None,
+    plots: Path | None,
+) -> None:
+    table = Table(title=f"arrays on {backend.describe()}", title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("exchange", "strategy", "processes", "bytes each", "us", "spread", "predicted us"):
+        table.add_column(name, justify="left" if name in ("exchange", "strategy") else "right")
+    for row in rows:
+        predicted = "-" if row.predicted is None else f"{row.predicted * 1e6:.3g}"
+        table.add_row(
+            row.kind,
+            row.strategy,
+            f"{row.processes}",
+            f"{row.size}",
+            f"{row.seconds * 1e6:.4g}",
+            f"{row.spread:.0%}",
+            predicted,
+        )
+    Console(width=120, highlight=False).print(table)
+    for name, why in absent.items():
+        print(f"absent: {name}: {why}")
+    if output is not None:
+        document = {**heading("collectives", backend.describe()), "rows": [asdict(row) for row in rows]}
+        document["absent"] = absent
+        with replacing(output) as part:
+            part.write_text(json.dumps(document, indent=1) + "\n")
+    if plots is not None:
+        for kind in KINDS:
+            some = [row for row in rows if row.kind == kind]
+            if some:
+                lines: dict[str, list[tuple[int, float, float | None]]] = {
+                    name: [(row.size, row.seconds, row.predicted) for row in some if row.strategy == name]
+                    for name in dict.fromkeys(row.strategy for row in some)
+                }
+                strategies_figure(plots / f"{kind}.png", lines)
+        if known is not None:
+            draw_machine(plots, known)

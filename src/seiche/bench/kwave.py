@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The solver of k-wave-python beside Seiche's in `seiche bench ultrasound --peer`, where that package is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+
+from seiche.errors import CaseError
+
+if TYPE_CHECKING:
+    from seiche.bench.ultrasound import Physics, Row
+    from seiche.ultrasound.problem import Problem
+
+#: Steps of the shorter and of the longer run, whose difference is timed.
+_SHORT, _LONG = 2, 8
+_RUNS = 3
+
+
+def require() -> None:
+    """Refuse to compare with a package that is not there.
+
+    Raises:
+        CaseError: k-wave-python is not installed.
+    """
+    if importlib.util.find_spec("kwave") is None:
+        raise CaseError("--peer: k-wave-python is not installed: pip install k-wave-python")
+
+
+def measure(problem: Problem, physics: Physics, precision: str, device: str) -> Row:
+    """Return the milliseconds a step of the package's own solver: NumPy, or CuPy on a GPU.
+
+    Runs of two lengths are timed, so that what precedes the steps does not count.
+    """
+    from seiche.bench.ultrasound import Row
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # The package downloads executables when it is imported; they are not wanted here.
+        with mock.patch("urllib.request.urlretrieve", side_effect=TimeoutError):
+            import kwave
+
+        on_gpu = device.startswith("cuda")
+        times = []
+        for _ in range(_RUNS):
+            short, long = (_seconds(problem, steps, precision, on_gpu) for steps in (_SHORT, _LONG))
+            times.append(1e3 * (long - short) / (_LONG - _SHORT))
+    name = f"k-wave-python {getattr(kwave, '__version__', '')}".strip()
+    library = "CuPy" if on_gpu else "NumPy"
+    return Row(
+        name, problem.shape[0], "exact", physics, precision, 0, library, _LONG, float(np.median(times)), min(times)
+    )
+
+
+def _seconds(problem: Problem, steps: int, precision: str, on_gpu: bool) -> float:
+    from kwave.kspaceFirstOrder import kspaceFirstOrder
+
+    objects = _objects(problem, steps)
+    options: dict[str, Any] = {"pml_size": problem.pml[0].size, "pml_inside": True, "quiet": True, "dtype": precision}
+    begin = time.perf_counter()
+    kspaceFirstOrder(*objects, backend="python", device="gpu" if on_gpu else "cpu", **options)
+    return time.perf_counter() - begin
+
+
+def _objects(problem: Problem, steps: int) -> tuple[Any, Any, Any, Any]:
+    """Return grid, medium, source and sensor of the package; the sensor is one point."""
+    from kwave.kgrid import kWaveGrid
+    from kwave.kmedium import kWaveMedium
+    from kwave.ksensor import kSensor
+    from kwave.ksource import kSource
+
+    grid = kWaveGrid(list(problem.shape), list(problem.spacing))
+    grid.setTime(steps, problem.time_step)
+    medium: dict[str, Any] = {"sound_speed": problem.sound_speed, "density": problem.density}
+    if problem.absorption is not None:
+        medium |= {"alpha_coeff": problem.absorption.alpha_coeff, "alpha_power": problem.absorption.alpha_power}
+    if problem.BonA is not None:
+        medium["BonA"] = problem.BonA
+    source, sensor = kSource(), kSensor(mask=np.zeros(problem.shape))
+    mask = np.zeros(problem.shape)
+    mask.reshape(-1)[problem.sources[0].points] = 1
+    source.u_mask, source.u_mode = mask, problem.sources[0].mode
+    source.uz = problem.sources[0].samples[:steps].T
+    sensor.mask[0, 0, 0] = 1
+    sensor.record = ["p"]
+    return grid, kWaveMedium(**medium), source, sensor

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench lfb`: error of the local Fourier basis against the width of its overlaps, stored as JSON and drawn.
+
+Under mpiexec a wave packet crosses all cuts of a layered medium, once on one rank and once on all of them. The
+prediction is the one of `seiche check`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from seiche.bench.flow import heading
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
+from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.local_basis import OVERLAPS, derivative_error
+from seiche.ultrasound.problem import Pml, Problem
+from seiche.ultrasound.ranks import RanksSolver
+from seiche.ultrasound.solver import Solver
+
+#: Widths of the overlaps, and points per wavelength.
+WIDTHS = (4, 6, 8, 12, 16, 20, 24, 32)
+RESOLUTIONS = (3.0, 4.0, 6.0, 8.0)
+#: Points of a rank along each axis that is cut, sound speeds of the layers (m/s), Courant number.
+_CORE, _SPEEDS, _CFL = 72, (1500.0, 1800.0), 0.3
+
+
+@dataclass(frozen=True)
+class Row:
+    """Errors at one overlap and resolution.
+
+    `derivative` is the largest error of a derivative at a cut over the wave number, `predicted` the relative difference
+    (L2) of the field that `seiche check` states for `cuts` cuts, `measured` that of a run on these ranks (None on one).
+    """
+
+    overlap: int
+    points_per_wavelength: float
+    cuts: int
+    derivative: float
+    predicted: float
+    measured: float | None
+
+
+def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
+    """Return a packet that crosses the grid from corner to corner and enters another medium on its way."""
+    x = np.meshgrid(*(np.arange(n, dtype=np.float64) for n in shape), indexing="ij")
+    along = sum(x) / np.sqrt(len(shape))
+    away = sum((a - 0.3 * n) ** 2 for a, n in zip(x, shape, strict=True))
+    pressure = np.exp(-away / (2 * (1.2 * points_per_wavelength) ** 2)) * np.cos(
+        2 * np.pi * along / points_per_wavelength
+    )
+    spacing, beyond = 1e-4, x[0] > 0.6 * shape[0]
+    return Problem(
+        axes=("x", "y", "z")[: len(shape)],
+        shape=shape,
+        spacing=(spacing,) * len(shape),
+        time_step=_CFL * spacing / _SPEEDS[1],
+        steps=int(0.35 * max(shape) / _CFL * _SPEEDS[1] / _SPEEDS[0]),
+        reference_speed=_SPEEDS[1],
+        sound_speed=np.where(beyond, _SPEEDS[1], _SPEEDS[0]),
+        density=np.where(beyond, 1200.0, 1000.0),
+        pml=(Pml(10, 2.0),) * len(shape),
+        initial_pressure=pressure,
+    )
+
+
+def measure(
+    world: World, widths: Sequence[int], resolutions: Sequence[float], device: str, dimensions: int = 2
+) -> list[Row]:
+    """Return the errors (collective).
+
+    Raises:
+        CaseError: an overlap out of range.
+    """
+    for width in widths:
+        if not OVERLAPS[0] <= width <= OVERLAPS[1]:
+            raise CaseError(f"--overlap: {width} points is not between {OVERLAPS[0]} and {OVERLAPS[1]}")
+    split = _split(world.size, dimensions)
+    shape = tuple(_CORE * count for count in split)
+    rows = []
+    for resolution in resolutions:
+        problem = problem_of(shape, resolution)
+        wanted = None
+        for width in widths:
+            measured, cuts = None, 1
+            if world.size > 1:
+                if wanted is None:
+                    alone = Solver(problem, device=device, precision="float64")
+                    alone.run()
+                    wanted = alone.field("p")
+                solver = RanksSolver(problem, world, split=split, overlap=width, device=device, precision="float64")
+                solver.run()
+                cuts = cuts_on_the_way(solver.parts)
+                measured = float(np.linalg.norm(solver.field("p") - wanted) / np.linalg.norm(wanted))
+                solver.close()
+            rows.append(
+                Row(
+                    width,
+                    resolution,
+                    cuts,
+                    derivative_error(_CORE, width, resolution),
+                    cuts * crossing_error(resolution, width, cfl=_CFL),
+                    measured,
+                )
+            )
+    return rows
+
+
+def _split(ranks: int, dimensions: int) -> tuple[int, ...]:
+    """Return the pieces along each axis, as nearly equal as they can be."""
+    split, rest = [], ranks
+    for axes in range(dimensions, 0, -1):
+        piece = min((n for n in range(1, rest + 1) if rest % n == 0 and n**axes >= rest), default=rest)
+        split.append(piece)
+        rest //= piece
+    return tuple(split)
+
+
+def main(
+    *,
+    device: str = "cpu",
+    widths: Sequence[int] = (),
+    resolutions: Sequence[float] = (),
+    output: Path | None = None,
+    figure: Path | None = None,
+    world: World | None = None,
+) -> list[Row]:
+    """Measure, print a table on rank 0, store JSON at `output` and draw `figure`; return the rows (collective).
+
+    Raises:
+        CaseError: an overlap out of range.
+    """
+    world = world or World.from_mpi()
+    rows = measure(world, widths or WIDTHS, resolutions or RESOLUTIONS, device)
+    if world.rank == 0:
+        show(rows, world.size)
+        if output is not None:
+            stored = {**heading("lfb", device), "ranks": world.size, "rows": [asdict(row) for row in rows]}
+            output.write_text(json.dumps(stored, indent=1) + "\n")
+        if figure is not None:
+            draw(figure, rows)
+    return rows
+
+
+def show(rows: Sequence[Row], ranks: int) -> None:
+    """Print the rows as a table."""
+    table = Table(title=f"Error of the local Fourier basis on {ranks} ranks", title_justify="left")
+    for name in ("points/wavelength", "overlap", "cuts", "derivative", "predicted", "measured"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        measured = "" if row.measured is None else f"{row.measured:.1e}"
+        table.add_row(
+            f"{row.points_per_wavelength:g}",
+            f"{row.overlap}",
+            f"{row.cuts}",
+            f"{row.derivative:.1e}",
+            f"{row.predicted:.1e}",
+            measured,
+        )
+    Console(width=100).print(table)
+    if ranks == 1:
+        print("Predictions only: mpiexec -n 2 seiche bench lfb measures, too.")
+
+
+def draw(path: Path, rows: Sequence[Row]) -> None:
+    """Draw the errors against the width: measured as lines with points, predicted dashed."""
+    with paper_style():
+        figure = new_figure(SINGLE_COLUMN, 2.6)
+        axes = figure.subplots()
+        for color, resolution in zip(COLORS * 2, sorted({row.points_per_wavelength for row in rows}), strict=False):
+            chosen = [row for row in rows if row.points_per_wavelength == resolution]
+            widths = [row.overlap for row in chosen]
+            label = f"{resolution:g} points per wavelength"
+            known = [row.measured for row in chosen if row.measured is not None]
+            dashes = axes.semilogy(widths, [row.predicted for row in chosen], "--", color=color, linewidth=0.8)
+            if len(known) == len(widths):
+                axes.semilogy(widths, known, "o-", color=color, markersize=3, label=label)
+            else:
+                dashes[0].set_label(label)
+        axes.set_xlabel("width of the overlap (points)")
+        axes.set_ylabel("relative difference (L2)")
+        axes.legend()
+        save(figure, path, path.name)

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench predict`: predicted and measured steps and exchanges of a case of each solver, on the ranks at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+
+from seiche.backend import open_backend
+from seiche.bench.flow import heading
+from seiche.bench.machine import available
+from seiche.bench.prediction_cases import EXAMPLES, LARGE
+from seiche.case.agreement import on_rank_zero
+from seiche.case.loading import load
+from seiche.case.plans import planned_case
+from seiche.case.ultrasound.simulation import UltrasoundSimulation
+from seiche.domain.world import World
+from seiche.errors import CaseError, FormatError
+from seiche.io.files import replacing
+from seiche.machine.file import Machine, StageTime, read_machine, write_machine
+from seiche.machine.measure import measure
+from seiche.machine.repeat import seconds_of_all
+from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.observe.plan import RunPlan
+from seiche.report.stored import refuse_output
+
+#: Raised by one when a key changes its meaning.
+SCHEMA: Final = "seiche-bench-predict-1"
+#: Seconds of measuring the machine where no file is given.
+_MACHINE = 10.0
+#: Steps before anything is timed (on a GPU, a graph of them and more), steps that are timed stage by stage, and
+#: timings of steps as a whole.
+_WARM, _WARM_GPU, _BY_STAGE, _TIMINGS = 4, 40, 16, 5
+#: The error that a median may have.
+GOOD: Final = 0.15
+#: Sizes of the cases: the first suits a few cores, the second a GPU.
+SIZES: Final = ("small", "large")
+
+
+@dataclass
+class Row:
+    """A case on so many ranks: seconds of a step and of its exchanges, measured and predicted.
+
+    `step` is from the rate of the memory alone, with its `interval`; `step_scaled` with what stages took on other
+    ranks, or as the machine file has them (None: not told). `scales` is what they took here, `stages` the measured and
+    predicted seconds of each in a step: mean of the ranks, that of messages what was waited for.
+    """
+
+    case: str
+    ranks: int
+    transport: str
+    measured_step: float
+    step: float
+    step_scaled: float | None
+    measured_exchange: float
+    exchange: float
+    size: str = SIZES[0]
+    interval: tuple[float, float] = (0.0, 0.0)
+    stages: dict[str, tuple[float, float]] = field(default_factory=dict)
+    scales: dict[str, Scale] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Return relative errors of step, scaled step and exchange, of those that are known."""
+        pairs = {
+            "step": (self.step, self.measured_step),
+            "scaled step": (self.step_scaled, self.measured_step),
+            "exchange": (self.exchange, self.measured_exchange),
+        }
+        return {
+            name: abs(predicted / measured - 1)
+            for name, (predicted, measured) in pairs.items()
+            if predicted is not None and measured > 0
+        }
+
+
+def main(
+    *,
+    machine: Path | None = None,
+    device: str = "auto",
+    names: Sequence[str] = (),
+    seconds: float = 2.0,
+    earlier: Sequence[Path] = (),
+    size: str | None = None,
+    keep: bool = False,
+    output: Path | None = None,
+    world: World | None = None,
+) -> list[Row]:
+    """Measure, predict, print and return the rows (on rank 0; collective).
+
+    Args:
+        machine: machine file; measured now by default.
+        device: "auto", "cpu" or "cuda".
+        names: of the examples; all by default.
+        seconds: of steps of each.
+        earlier: what this command stored on other numbers of ranks, fewest first: how long stages take.
+        size: of the cases; "large" on GPUs and "small" elsewhere by default.
+        keep: what the stages took goes into the machine file, for predictions of other cases.
+        output: file to store the rows in.
+        world: the ranks.
+
+    Raises:
+        CaseError: an unknown example or size, no machine file to keep anything in, or another file is where rows are
+            to be stored.
+        FormatError: a file is broken.
+        BackendUnavailable: no such device.
+    """
+    world = World.from_mpi() if world is None else world
+    unknown = [name for name in names if name not in EXAMPLES]
+    if unknown:
+        raise CaseError(f"example {unknown[0]!r} is not one of {', '.join(EXAMPLES)}")
+    if size not in (None, *SIZES):
+        raise CaseError(f"size {size!r} is not one of {', '.join(SIZES)}")
+    if keep and (machine is None or not machine.exists()):
+        raise CaseError("--keep: needs --machine with the file to keep it in")
+    on_rank_zero(world, lambda: refuse_output(output))
+    word = available(world) if device == "auto" else device
+    known = on_rank_zero(world, lambda: _known(earlier))
+    backend = open_backend(word, world.threads(), world.local_rank)
+    target = read_machine(machine) if machine is not None else measure(world, backend, seconds=_MACHINE)
+    rows = []
+    for name in names or EXAMPLES:
+        extent = size or ("large" if backend.asynchronous else "small")
+        row = _row(name, extent, word, target, seconds, known.get(name), world)
+        if row is not None:
+            rows.append(row)
+            _show_row(row)
+            if output is not None:  # what is known is kept if a later case fails
+                _store(rows, output, backend.describe(), target.name)
+    if world.rank == 0:
+        _show_errors(rows)
+        if keep and machine is not None:
+            write_machine(machine, _with_stages(target, rows, gpu=backend.asynchronous))
+    return rows
+
+
+def _with_stages(machine: Machine, rows: Sequence[Row], *, gpu: bool) -> Machine:
+    """Return the machine with what stages took, in the place of what it knew of the same solvers."""
+    kind = "device" if gpu else "host"
+    learned = {
+        row.case: {
+            name: StageTime(best=each.best, low=each.low, high=each.high, memory=each.memory)
+            for name, each in row.scales.items()
+        }
+        for row in rows
+    }
+    return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **learned}}})
+
+
+def _store(rows: Sequence[Row], output: Path, device: str, machine: str) -> None:
+    document = {**heading("predict", device), "schema": SCHEMA, "machine": machine}
+    document["rows"] = [{**asdict(row), "errors": row.errors} for row in rows]
+    with replacing(output) as part:
+        part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
+    """Return what stages took, by example; of several files the first counts.
+
+    Raises:
+        FormatError: a file is none of this command.
+    """
+    found: dict[str, dict[str, Scale]] = {}
+    for path in earlier:
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise FormatError(path, "text", f"no JSON: {error}") from error
+        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+            raise FormatError(path, "schema", f"expected {SCHEMA!r}: `seiche bench predict --json` writes such files")
+        try:
+            for row in content["rows"]:
+                scales = {name: _scale(**each) for name, each in row["scales"].items()}
+                found.setdefault(str(row["case"]), scales)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+            raise FormatError(path, "rows", f"not as `seiche bench predict --json` writes them: {what}") from error
+    return found
+
+
+def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
+    """Return a stored scale; its numbers are checked as those of a machine file.
+
+    Raises:
+        ValueError: they are none.
+    """
+    return Scale(**StageTime(**stage).model_dump(), elsewhere=bool(elsewhere))
+
+
+def _row(
+    name: str, size: str, device: str, machine: Machine, seconds: float, known: dict[str, Scale] | None, world: World
+) -> Row | None:
+    """Return the row of an example, None on ranks but the first (collective)."""
+    with TemporaryDirectory() as here:
+        folder = Path(world.bcast(here))
+        path = folder / f"{name}.toml"
+        on_rank_zero(world, lambda: path.write_text(EXAMPLES[name], encoding="utf-8"))
+        changes = LARGE[name] if size == "large" else ()
+        solver, blood = _solver(path, device, changes, folder, world)
+        step, stages = _timed(solver, seconds, world)
+        exchange = _exchange(name, solver, blood)
+        transport = _transport(name, solver)
+        if hasattr(solver, "close"):
+            solver.close()
+        world.barrier()
+        if world.rank:
+            return None
+        plan = planned_case(path, changes, device=device.partition(":")[0]).plan(world.size)
+    if transport != "none":
+        plan = replace(plan, transport=transport)
+    width = world.local_size
+    predicted = predict_step(plan, machine, a_node=width)
+    scales = known or kept_scales(machine, name, gpu=plan.gpu)
+    scaled = predict_step(plan, machine, a_node=width, scales=scales) if scales else None
+    return Row(
+        name,
+        world.size,
+        predicted.transport,
+        step,
+        predicted.seconds,
+        scaled.seconds if scaled else None,
+        exchange,
+        predicted.exchange,
+        size,
+        (predicted.low, predicted.high),
+        _beside(plan, stages, predicted),
+        scales_of(plan, machine, stages, a_node=width),
+    )
+
+
+def _beside(
+    plan: RunPlan, stages: dict[str, tuple[float, float]], predicted: StepTime
+) -> dict[str, tuple[float, float]]:
+    """Return measured and predicted seconds of each stage in a mean step."""
+    often: dict[str, float] = {}
+    for weight, kind in plan.ranks[0].steps:
+        for name in {stage.name for stage in kind}:
+            often[name] = often.get(name, 0.0) + weight
+    said = {
+        name: predicted.computing.get(name, 0.0) + predicted.waiting.get(name, 0.0)
+        for name in (*predicted.computing, *predicted.waiting)
+    }
+    return {name: (mean * often.get(name, 0.0), said.get(name, 0.0)) for name, (mean, _) in stages.items()}
+
+
+def _transport(name: str, solver: Any) -> str:
+    """Return how messages of a solver travel, "none" without."""
+    if name == "ultrasound":
+        return str(solver.basis.transport_name) if hasattr(solver, "basis") else "none"
+    if name == "waves":
+        return str(solver.ghosts.transport_name) if solver.ghosts else "none"
+    return str(solver.halo.transport_name)
+
+
+def _solver(path: Path, device: str, changes: Sequence[str], folder: Path, world: World) -> tuple[Any, Any]:
+    """Return the solver of a case file with changes, and its cells if it has some."""
+    run: Any = load(path, device=device, overrides=changes, output=folder / "out", world=world)
+    if isinstance(run, UltrasoundSimulation):
+        return UltrasoundSimulation(run.setup, folder, world).solver(), None
+    blood = getattr(run, "blood", None)
+    return run.solver, blood.blood if blood is not None else None
+
+
+def _timed(solver: Any, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
+    """Return the seconds of a step, the smallest of some timings, and mean and least ones of stages over ranks."""
+    timers = getattr(solver, "solver", solver).timers
+    warm = _WARM_GPU if solver.backend.asynchronous else _WARM
+    solver.run(warm)
+    timers.every, timers.skip = 1, 0  # all steps that are looked at below, none left out
+    timers.reset()
+    solver.run(_BY_STAGE)
+    times = timers.times()
+    timers.reset()
+    timers.every = 1 << 30
+    solver.run(warm)
+    best, count = np.inf, 8
+    for _ in range(_TIMINGS):
+        best = min(best, seconds_of_all(world, partial(solver.run, count)) / count)
+        count = max(8, 32 * round(seconds / _TIMINGS / best / 32))
+    ranks = world.allgather({name: (each.mean, each.minimum) for name, each in times.items()})
+    names = dict.fromkeys(name for rank in ranks for name in rank)
+    means = {name: np.mean([rank.get(name, (0.0, 0.0)) for rank in ranks], axis=0) for name in names}
+    # A step stage by stage takes longer, and somebody may have been in its way: what counts is how it splits.
+    often = [each.samples for each in times.values()]
+    whole = sum(means[name][0] * count / _BY_STAGE for name, count in zip(times, often, strict=True))
+    level = best / whole
+    return best, {
+        name: (level * float(mean), min(level * float(mean), float(least))) for name, (mean, least) in means.items()
+    }
+
+
+def _exchange(name: str, solver: Any, blood: Any) -> float:
+    """Return the seconds of all exchanges of a step, each timed alone (collective)."""
+    world: World = solver.world if hasattr(solver, "world") else World.serial()
+    if world.size == 1:
+        return 0.0
+    if name == "ultrasound":
+        return float(sum(exchange.trial() for exchange in solver.basis.exchanges))
+    if name == "waves":
+        # One for each stage of the Runge-Kutta scheme.
+        stages = sum(stage.name == "send halo" for stage in solver.stages)
+        return float(stages * sum(exchange.trial() for exchange in solver.ghosts.exchanges))
+    phases = range(solver.layout.phases)
+    found = np.mean([solver.halo.trial(solver.layout.halo_mode(phase)) for phase in phases])
+    if blood is not None:
+        messages = blood.boundary.sharing.messages
+        found += blood.boundary.fluid.trial() + messages.places.trial() + messages.speeds.trial("scatter_add")
+    return float(found)
+
+
+def _show_row(row: Row) -> None:
+    scaled = f", scaled {row.step_scaled * 1e6:.4g}" if row.step_scaled is not None else ""
+    text = f"{row.case} on {row.ranks}: step {row.measured_step * 1e6:.4g} us, predicted {row.step * 1e6:.4g}{scaled}"
+    if row.ranks > 1:
+        text += f"; exchange {row.measured_exchange * 1e6:.4g} us, predicted {row.exchange * 1e6:.4g} ({row.transport})"
+    print(text, flush=True)
+
+
+def _show_errors(rows: Sequence[Row]) -> None:
+    for name in ("step", "scaled step", "exchange"):
+        errors = [row.errors[name] for row in rows if name in row.errors]
+        if errors:
+            print(f"seiche: median error of the predicted {name}: {np.median(errors):.0%} of {len(errors)}")

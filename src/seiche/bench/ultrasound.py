@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench ultrasound`: milliseconds and bytes of a step of the k-space solver, stage by stage, stored as JSON."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from seiche.backend import open_backend
+from seiche.bench.flow import heading
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.observe.bandwidth import copy_bandwidth
+from seiche.ultrasound.advice import memory
+from seiche.ultrasound.problem import Absorption, Field, MaskSource, Pml, Problem
+from seiche.ultrasound.solver import Solver
+
+Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
+#: What waves travel in: water; two lossless layers; two layers that absorb by a power law, with nonlinearity.
+PHYSICS: tuple[Physics, ...] = ("homogeneous", "lossless", "full")
+SCHEMES = ("exact", "separable", "local4")
+#: Steps before the clock starts, runs that are timed, and steps timed stage by stage.
+_WARM, _RUNS, _STAGED = 3, 3, 5
+_SPACING, _TIME_STEP = 1e-4, 1.5e-8
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    `program` is "seiche" or the name of another solver that ran beside it. Milliseconds a step are the median and the
+    least of three runs; `stages` are milliseconds of steps that are timed stage by stage. `bytes_told` a point are
+    those that `seiche check` states, `bytes_taken` what the device's memory grew by; both 0 for other programs.
+    """
+
+    program: str
+    size: int
+    scheme: str
+    physics: str
+    precision: str
+    threads: int
+    transforms: str
+    steps: int
+    milliseconds: float
+    least_milliseconds: float
+    bytes_told: float = 0.0
+    bytes_taken: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def nanoseconds_a_point(self) -> float:
+        """Return the time of a step over the number of points."""
+        return self.milliseconds * 1e6 / self.size**3
+
+
+def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
+    """Return cubes of `size`^3 points in a row with a small source of velocity in the first.
+
+    Raises:
+        CaseError: it is too small for its absorbing layers.
+    """
+    if size < 24:
+        raise CaseError(f"--size: {size} points an edge are fewer than 24")
+    shape = (size * cubes, size, size)
+    layered, steps = physics != "homogeneous", 100_000
+
+    def field(first: float, second: float) -> Field:
+        beyond = np.arange(shape[0])[:, None, None] >= size // 2
+        return np.broadcast_to(np.where(beyond, second, first).astype(np.float32), shape)
+
+    speed, density = field(1500.0, 1600.0), field(1000.0, 1100.0)
+    absorption = Absorption(field(0.5, 0.5), 1.5) if physics == "full" else None
+    signal = np.sin(2 * np.pi * 1e6 * np.arange(steps) * _TIME_STEP)[:, None]
+    points = np.arange(64, dtype=np.int64) + size**3 // 2
+    return Problem(
+        axes=("x", "y", "z"),
+        shape=shape,
+        spacing=(_SPACING,) * 3,
+        time_step=_TIME_STEP,
+        steps=1 << 30,
+        reference_speed=1600.0 if layered else 1500.0,
+        sound_speed=speed if layered else 1500.0,
+        density=density if layered else 1000.0,
+        BonA=field(6.0, 6.0) if physics == "full" else None,
+        absorption=absorption,
+        pml=(Pml(10, 2.0),) * 3,
+        sources=(MaskSource("z", points, signal, "additive-no-correction", steps),),
+    )
+
+
+def measure(
+    size: int,
+    scheme: str,
+    physics: Physics,
+    precision: str,
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    seconds: float = 2.0,
+) -> Row:
+    """Time one cube on one device; each of three runs lasts about `seconds`."""
+    problem = problem_of(size, physics)
+    gc.collect()
+    backend = open_backend(device, threads)
+    before = backend.used_memory()
+    solver = Solver(problem, device=device, precision=precision, scheme=scheme, threads=threads)
+    solver.timers.every = 1 << 30
+    solver.run(_WARM)
+    taken = (solver.backend.used_memory() - before) / problem.points
+
+    def spent(steps: int) -> float:
+        begin = time.perf_counter()
+        solver.run(steps)
+        return (time.perf_counter() - begin) / steps
+
+    steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
+    times = [spent(steps) for _ in range(_RUNS)]
+    solver.timers.reset()
+    solver.timers.every, solver.timers.skip = 1, 0
+    solver.run(_STAGED)
+    stages = {name: one.mean * 1e3 for name, one in solver.timers.times().items()}
+    return Row(
+        "seiche",
+        size,
+        scheme,
+        physics,
+        precision,
+        getattr(solver.backend, "threads", 0),
+        solver.transforms,
+        steps,
+        float(np.median(times)) * 1e3,
+        min(times) * 1e3,
+        memory(problem, scheme, precision, device=device) / problem.points,
+        taken,
+        stages,
+    )
+
+
+def main(
+    *,
+    device: str = "cpu",
+    sizes: Sequence[int] = (),
+    schemes: Sequence[str] = ("exact",),
+    physics: Sequence[Physics] = ("homogeneous", "full"),
+    precision: str = "float32",
+    threads: int | None = None,
+    seconds: float = 2.0,
+    peer: bool = False,
+    output: Path | None = None,
+) -> list[Row]:
+    """Measure, print a table and store JSON at `output`; return the rows.
+
+    With `peer` k-wave-python computes the same cubes in the same run, where the scheme is the exact one.
+
+    Raises:
+        CaseError: a cube that is too small; k-wave-python asked for and not installed.
+    """
+    if peer:
+        from seiche.bench.kwave import require
+
+        require()
+    backend = open_backend(device, threads)
+    described, copy = backend.describe(), copy_bandwidth(backend, World.serial())
+    rows: list[Row] = []
+    for size in sizes or ((256, 384) if device.startswith("cuda") else (64, 128)):
+        for name in physics:
+            for scheme in schemes:
+                rows.append(measure(size, scheme, name, precision, device=device, threads=threads, seconds=seconds))
+            if peer:
+                from seiche.bench.kwave import measure as measure_peer
+
+                rows.append(measure_peer(problem_of(size, name), name, precision, device))
+    show(rows, described, copy)
+    if output is not None:
+        stored = {**heading("ultrasound", described), "copy_bytes_per_second": copy}
+        stored["rows"] = [asdict(row) for row in rows]
+        output.write_text(json.dumps(stored, indent=1) + "\n")
+    return rows
+
+
+def show(rows: Sequence[Row], device: str, copy: float) -> None:
+    """Print the rows as a table, and the stages below it."""
+    table = Table(title=f"{device}, copy {copy / 1e9:.1f} GB/s", title_justify="left")
+    for name in ("program", "scheme", "physics", "precision", "transforms"):
+        table.add_column(name)
+    for name in ("points", "ms/step", "least", "ns/point", "B/point told", "taken"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        own = row.program == "seiche"
+        table.add_row(
+            row.program,
+            row.scheme,
+            row.physics,
+            row.precision,
+            row.transforms,
+            f"{row.size}^3",
+            f"{row.milliseconds:.2f}",
+            f"{row.least_milliseconds:.2f}",
+            f"{row.nanoseconds_a_point:.3f}",
+            f"{row.bytes_told:.1f}" if own else "",
+            f"{row.bytes_taken:.1f}" if own else "",
+        )
+    Console(width=140).print(table)
+    for row in rows:
+        if row.stages:
+            stages = ", ".join(f"{name} {value:.2f}" for name, value in row.stages.items())
+            print(f"{row.size}^3 {row.physics}, {row.scheme}: ms of each stage: {stages}")

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench ultrasound` on several ranks: cubes in a row, one a rank, by each way to share them; stored as JSON."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from seiche.bench.flow import heading
+from seiche.bench.ultrasound import Physics, problem_of
+from seiche.domain.world import World
+from seiche.ultrasound.ranks import RanksSolver
+from seiche.ultrasound.solver import Solver
+
+#: Points that parts share with each neighbour; 0 where transforms cover the whole grid.
+OVERLAPS = (8, 16, 0)
+#: Stages that move messages.
+_MESSAGES = ("send halo", "receive halo", "transpose")
+#: Steps before the clock starts, runs that are timed, and steps timed stage by stage.
+_WARM, _RUNS, _STAGED = 3, 3, 5
+
+
+@dataclass(frozen=True)
+class RanksRow:
+    """One measurement: a cube of `size`^3 points for each of `ranks` ranks, and the same cube on one.
+
+    `overlap` is the width that was asked for and `width` the one that parts have, 0 both for the global basis.
+    Milliseconds a step are the median of three runs. `redundant_work` are the points of a part over its own. `stages`
+    are milliseconds of steps that are timed stage by stage, on the first rank.
+    """
+
+    size: int
+    physics: str
+    scheme: str
+    precision: str
+    basis: str
+    transport: str
+    transforms: str
+    overlap: int
+    width: int
+    ranks: int
+    milliseconds_alone: float
+    milliseconds: float
+    redundant_work: float
+    stages: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def efficiency(self) -> float:
+        """Return the time of a step on one rank over this one."""
+        return self.milliseconds_alone / self.milliseconds
+
+    @property
+    def efficiency_after_redundant_work(self) -> float:
+        """Return the efficiency where a rank's work is all points of its part."""
+        return self.efficiency * self.redundant_work
+
+    @property
+    def share_of_messages(self) -> float:
+        """Return the share of a step in the stages that move messages."""
+        return sum(self.stages.get(name, 0.0) for name in _MESSAGES) / max(sum(self.stages.values()), 1e-30)
+
+
+def _seconds(solver: Solver | RanksSolver, world: World, seconds: float) -> float:
+    """Return the seconds of a step on the slowest rank: the median of three runs (collective)."""
+
+    def spent(steps: int) -> float:
+        world.barrier()
+        begin = time.perf_counter()
+        solver.run(steps)
+        return float(world.allreduce_max(np.array([(time.perf_counter() - begin) / steps]))[0])
+
+    solver.run(_WARM)
+    steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
+    return float(np.median([spent(steps) for _ in range(_RUNS)]))
+
+
+def measure(
+    world: World,
+    size: int,
+    scheme: str,
+    physics: Physics,
+    *,
+    overlap: int,
+    alone: float,
+    transport: str = "auto",
+    seconds: float = 1.0,
+    **options: Any,
+) -> RanksRow:
+    """Time one cube a rank (collective); `alone` are the milliseconds on one rank.
+
+    Raises:
+        CaseError: an overlap that the cubes cannot have.
+    """
+    basis = "local" if overlap else "global"
+    shared: dict[str, Any] = {"split": (world.size, 1, 1), "overlap": overlap} if overlap else {}
+    solver = RanksSolver(
+        problem_of(size, physics, world.size),
+        world,
+        basis=basis,
+        transport=transport,
+        scheme=scheme,
+        **shared,
+        **options,
+    )
+    timers = solver.solver.timers
+    timers.every = 1 << 30
+    taken = _seconds(solver, world, seconds)
+    timers.reset()
+    timers.every, timers.skip = 1, 0
+    solver.run(_STAGED)
+    part = solver.part
+    row = RanksRow(
+        size,
+        physics,
+        scheme,
+        options.get("precision", "float32"),
+        basis,
+        solver.basis.transport_name,
+        solver.solver.transforms,
+        overlap,
+        solver.overlap,
+        world.size,
+        alone,
+        taken * 1e3,
+        float(np.prod(part.shape)) / size**3 if overlap else 1.0,
+        {name: one.mean * 1e3 for name, one in timers.times().items()},
+    )
+    solver.close()
+    return row
+
+
+def _counts(ranks: int) -> Iterator[int]:
+    """Yield 2, 4, 8 ... up to `ranks`, and `ranks` itself."""
+    count = 2
+    while count < ranks:
+        yield count
+        count *= 2
+    yield ranks
+
+
+def main(
+    world: World,
+    *,
+    device: str = "cpu",
+    sizes: Sequence[int] = (),
+    schemes: Sequence[str] = ("exact",),
+    physics: Sequence[Physics] = ("lossless", "full"),
+    overlaps: Sequence[int] = OVERLAPS,
+    precision: str = "float32",
+    threads: int | None = None,
+    seconds: float = 1.0,
+    transport: str = "auto",
+    output: Path | None = None,
+) -> list[RanksRow]:
+    """Measure on 2, 4 ... ranks; print a table on rank 0 and store JSON at `output` after each row (collective).
+
+    The first rank times the cube alone. Schemes but the exact one have the global basis only. Returns the rows, on
+    rank 0.
+
+    Raises:
+        CaseError: cubes too small for their layers or overlaps.
+    """
+    options: dict[str, Any] = {"device": device, "precision": precision, "threads": threads}
+    cases = [(size, scheme, name) for size in sizes or (64,) for name in physics for scheme in schemes]
+    rows: list[RanksRow] = []
+    described = ""
+    for size, scheme, name in cases:
+        milliseconds, single = 0.0, world.first(1)
+        if single is not None:
+            solver = Solver(problem_of(size, name), scheme=scheme, **options)
+            described = solver.backend.describe()
+            solver.timers.every = 1 << 30
+            milliseconds = _seconds(solver, single, seconds) * 1e3
+            del solver
+            gc.collect()
+        milliseconds = world.bcast(milliseconds)
+        for ranks in _counts(world.size):
+            some = world.first(ranks)
+            for overlap in overlaps if scheme == "exact" else [0]:
+                if some is None:
+                    continue
+                given = {"overlap": overlap, "alone": milliseconds, "transport": transport, "seconds": seconds}
+                rows.append(measure(some, size, scheme, name, **given, **options))
+                gc.collect()
+                if world.rank == 0 and output is not None:
+                    output.write_text(json.dumps(document(rows, described), indent=1) + "\n")
+            world.barrier()
+    if world.rank == 0:
+        show(rows, described)
+        return rows
+    return []
+
+
+def document(rows: Sequence[RanksRow], device: str) -> dict[str, Any]:
+    """Return what is stored: device, date, commit and the rows."""
+    return {**heading("ultrasound-ranks", device), "rows": [asdict(row) for row in rows]}
+
+
+def show(rows: Sequence[RanksRow], device: str) -> None:
+    """Print the rows as a table, and the stages below it."""
+    table = Table(title=device, title_justify="left")
+    for name in ("scheme", "physics", "basis", "transport", "transforms"):
+        table.add_column(name)
+    for name in ("points", "ranks", "width", "alone", "ms/step", "work", "efficiency", "after work", "messages"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            *(row.scheme, row.physics, row.basis, row.transport, row.transforms),
+            *(f"{row.size}^3", str(row.ranks), str(row.width), f"{row.milliseconds_alone:.2f}"),
+            *(f"{row.milliseconds:.2f}", f"{row.redundant_work:.3f}", f"{row.efficiency:.3f}"),
+            *(f"{row.efficiency_after_redundant_work:.3f}", f"{row.share_of_messages:.1%}"),
+        )
+    Console(width=150).print(table)
+    print("points of each rank; work: points computed over own points; after work: efficiency with them counted")

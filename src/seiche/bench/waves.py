@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench waves`: picoseconds a node a stage of each variant, and bytes, time and error of what ranks send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.bench.flow import heading
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.io.files import replacing
+from seiche.kernels.registry import Real
+from seiche.kernels.registry.dg import Flux, Medium, Variant, words_a_leap, words_a_node, words_a_stage
+from seiche.observe.bandwidth import copy_bandwidth
+from seiche.waves import Brick, Material, Mesh, SizeField, Solver
+from seiche.waves.ghosts import GhostKind, check_ghosts
+from seiche.waves.plane import PlaneWave
+from seiche.waves.sweeps import STAGES, check_variant
+
+#: Medium and flux, each in both precisions.
+CONFIGURATIONS: tuple[tuple[Medium, Flux], ...] = (
+    ("acoustic", "upwind"),
+    ("elastic", "central"),
+    ("elastic", "upwind"),
+)
+PRECISIONS: tuple[Real, ...] = ("float64", "float32")
+#: Steps after which states of different ghosts are compared, and in how many elements of a rank: the last ones, which
+#: touch other ranks'.
+_COMPARED, _ELEMENTS = 10, 4096
+#: Elements whose state all others start from.
+_TILE = 64
+
+#: A variant of a Runge-Kutta stage, or the other integrator with the central flux.
+Kernels = Variant | Literal["leapfrog"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    `ps_a_node_a_stage` is the time of a stage on the slowest rank over the nodes of a rank (leapfrog has one stage a
+    step), `words_a_node` what an inner stage moves by the model of theory/waves, section 8, `share_of_copy` what the
+    mean of the stages makes of the copy bandwidth of the same run, `times_of_fused` the time over that of the first
+    variant with these ghosts (the fused one, unless only another was asked for); `message_bytes` are those that all
+    ranks send in a stage; `error` is the largest difference of the state from that of the first row of these settings
+    (fused, with traces as ghosts) over the largest unknown, after a few steps, in elements that touch other ranks'.
+    `efficiency` is the time of one device alone over that of all ranks: for as many elements as a rank has, or, where
+    `strong`, for all of them and divided by the ranks. The rest of 1 is what messages cost.
+    """
+
+    medium: str
+    flux: str
+    precision: str
+    nodes: int
+    elements: int
+    ranks: int
+    variant: str
+    ghosts: str
+    transport: str
+    steps: int
+    ps_a_node_a_stage: float
+    times_of_fused: float
+    words_a_node: float
+    share_of_copy: float
+    message_bytes: int
+    error: float
+    efficiency: float = 1.0
+    strong: bool = False
+
+
+def start(solver: Solver) -> None:
+    """Set a wave, the same in every block of 64 elements: where they lie does not matter to the time."""
+    wave = PlaneWave("p", (1.0, 0.6, 0.3), 1.0, 2.0, 1.0 if solver.medium == "elastic" else 0.0)
+    places = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.of.nodes**3, 3))
+    tile = wave.state(solver.medium, places, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.of.real)
+    count = solver.mesh.count
+    solver.set_state(np.tile(tile, (-(-count // len(tile)), 1, 1))[:count])
+
+
+def measure(solver: Solver, seconds: float) -> tuple[float, int]:
+    """Return the seconds a step of the slowest rank, best of three runs of about `seconds`, and the steps of a run."""
+    world = solver.world
+    solver.timers.every = 1 << 30
+
+    def spent(steps: int) -> float:
+        world.barrier()
+        begin = solver.timers.seconds
+        solver.run(steps)
+        return float(world.allreduce_max(np.array([solver.timers.seconds - begin]))[0])
+
+    solver.run(2)
+    steps = max(2, int(seconds / (spent(2) / 2)) // 2 * 2)
+    return min(spent(steps) for _ in range(3)) / steps, steps
+
+
+def main(
+    *,
+    device: str = "cpu",
+    ghosts: str = "traces",
+    variant: str = "fused",
+    size: int | None = None,
+    nodes: int | Sequence[int] = 8,
+    configurations: Sequence[tuple[Medium, Flux]] = CONFIGURATIONS,
+    precisions: Sequence[Real] = PRECISIONS,
+    seconds: float = 2.0,
+    threads: int | None = None,
+    transport: str = "auto",
+    strong: bool = False,
+    output: Path | None = None,
+) -> list[Row]:
+    """Measure, print each row on rank 0 as it comes and store JSON at `output`; return the rows.
+
+    Every rank gets a periodic cube of `size`^3 elements, or all share one if `strong`; of several numbers of nodes
+    each gets so many elements that they have about as many nodes as `size`^3 of 8. `ghosts` is a kind, `variant` one
+    of the kernels' or leapfrog, or either is "all" to compare them (leapfrog apart).
+
+    Raises:
+        CaseError: an unknown kind of ghosts, an unknown variant, or leapfrog with ghosts other than traces.
+    """
+    world = World.from_mpi()
+    if ghosts != "all":
+        check_ghosts(ghosts)
+    if variant == "leapfrog":
+        if ghosts != "traces":
+            raise CaseError(f'ghosts = {ghosts!r}: leapfrog is measured with "traces"')
+        configurations = [("acoustic", "central"), ("elastic", "central")]
+    elif variant != "all":
+        check_variant(variant)
+    rows: list[Row] = []
+    bench = _Bench(device, threads, world, transport, seconds, strong)
+    numbers = (nodes,) if isinstance(nodes, int) else tuple(nodes)
+    whole = size or (32 if device.startswith("cuda") else 8)
+    for number in numbers:
+        edge = whole if len(numbers) == 1 else max(1, round(whole * 8 / number))
+        for medium, flux in configurations:
+            for precision in precisions:
+                for row in bench.rows(medium, flux, precision, number, edge, variant, ghosts):
+                    rows.append(row)
+                    if world.rank == 0:
+                        show(row, bench.described, bench.copy, first=len(rows) == 1)
+                        _store(output, rows, bench)
+    return rows
+
+
+class _Bench:
+    """Measures the rows of a configuration."""
+
+    def __init__(
+        self, device: str, threads: int | None, world: World, transport: str, seconds: float, strong: bool
+    ) -> None:
+        self.device, self.threads, self.world, self.transport = device, threads, world, transport
+        self.seconds, self.strong = seconds, strong
+        self.described, self.copy = "", 0.0
+        self._meshes: dict[tuple[int, bool], Mesh] = {}
+
+    def _mesh(self, edge: int, alone: bool) -> Mesh:
+        if (edge, alone) not in self._meshes:
+            shape = (edge, edge, edge if alone or self.strong else edge * self.world.size)
+            world = World.serial() if alone else self.world
+            mesh = Mesh.generate(Brick(shape, (True,) * 3), SizeField.uniform(1.0, 3), world=world)
+            self._meshes[edge, alone] = mesh
+        return self._meshes[edge, alone]
+
+    def _solver(
+        self, medium: Medium, flux: Flux, real: Real, nodes: int, edge: int, how: Kernels, kind: GhostKind | None
+    ) -> Solver:
+        """Return a solver at its start; without ghosts one of this rank alone."""
+        alone, world = kind is None, self.world
+        mesh = self._mesh(edge, alone)
+        device = f"cuda:{world.local_rank}" if alone and self.device == "cuda" else self.device
+        solver = Solver(
+            mesh,
+            Material.uniform(mesh.count, 1.0, 2.0, 1.0 if medium == "elastic" else 0.0),
+            nodes=nodes,
+            flux=flux,
+            precision=real,
+            device=device,
+            threads=world.threads(self.threads),
+            world=World.serial() if alone else world,
+            transport=self.transport,  # type: ignore[arg-type]
+            ghosts=kind or "traces",
+            variant="fused" if how == "leapfrog" else how,
+            integrator="leapfrog" if how == "leapfrog" else "runge-kutta",
+        )
+        if not self.copy:
+            self.described, self.copy = solver.backend.describe(), copy_bandwidth(solver.backend, world)
+        start(solver)
+        return solver
+
+    def rows(
+        self, medium: Medium, flux: Flux, precision: Real, nodes: int, edge: int, variant: str, ghosts: str
+    ) -> Iterator[Row]:
+        """Yield a row for every kind of ghosts and variant."""
+        world, size = self.world, self.world.size
+        hows: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
+        kinds: Sequence[Any] = (ghosts,) if ghosts != "all" else get_args(GhostKind) if size > 1 else ("traces",)
+        alone = 0.0
+        if size > 1:
+            solver = self._solver(medium, flux, precision, nodes, edge, hows[0], None)
+            alone = float(world.allreduce_max(np.array([measure(solver, self.seconds)[0]]))[0])
+            solver.close()
+            del solver
+        expected: npt.NDArray[Any] | None = None
+        fastest = 0.0
+        for kind, how in product(kinds, hows):
+            solver = self._solver(medium, flux, precision, nodes, edge, how, kind)
+            solver.run(_COMPARED)
+            state = solver.backend.download(solver.u[-min(_ELEMENTS, solver.mesh.count) :])
+            expected = state if expected is None else expected
+            parts = np.array([np.abs(state - expected).max(), np.abs(expected).max()], np.float64)
+            error, largest = world.allreduce_max(parts)
+            step, steps = measure(solver, self.seconds)
+            moved = solver.ghosts.bytes // 2 if solver.ghosts else 0
+            leaps = how == "leapfrog"
+            total = solver.mesh.total * nodes**3
+            stage = step / (1 if leaps else STAGES) / (total / size)
+            fastest = stage if how == hows[0] else fastest
+            words = words_a_leap(solver.of) if leaps else words_a_node(solver.of, how)
+            yield Row(
+                medium=medium,
+                flux=flux,
+                precision=precision,
+                nodes=nodes,
+                elements=solver.mesh.total,
+                ranks=size,
+                variant=how,
+                ghosts=kind if size > 1 else "none",
+                transport=solver.ghosts.transport_name if solver.ghosts else "none",
+                steps=steps,
+                ps_a_node_a_stage=stage * 1e12,
+                times_of_fused=stage / fastest,
+                words_a_node=words if leaps else words_a_stage(solver.of, how),
+                share_of_copy=words * np.dtype(precision).itemsize * size / stage / self.copy,
+                message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
+                error=float(error / largest),
+                efficiency=alone / step / (size if self.strong else 1) if alone else 1.0,
+                strong=self.strong,
+            )
+            solver.close()
+            del solver
+
+
+def _store(output: Path | None, rows: Sequence[Row], bench: _Bench) -> None:
+    """Write all rows that there are; the file keeps what it had until that is complete."""
+    if output is None:
+        return
+    stored = {**heading("waves", bench.described), "copy_bytes_per_second": bench.copy}
+    with replacing(output) as part:
+        part.write_text(json.dumps({**stored, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+
+
+_COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"
+_NAMES = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "of fused")
+
+
+def show(row: Row, device: str, copy: float, *, first: bool) -> None:
+    """Print a row, with a heading above the first one; ps a stage are those of a node."""
+    if first:
+        print(f"{device}, copy {copy / 1e9:.1f} GB/s")
+        print(_COLUMNS.format(*_NAMES, "of copy", "kB/stage", "error", "eff."))
+    values = (
+        *(row.medium, row.flux, row.precision, row.nodes, row.variant, row.ghosts, row.elements),
+        *(f"{row.words_a_node:.1f}", f"{row.ps_a_node_a_stage:.1f}", f"{row.times_of_fused:.2f}"),
+        *(f"{row.share_of_copy:.0%}", f"{row.message_bytes / 1e3:.1f}", f"{row.error:.1e}", f"{row.efficiency:.2f}"),
+    )
+    print(_COLUMNS.format(*values), flush=True)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lines of `seiche check` about cells: shapes, hematocrit, longest time step, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from seiche.case.blood.limits import tau_inside
+from seiche.case.blood.setup import CellsSetup
+from seiche.case.blood.tubes import TubePlan
+from seiche.case.flow.memory import predict, tiles_of
+from seiche.case.flow.setup import Setup
+from seiche.cells.cells import ALIGNMENT
+from seiche.cells.contact import contact_memory
+from seiche.cells.mesh import mean_edge, reduced_volume
+from seiche.cells.space import sparse_points, wall_points
+from seiche.flow.choice import choose_layout
+from seiche.flow.observation import CHUNK, COLUMNS
+from seiche.flow.velocity_set import VELOCITY_SETS
+from seiche.kernels.registry.ibm import BRICK, SUPPORT
+
+
+@dataclass(frozen=True)
+class CellMemory:
+    """Bytes on the device: for each cell by type, for each site, and of all cells and sites, beside the flow."""
+
+    cell: dict[str, float]
+    site: float
+    total: float
+
+
+@dataclass(frozen=True)
+class TubeMemory:
+    """Bytes on the device of every rank for the tube before an inlet: of its flow, and of its cells."""
+
+    flow: float
+    cells: float
+
+
+def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
+    """Yield names and values of the lines about cells and the `tubes` before inlets; nothing without cells."""
+    cells = setup.cells
+    if cells is None:
+        return
+    units, memory = setup.units, memory_of_cells(setup, cells)
+    for number, (kind, surface) in enumerate(zip(cells.types, cells.surfaces, strict=True)):
+        count = int((cells.packing.kinds == number).sum()) if cells.packing is not None else 0
+        area, volume = surface.area * units.spacing**2 * 1e12, surface.volume * units.spacing**3 * 1e18
+        yield (
+            f"cells {kind.name}",
+            f"{count:,} of {len(kind.mesh.vertices)} vertices ({kind.model.shell}), area {area:.4g} um^2, "
+            f"volume {volume:.4g} um^3, reduced volume {reduced_volume(surface):.3f}, "
+            f"edges {mean_edge(kind.mesh):.2g} spacings",
+        )
+        law, scale = kind.model.law, units.scale("surface_modulus") * 1e6
+        yield (
+            f"moduli {kind.name}",
+            f"G = {law.shear * scale:.4g} uN/m (k_s = 3 G = {3 * law.shear * scale:.4g} uN/m), modulus of area "
+            f"{law.area_modulus * scale:.4g} uN/m, bending {kind.model.bending * units.scale('energy'):.4g} J",
+        )
+        limit = cells.limits[number]
+        yield (
+            f"time step {kind.name}",
+            f"at most {limit.ratio * units.step:.3g} s, set by the {limit.modulus} ({limit.shares[limit.modulus]:.0%})",
+        )
+        yield f"memory {kind.name}", f"{memory.cell[kind.name] / 1e3:.4g} kB a cell"
+    if cells.packing is not None:
+        away = " away from the openings" if cells.reached < 1 else ""
+        wanted = f"{away} ({cells.hematocrit:g} wanted)" if cells.hematocrit is not None else ""
+        hematocrit, count = cells.packing.hematocrit / cells.reached, len(cells.packing.centers)
+        yield "hematocrit", f"{hematocrit:.4f}{wanted}, {count:,} cells, no overlaps"
+    for name, plan in tubes.items():
+        length = plan.prism.length * units.spacing * 1e6
+        parts = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
+        each = f" ({', '.join(parts)})" if len(parts) > 1 else ""
+        yield (
+            f"reservoir {name}",
+            f"{plan.cells.sum():,} cells{each} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
+            f"{plan.hematocrit:.4f}",
+        )
+        tube = memory_of_tube(setup, cells, plan)
+        yield (
+            f"memory {name}",
+            f"{(tube.flow + tube.cells) / 1e6:.3g} MB on every rank for the reservoir, {tube.cells / 1e6:.3g} MB of "
+            "them for its cells",
+        )
+    if cells.contrast != 1:
+        names = [kind.name for kind, filled in zip(cells.types, cells.filled, strict=True) if filled]
+        where = "" if all(cells.filled) else f", in {', '.join(names)} only"
+        yield (
+            "viscosity inside",
+            f"{cells.contrast:.3g} times that of the fluid{where}, tau {tau_inside(setup, cells.contrast):.4g}",
+        )
+    yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
+
+
+def memory_of_tube(setup: Setup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
+    """Return the bytes of the tube before an inlet, whose layout is chosen for it, from sizes alone.
+
+    Its velocity is looked at from the beginning, so that what observes a chunk of its sites is counted, too.
+    """
+    sites, model, lattice = plan.prism.sites(), replace(setup.model, iolets=()), setup.case.lattice
+    case = setup.case.model_copy(update={"lattice": lattice.model_copy(update={"layout": "auto"})})
+    tube = replace(setup, case=case, model=model, vessel=replace(setup.vessel, sites=sites))
+    chosen = VELOCITY_SETS[model.velocity_set]
+    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, chosen, model)
+    flow = next(row.memory for row in predict(tube) if row.layout == layout)
+    flow += COLUMNS * np.dtype(setup.precision.compute).itemsize * min(CHUNK, len(sites)) + 8 * len(sites)
+    return TubeMemory(flow, memory_of_cells(tube, cells, plan.cells.tolist()).total)
+
+
+def memory_of_cells(setup: Setup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
+    """Return the bytes of membranes, contact and coupling from sizes alone; `counts` are the packed by default.
+
+    A vertex has its place (float64), force, slip and velocity, its first site and the distance from it, the lists of
+    bricks, what it may meet and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
+    """
+    size = np.dtype(setup.precision.compute).itemsize
+    sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
+    short = [
+        periodic and 0 < extent % BRICK < support for periodic, extent in zip(sites.periodic, sites.shape, strict=True)
+    ]
+    entries = int(np.prod([3 if each else 2 for each in short]))
+    if counts is None:
+        kinds = cells.packing.kinds if cells.packing is not None else np.zeros(0, np.int64)
+        counts = np.bincount(kinds, minlength=len(cells.types)).tolist()
+    vertices = int(sum(n * len(kind.mesh.vertices) for n, kind in zip(counts, cells.types, strict=True)))
+    stride = -(-max(vertices, 1) // ALIGNMENT) * ALIGNMENT
+    points = len(sparse_points(wall_points(sites)[0]))
+    walls = contact_memory(0, points) if points else 0
+    lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
+    slip = 3 * size if setup.case.coupling.slip > 0 else 0
+    each = 24 + 3 * size + slip + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
+    bricks = tiles_of(sites, BRICK)
+    rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
+    per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows
+    layout = setup.case.lattice.layout
+    if layout not in ("tiles-8", "moments"):  # their items are the slots
+        per_site += 4 * len(sites)
+    if cells.contrast != 1:
+        per_site += (bricks + 1) * 64
+    per_site += walls
+    # What lists have for all is shared by the vertices; without any, no cell has a part of it.
+    shared = lists / vertices if vertices else 0.0
+    own = {kind.name: len(kind.mesh.vertices) * (each + shared) + 16 for kind in cells.types}
+    total = per_site + stride * each + lists + sum(16 * n for n in counts)
+    return CellMemory(own, per_site / len(sites), total)

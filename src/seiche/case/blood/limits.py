@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a case with cells may not ask for, each refused with one line, and what is costly in accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from seiche.case.blood.limits_openings import refuse_reservoir
+from seiche.case.blood.setup import repulsions
+from seiche.case.blood.tubes import refuse_tubes
+from seiche.case.flow.limits import TAU_LARGEST_TRT
+from seiche.case.flow.openings import steps_of
+from seiche.case.flow.setup import Setup
+from seiche.cells.mesh import mean_edge
+from seiche.couple.limits import Mobility
+from seiche.errors import CaseError
+from seiche.kernels.registry.ibm import BRICK, SUPPORT
+
+#: Longer edges let fluid through; a delta function of support 4 bears more: red cells of 162 vertices at 0.5 um.
+EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.1}
+#: The points of a wall are up to this far apart, so its force must reach at least as far.
+WALL_POINTS = 1.0
+#: Inner over outer viscosities for which there are checks.
+CONTRAST_CHECKED = (1.0, 10.0)
+#: A step this close to the limit is worth a word: deformed membranes are stiffer than undeformed ones, and the limit
+#: is that of one cell with little sound.
+LIMIT_ADVISED = 2.0
+#: Stiffness of contact of two vertices, at half its reach, times mobility that is worth a word: a vertex has several.
+CONTACT_ADVISED = 0.25
+
+
+def refuse_impossible_cells(setup: Setup) -> None:
+    """Raise a CaseError, of one line, for the first thing that makes a blood case impossible before cells are made."""
+    refuse_reservoir(setup)
+    refuse_tubes(setup)
+    for message in _reasons(setup):
+        raise CaseError(f"{setup.source}: {message}")
+
+
+def _reasons(setup: Setup) -> Iterator[str]:
+    case, sites, delta = setup.case, setup.vessel.sites, setup.case.coupling.delta
+    for axis, name in enumerate("xyz"):
+        if sites.periodic[axis] and sites.shape[axis] < BRICK:
+            yield (
+                f"coupling.delta: the halo of the support of {SUPPORT[delta]} sites ({delta}) is wider than a periodic "
+                f"extent of {sites.shape[axis]} sites along {name} allows; at least {BRICK} sites are needed"
+            )
+    between, wall = repulsions(case, setup.units)
+    for axis, name in enumerate("xyz"):
+        for key, law in (("reach", between), *((("wall_reach", wall),) if len(sites.boundary) else ())):
+            if sites.periodic[axis] and sites.shape[axis] < 3 * law.farthest:
+                yield (
+                    f"contact.{key}: {law.farthest * setup.units.spacing:.3g} m is more than a third of the periodic "
+                    f"extent along {name}"
+                )
+    if len(sites.boundary) and wall.reach < WALL_POINTS * (1 - 1e-9):
+        yield (
+            f"contact.wall_reach: {wall.reach * setup.units.spacing:.3g} m is below one spacing, "
+            f"{setup.units.spacing:.3g} m: cells could pass between the points of the wall"
+        )
+    if sites.iolets and case.reservoir is None:
+        yield (
+            f'reservoir: is missing; cells would leave the vessel through iolet["{sites.iolets[0].name}"] and none '
+            "would enter"
+        )
+    for table in case.output.cells:
+        if steps_of(table.every, setup.units) < 0.5:
+            yield (f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s')
+
+
+def advice_cells(setup: Setup) -> Iterator[str]:
+    """Yield warnings about cells, one line each."""
+    cells = setup.cells
+    if cells is None:
+        return
+    if cells.contrast != 1:
+        yield from _inner_viscosity(setup, cells.contrast)
+    yield from _stiff_contact(setup)
+    delta = setup.case.coupling.delta
+    most = EDGE_ADVISED[SUPPORT[delta]]
+    for kind, limit in zip(cells.types, cells.limits, strict=True):
+        edge = mean_edge(kind.mesh)
+        if edge > most:
+            yield (
+                f'cells["{kind.name}"].shape.vertices: edges of {edge:.3g} spacings leak; below {most} is advised for '
+                f"{delta}"
+            )
+        if limit.ratio < LIMIT_ADVISED:
+            yield (
+                f'the time step is {1 / limit.ratio:.0%} of the limit that the {limit.modulus} of "{kind.name}" sets: '
+                f"above {1 / LIMIT_ADVISED:.0%} cells that are strongly deformed, or many together, may become unstable"
+            )
+
+
+def _stiff_contact(setup: Setup) -> Iterator[str]:
+    """Yield warnings about forces of contact that throw vertices about: stiffness times mobility, for two vertices."""
+    assert setup.cells is not None
+    table, between, wall = setup.case.contact, setup.cells.between, setup.cells.wall
+    viscosity = (setup.invariants.tau[0] - 0.5) / 3
+    mobility = Mobility(np.full((1, 3), 0.25), setup.case.coupling.delta, viscosity, setup.model.collision)
+    moved = float(mobility(np.array([[1.0, 0.0, 0.0]]))[0, 0])
+    laws = [("strength", between)]
+    if len(setup.vessel.sites.boundary):
+        laws.append(("wall_strength" if table.wall_strength is not None else "strength", wall))
+    most: dict[str, float] = {}
+    for key, law in laws:
+        product = law.stiffness(0.5 * law.reach) * moved
+        if product > CONTACT_ADVISED:
+            most[key] = min(most.get(key, np.inf), law.strength * CONTACT_ADVISED / product)
+    for key, strength in most.items():
+        advised = setup.units.to_si("force", strength)
+        yield (
+            f"contact.{key}: is so stiff for this time step that cells in contact may become unstable; at most "
+            f"{advised:.2g} N is advised"
+        )
+    if between.morse is not None and (product := between.morse.stiffness * moved) > CONTACT_ADVISED:
+        advised = setup.units.to_si("energy", between.morse.depth * CONTACT_ADVISED / product)
+        yield (
+            "contact.adhesion.depth: is so much for this time step that cells in contact may become unstable; at most "
+            f"{advised:.2g} J is advised"
+        )
+
+
+def tau_inside(setup: Setup, contrast: float) -> float:
+    """Return the relaxation time of the fluid inside cells: viscosity goes with tau - 1/2 (theory/coupling)."""
+    return 0.5 + contrast * (setup.invariants.tau[1] - 0.5)
+
+
+def _inner_viscosity(setup: Setup, contrast: float) -> Iterator[str]:
+    low, high = CONTRAST_CHECKED
+    if not low <= contrast <= high:
+        yield f"the viscosity inside is {contrast:.3g} times that of the fluid: {low:g} to {high:g} times are validated"
+    inside = tau_inside(setup, contrast)
+    if inside > TAU_LARGEST_TRT:
+        yield (
+            f"tau inside cells is {inside:.3g}, above {TAU_LARGEST_TRT:g}: flow inside cells lags by about as many"
+            " steps; a smaller time step lowers it"
+        )

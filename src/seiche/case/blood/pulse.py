@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The shortest time in which what the iolets of a case impose goes up and down, or down and up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.setup import Setup
+from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet
+
+Floats = npt.NDArray[np.float64]
+
+#: Less than this part of the greatest value is no pulse.
+_SMALL = 0.05
+
+
+def pulse_of(setup: Setup) -> float | None:
+    """Return the shortest pulse in steps, None where nothing pulsates."""
+    return min((pulse for iolet in setup.model.iolets for pulse in _pulses(iolet)), default=None)
+
+
+def _pulses(iolet: Iolet) -> Iterator[float]:
+    """Yield the pulses of one iolet, in steps."""
+    if isinstance(iolet, PressureIolet | VelocityIolet) and iolet.table is not None:
+        values = iolet.table.values
+        yield from _of_table(iolet.table, np.ptp(values) if isinstance(iolet, PressureIolet) else np.abs(values).max())
+    elif isinstance(iolet, PressureIolet) and iolet.amplitude != 0:
+        yield iolet.period
+    elif isinstance(iolet, VelocityIolet):
+        sizes = np.abs(iolet.harmonics)
+        least = _SMALL * max(abs(iolet.mean), sizes.max(initial=0.0))
+        yield from (iolet.period / k for k, size in enumerate(sizes.tolist(), start=1) if size > least)
+
+
+def _of_table(table: TimeTable, size: float) -> Iterator[float]:
+    """Yield twice the times for which it is above, or below, half of what it goes up and down: the periods of waves."""
+    times, values = table.times, table.values
+    period = float(times[-1] - times[0])
+    if table.repeat:  # begin where it is least, so that nothing goes on across the ends
+        first = int(values.argmin())
+        times = np.concatenate([times[first:], times[: first + 1] + period])
+        values = np.concatenate([values[first:], values[: first + 1]])
+    middles = list(_middles(times, values, _SMALL * size))
+    if table.repeat and middles:
+        middles.append(middles[0] + period)
+    yield from (2.0 * np.diff(middles)).tolist()
+
+
+def _middles(times: Floats, values: Floats, least: float) -> Iterator[float]:
+    """Yield when it is half way from each turn to the next, where the change between them is more than `least`."""
+    turns = _turns(values, least)
+    for start, end in pairwise(turns):
+        half = 0.5 * (values[start] + values[end])
+        sign = np.sign(values[end] - values[start])
+        row = start + int(np.argmax(sign * (values[start : end + 1] - half) >= 0))
+        part = (half - values[row - 1]) / (values[row] - values[row - 1])
+        yield float(times[row - 1] + part * (times[row] - times[row - 1]))
+
+
+def _turns(values: Floats, least: float) -> list[int]:
+    """Return the rows between which values rise and fall in turn, each time by more than `least`."""
+    low = high = 0
+    turns, rises = list[int](), 0
+    for row, value in enumerate(values):
+        low, high = (row if value < values[low] else low), (row if value > values[high] else high)
+        if rises >= 0 and values[high] - value > least:
+            turns, rises, low = [*turns, high], -1, row
+        elif rises <= 0 and value - values[low] > least:
+            turns, rises, high = [*turns, low], 1, row
+    return [*turns, low if rises < 0 else high] if rises else []

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tables of cells in flow: their types, where they are at the start, what they do to each other and the fluid."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from seiche.case.quantities import (
+    BendingModulus,
+    Modulus,
+    Point,
+    PositiveEnergy,
+    PositiveForce,
+    PositiveLength,
+    PositiveModulus,
+    PositiveWaveNumber,
+    StepsOrTime,
+    Viscosity,
+    VolumeModulus,
+)
+from seiche.case.tables import FileName, FromList, OutputName, PlainName, Table
+
+
+class Biconcave(Table):
+    """A red cell, z = +-(R/2) sqrt(1 - x^2)(c0 + c1 x^2 + c2 x^4), x = r/R."""
+
+    kind: Literal["biconcave"]
+    diameter: PositiveLength = Field(default=7.82e-6, description="2 R, in m by default: that of Evans and Fung")
+    coefficients: Annotated[tuple[float, float, float], FromList] = Field(
+        default=(0.207161, 2.002558, -1.122762), description="c0, c1 and c2; those of Evans and Fung by default"
+    )
+    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
+
+
+class SphereShape(Table):
+    """A sphere."""
+
+    kind: Literal["sphere"]
+    diameter: PositiveLength = Field(description="diameter")
+    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
+
+
+class Ellipsoid(Table):
+    """An ellipsoid, such as a platelet."""
+
+    kind: Literal["ellipsoid"]
+    half_axes: Point = Field(description="half axes along x, y and z")
+    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
+
+
+class MeshFile(Table):
+    """A closed mesh of triangles that face outwards, from an .off, .stl or Gmsh 2 .msh file."""
+
+    kind: Literal["mesh"]
+    file: FileName = Field(description="the file, relative to the case file")
+    unit: PositiveLength = Field(description='length of one unit of the file, such as "1 um"')
+
+
+class CellTable(Table):
+    """A type of cells. The law in the plane has the shear modulus G (`shear_modulus`) or k_s = 3 G (`strain_modulus`).
+
+    Skalak's law has C = `area_ratio` beside it (k_a = 3 G C in the other convention), and the modulus of area
+    G (1 + 2 C); the neo-Hookean law has 3 G (its Young's modulus of a surface is 3 G, too).
+    """
+
+    name: PlainName = Field(min_length=1, max_length=60, description="name of the type, for messages and outputs")
+    shape: Annotated[Biconcave | SphereShape | Ellipsoid | MeshFile, Field(discriminator="kind")] = Field(
+        default=Biconcave(kind="biconcave"), description="undeformed shape; the red cell of Evans and Fung by default"
+    )
+    share: float = Field(default=1.0, ge=0, description="number of these cells over that of all, when they are packed")
+    positions: FileName | None = Field(
+        default=None, description="HemoCell .pos file of their places (um, degrees), instead of packing"
+    )
+    model: Literal["loop", "triangles"] = Field(
+        default="loop", description="smooth subdivision surface, or flat triangles with hinges (cheaper, less exact)"
+    )
+    points: Literal[1, 3] = Field(default=3, description="points of integration an element, loop only")
+    law: Literal["skalak", "neo-hookean"] = Field(default="skalak", description="elasticity in the plane")
+    shear_modulus: PositiveModulus | None = Field(default=None, description="G, 5.3 uN/m for a healthy red cell")
+    strain_modulus: PositiveModulus | None = Field(default=None, description="k_s = 3 G, instead of shear_modulus")
+    area_ratio: float = Field(default=10.0, ge=0, le=1e9, description="C of Skalak's law")
+    bending: BendingModulus = Field(default=2e-19, description="bending modulus of Helfrich's energy; 2e-19 J")
+    curvature: Literal["rest", "none"] = Field(
+        default="rest", description="spontaneous curvature: that of the undeformed shape, or none"
+    )
+    area: Modulus = Field(default=5e-5, description="penalty on the area of the whole cell (N/m by default)")
+    local_area: Modulus = Field(default=0.0, description="penalty on the area of every triangle")
+    volume: VolumeModulus = Field(default=500.0, description="penalty on the volume (Pa by default)")
+    inner_viscosity: Viscosity | None = Field(
+        default=None,
+        description="dynamic viscosity inside, the same for all types with one; that of the fluid by default",
+    )
+
+    @model_validator(mode="after")
+    def _one_modulus(self) -> CellTable:
+        self.exactly_one_of(("shear_modulus", "strain_modulus"))
+        if self.law == "neo-hookean" and "area_ratio" in self.model_fields_set:
+            raise ValueError('area_ratio goes only with law = "skalak"')
+        if self.model == "triangles" and "points" in self.model_fields_set:
+            raise ValueError('points goes only with model = "loop"')
+        return self
+
+
+class Packing(Table):
+    """Where cells are at the start: packed at random, without overlaps, to a hematocrit."""
+
+    hematocrit: float = Field(gt=0, lt=1, description="volume of the cells over that of the fluid and the cells")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="of the random places")
+    gap: PositiveLength | None = Field(
+        default=None, description="least distance of cells from each other and walls; 2 % of their radius by default"
+    )
+
+
+class Adhesion(Table):
+    """Morse's energy between cells: depth (exp(2 b (r0 - d)) - 2 exp(b (r0 - d))) for each pair of vertices."""
+
+    depth: PositiveEnergy = Field(description="depth of the energy of two vertices")
+    steepness: PositiveWaveNumber = Field(description="b, one over the width")
+    rest: PositiveLength = Field(description="r0, distance of least energy")
+    reach: PositiveLength = Field(description="no force beyond this distance")
+
+    @model_validator(mode="after")
+    def _attracts(self) -> Adhesion:
+        if self.rest >= self.reach:
+            raise ValueError(
+                f"rest = {self.rest:.3g} m is not below reach = {self.reach:.3g} m: it would never attract"
+            )
+        return self
+
+
+class ContactTable(Table):
+    """Short-range forces between vertices of different cells, F = strength ((reach/d)^exponent - 1) for d < reach."""
+
+    strength: PositiveForce = Field(default=1e-12, description="scale of the force (N by default)")
+    reach: PositiveLength | None = Field(default=None, description="distance where it begins; one spacing by default")
+    exponent: float = Field(default=2.0, ge=1, le=12, description="how steep it is")
+    wall_strength: PositiveForce | None = Field(default=None, description="the same for the wall; strength by default")
+    wall_reach: PositiveLength | None = Field(default=None, description="reach of the wall; reach by default")
+    adhesion: Adhesion | None = Field(default=None, description="attraction between cells; none by default")
+
+
+class Coupling(Table):
+    """How cells and fluid meet. Sums are made in a fixed order: results do not depend on threads or device."""
+
+    delta: Literal["hat", "roma", "peskin", "cosine"] = Field(
+        default="peskin", description="smoothed delta function, of support 2, 3, 4 and 4"
+    )
+    scheme: Literal["euler", "adams-bashforth"] = Field(default="euler", description="how vertices move: order 1 or 2")
+    slip: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="mobility of the shortest waves of membranes that resist bending, which delta hides from the fluid,"
+        " times viscosity and length of edges; 0: vertices move with the fluid alone, and slowly crumple",
+    )
+    mark_every: Literal[1, 2, 4, 8, 16, 32] = Field(
+        default=1, description="steps after which the sites inside cells are found anew, with inner_viscosity"
+    )
+
+
+class Reservoir(Table):
+    """Cells enter an open vessel from a periodic tube of blood before each inlet, and leave at all openings.
+
+    The tube holds its hematocrit within 2 %, and the cells that its blood carries through a section enter the vessel.
+    """
+
+    hematocrit: float | None = Field(default=None, gt=0, lt=1, description="of the tube; that of [packing] by default")
+    length: PositiveLength | None = Field(
+        default=None,
+        description="least length of the tube, after which it repeats itself; three of the largest cells by default",
+    )
+    seed: int = Field(default=0, ge=0, lt=2**63, description="of the random places in the tube")
+    every: int | None = Field(
+        default=None,
+        ge=1,
+        le=2**20,
+        description="steps between two looks at the openings; by default those in which the flow goes two sites, or a "
+        "sixteenth of a pulse, from 8 to 1024",
+    )
+
+
+class CellsOutput(Table):
+    """A time series of the surfaces of all cells, a VTKHDF file for each state, or of their places (.pos)."""
+
+    file: OutputName = Field(description="name in the output folder; the step is put in: cells.vtkhdf, cells.pos")
+    every: StepsOrTime = Field(description="time or steps between two states")
+
+    @model_validator(mode="after")
+    def _known_ending(self) -> CellsOutput:
+        if not self.file.lower().endswith((".vtkhdf", ".pos")):
+            raise ValueError(f'file: "{self.file}" ends neither with .vtkhdf nor with .pos')
+        return self
+
+
+def refuse_unplaced(cells: tuple[CellTable, ...], packing: Packing | None) -> None:
+    """Raise a ValueError unless there are types of different names, all with positions or all to be packed."""
+    if not cells:
+        raise ValueError('cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells')
+    names = [table.name for table in cells]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise ValueError(f'cells: two types have the name "{twice}"')
+    placed = [table.name for table in cells if table.positions is not None]
+    if packing is not None and placed:
+        raise ValueError(f'cells["{placed[0]}"].positions: goes not with [packing]; give one of them')
+    if packing is None and len(placed) < len(names):
+        missing = next(name for name in names if name not in placed)
+        raise ValueError(f'cells["{missing}"]: its places are missing; give positions for every type, or [packing]')
+    if packing is not None and not sum(table.share for table in cells) > 0:
+        raise ValueError("cells: the shares of all types are zero; at least one must be positive")
+    inner = {table.inner_viscosity: table.name for table in cells if table.inner_viscosity is not None}
+    if len(inner) > 1:
+        one, two = list(inner.items())[:2]
+        raise ValueError(
+            f'cells["{two[1]}"].inner_viscosity: {two[0]:g} Pa s, but "{one[1]}" has {one[0]:g} Pa s; types that '
+            "have one must have the same"
+        )

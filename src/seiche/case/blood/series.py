@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cells of a run as files over time: their surfaces in SI units, or their places."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.agreement import on_rank_zero
+from seiche.case.blood.coupled import Population
+from seiche.case.blood.run import BloodRun
+from seiche.case.flow.series import Scheduled
+from seiche.case.flow.setup import Setup
+from seiche.case.flow.wall import wall_surface
+from seiche.case.schedule import Schedule
+from seiche.cells.loop import limit_matrix
+from seiche.cells.mesh import rings_of
+from seiche.domain.sites import LinkKind
+from seiche.errors import FormatError
+from seiche.io.background import Job
+from seiche.io.cell_files import (
+    SurfaceFiles,
+    Surfaces,
+    continued,
+    list_path,
+    read_list,
+    step_of,
+    wall_path,
+    write_surfaces,
+)
+from seiche.io.formats.pos import write_pos
+
+Floats = npt.NDArray[np.float64]
+
+#: Units of the fields in the files.
+UNITS = {"velocity": "m/s"}
+
+
+class CellsFile(Scheduled):
+    """The states of the cells of a run."""
+
+    writer: SurfaceFiles | None = None
+
+    def __init__(self, path: Path, schedule: Schedule, run: BloodRun, setup: Setup, first_step: int) -> None:
+        """Remember what is written when."""
+        self.path, self._schedule, self._run, self._setup, self._first = path, schedule, run, setup, first_step
+
+    @property
+    def states(self) -> int:
+        """Return the number of complete states."""
+        return self.writer.steps if self.writer is not None else 0
+
+    def open(self, capacity: int) -> None:
+        """Note the states of the run that this one goes on from."""
+        before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
+        world, plain = self._run.solver.world, self.path.name
+        if self._first:
+            self.path = on_rank_zero(world, self._gone_on_from)
+        if before is not None and self._first and list_path(self.path).exists():
+            start = self._first * self._setup.units.step * (1 + 1e-9)
+            try:
+                before = [(path, time) for path, time in read_list(self.path) if time <= start]
+            except FormatError:
+                before = []
+        if self._first and on_rank_zero(world, self._goes_elsewhere):
+            self.path = continued(self.path.with_name(plain), self._first)
+        if before is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
+            write_surfaces(wall_path(self.path), wall)
+        self.writer = SurfaceFiles(self.path, self._store, before)
+        self._run.series[plain] = self.path.name
+
+    def _gone_on_from(self) -> Path:
+        """Return the series of the run from which the checkpoint is, if it is in this folder."""
+        known = self.path.with_name(self._run.series.get(self.path.name, self.path.name))
+        return known if any(known.parent.glob(f"{glob.escape(known.stem)}.*")) else self.path
+
+    def _goes_elsewhere(self) -> bool:
+        """Return whether there are states of later steps than the first of this run: they are not replaced."""
+        steps = (step_of(self.path, path) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}.*"))
+        return any(step is not None and step > self._first for step in steps)
+
+    def take(self) -> Job:
+        """Copy the cells to the host; what is written is made beside the steps."""
+        assert self.writer is not None
+        step = self._run.solver.time_step
+        time = step * self._setup.units.step
+        populations, root = self._run.populations(), self._run.solver.world.rank == 0
+        values: Callable[[], Any] = lambda: self._values(populations, time) if root else None  # noqa: E731
+        return self.writer.state(step, time, values)
+
+    def _values(self, populations: list[Population], time: float) -> Any:
+        return populations if self.path.suffix.lower() == ".pos" else surfaces_of(self._run, populations, time)
+
+    def _store(self, path: Path, values: Any) -> None:
+        if isinstance(values, Surfaces):
+            write_surfaces(path, values, UNITS)
+            return
+        sites = self._setup.vessel.sites
+        lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
+        for kind, population in zip(self._run.cells.types, values, strict=True):
+            centers, turns = places_of(population.vertices, kind.control_points())
+            centers -= np.where(lengths > 0, lengths * np.floor(centers / np.where(lengths > 0, lengths, 1.0)), 0.0)
+            named = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
+            write_pos(named, centers * sites.spacing + np.asarray(sites.origin), turns)
+
+
+def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Surfaces:
+    """Return the surfaces of all cells in metres, each in the box of the lattice where that repeats itself."""
+    sites, units = run.setup.vessel.sites, run.setup.units
+    lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
+    points, faces, velocities, names, kinds = [], [], [], [], []
+    first = 0
+    for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
+        matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
+        places, velocity = (_on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
+        middle = places.mean(axis=1, keepdims=True)
+        turns = np.floor(middle / np.where(lengths > 0, lengths, np.inf))
+        places = places - np.where(lengths > 0, turns * lengths, 0.0)
+        count, size = places.shape[:2]
+        points.append(places.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
+        velocities.append(velocity.reshape(-1, 3))
+        triangles = kind.mesh.faces.astype(np.int64)
+        faces.append((triangles + first + size * np.arange(count)[:, None, None]).reshape(-1, 3))
+        names.append(np.repeat(population.names, len(triangles)))
+        kinds.append(np.full(count * len(triangles), number, np.int32))
+        first += count * size
+    return Surfaces(
+        time,
+        np.concatenate(points),
+        np.concatenate(faces),
+        {"velocity": units.to_si("velocity", np.concatenate(velocities))},
+        {"cell": np.concatenate(names), "type": np.concatenate(kinds)},
+    )
+
+
+def _on_surface(matrix: Any, rows: Floats) -> Floats:
+    """Return values at the vertices of the surface, (n, v, 3), from those at the points that move."""
+    if matrix is None or not len(rows):
+        return rows
+    count, size = rows.shape[:2]
+    flat = matrix @ rows.transpose(1, 0, 2).reshape(size, -1)
+    return np.asarray(flat.reshape(size, count, 3).transpose(1, 0, 2))
+
+
+def wall_of(setup: Setup) -> Surfaces | None:
+    """Return the wall of the vessel in metres, without lids where the lattice repeats itself; None without walls."""
+    sites = setup.vessel.sites
+    if not (sites.link_kind == LinkKind.WALL).any():
+        return None
+    surface = setup.vessel.surface if setup.vessel.surface is not None else wall_surface(sites)
+    vertices, faces = np.asarray(surface.vertices, np.float64), np.asarray(surface.faces)
+    keep = np.ones(len(faces), bool)
+    for axis in np.flatnonzero(sites.periodic):
+        place = (vertices[faces][:, :, axis].mean(axis=1) - sites.origin[axis]) / sites.spacing
+        normals = np.abs(surface.vector_areas())
+        lid = normals[:, axis] > 0.3 * np.linalg.norm(normals, axis=1)
+        keep &= ~lid | ((place > 2.0) & (place < sites.shape[axis] - 3.0))
+    return Surfaces(0.0, vertices, faces[keep])
+
+
+def places_of(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    """Return the middles (n, 3) of cells with vertices (n, v, 3) and the turns (n, 3, 3) of `rest` that fit them best.
+
+    The turn is that of least squares (Kabsch 1976).
+    """
+    middle = vertices.mean(axis=1)
+    moved, still = vertices - middle[:, None], rest - rest.mean(axis=0)
+    left, _, right = np.linalg.svd(np.einsum("nvi,vj->nij", moved, still))
+    mirror = np.ones((len(vertices), 3))
+    mirror[:, 2] = np.sign(np.linalg.det(left @ right))
+    return middle, (left * mirror[:, None, :]) @ right

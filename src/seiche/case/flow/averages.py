@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The [output.averages] table: samples of the wall shear stress, and a state on the wall at the end of every window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.openings import steps_of
+from seiche.case.flow.schema import AveragesOutput
+from seiche.case.flow.setup import Setup
+from seiche.case.schedule import Schedule
+
+if TYPE_CHECKING:
+    from seiche.flow import Solver
+    from seiche.io.checkpoint import Checkpoint
+
+#: Samples of a window when the case does not say.
+SAMPLES = 200
+#: Name, components and SI unit of what is written.
+FIELDS = {
+    "time_averaged_wall_shear_stress": (1, "Pa"),
+    "mean_wall_shear_stress": (3, "Pa"),
+    "oscillatory_shear_index": (1, "1"),
+    "relative_residence_time": (1, "1/Pa"),
+}
+_SAMPLES_KEY = "averages.samples"
+
+
+def window_of(table: AveragesOutput, setup: Setup) -> tuple[int, float, float]:
+    """Return the step at which windows begin, their length and the distance of samples, in steps."""
+    start = round(steps_of(table.start, setup.units))
+    if table.window is not None:
+        window = steps_of(table.window, setup.units)
+    elif setup.period is not None:
+        window = setup.units.to_lattice("time", setup.period)
+    else:
+        window = float(setup.steps - start)
+    every = max(1.0, window / SAMPLES) if table.every is None else steps_of(table.every, setup.units)
+    return start, window, every
+
+
+class WindowAverages:
+    """Samples when they are due; the caller writes what `fields` returns at the end of a window."""
+
+    def __init__(self, table: AveragesOutput, setup: Setup, solver: Solver) -> None:
+        """Plan samples and windows; no sample is taken yet."""
+        from seiche.flow.averages import WallAverages
+
+        self._start, window, every = window_of(table, setup)
+        self._windows, self._samples = Schedule(window), Schedule(every)
+        self._units, self._sums = setup.units, WallAverages(solver)
+
+    def next_after(self, step: int) -> int:
+        """Return the first step after `step` at which there is something to do."""
+        since = max(step - self._start, 0)
+        return self._start + min(self._windows.next_after(since), self._samples.next_after(since))
+
+    def look(self, step: int) -> bool:
+        """Take the sample that is due at `step`; return whether a window ends (collective)."""
+        since = step - self._start
+        if since <= 0:
+            return False
+        if self._samples.due(since):
+            self._sums.sample()
+        return self._windows.due(since) and self._sums.samples > 0
+
+    def windows(self, first: int, last: int) -> int:
+        """Return how many windows end after step `first` and not after `last`."""
+        return self._windows.count(max(first - self._start, 0), max(last - self._start, 0))
+
+    def fields(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Return `FIELDS` of this rank's sites, zero off the wall, and begin the next window."""
+        from seiche.flow.averages import oscillatory_shear_index, relative_residence_time
+
+        magnitude, vector = (self._units.to_si("stress", values) for values in self._sums.means())
+        self._sums.clear()
+        index, time = oscillatory_shear_index(magnitude, vector), relative_residence_time(vector)
+        return dict(zip(FIELDS, (magnitude, vector, index, time), strict=True))
+
+    def state(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, int]]:
+        """Return arrays and attributes of a checkpoint with which the window goes on."""
+        return dict(self._sums.state()), {_SAMPLES_KEY: self._sums.samples}
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Go on with the window of `checkpoint`, or begin one if it has none."""
+        if _SAMPLES_KEY in checkpoint.attributes:
+            self._sums.load_state(checkpoint.arrays, int(checkpoint.attributes[_SAMPLES_KEY]))

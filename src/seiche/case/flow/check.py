@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche check`: what a case is and what it will cost, as lines of text, without allocating a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seiche.case.blood.check import cell_rows
+from seiche.case.blood.limits import advice_cells
+from seiche.case.blood.tubes import TubePlan, lacking, planned, refuse_unpackable
+from seiche.case.flow.limits import MACH_ADVISED, TAU_SMALLEST, advice
+from seiche.case.flow.memory import predict
+from seiche.case.flow.setup import Setup
+from seiche.errors import BackendUnavailable
+from seiche.flow.choice import recommendation
+from seiche.flow.velocity_set import VELOCITY_SETS
+
+
+def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
+    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    tubes = _tubes(setup)
+    rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup, tubes), *_cost(setup, ranks, measure)]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:<{width}}  {value}" for name, value in rows]
+    missing = lacking(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
+    return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup), *missing)]
+
+
+def _tubes(setup: Setup) -> dict[str, TubePlan]:
+    """Return the tubes before inlets, all of which can be packed."""
+    if setup.cells is None:
+        return {}
+    found = planned(setup, setup.cells)
+    refuse_unpackable(setup, setup.cells, found)
+    return found
+
+
+def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
+    sites = setup.vessel.sites
+    yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
+    yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
+    yield "spacing", f"{sites.spacing:.4g} m"
+    for plane in sites.iolets:
+        radius = f", radius {plane.radius:.4g} m" if plane.radius is not None else ""
+        yield f"iolet {plane.name}", f"{plane.role} at ({', '.join(f'{c:.4g}' for c in plane.center)}) m{radius}"
+
+
+def _numbers(setup: Setup) -> Iterator[tuple[str, str]]:
+    numbers, units = setup.invariants, setup.units
+    yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in all"
+    walls = setup.case.walls
+    if walls.kind != "bounce-back" or walls.moving:
+        motions = [f"{name} moves at up to {speed:.4g} m/s" for name, speed in setup.wall_speeds.items()]
+        yield "walls", ", ".join([walls.kind, *motions])
+    low, high = numbers.tau
+    yield "tau", (f"{low:.4f}" if low == high else f"{low:.4f} to {high:.4f}") + f" (> {TAU_SMALLEST} needed)"
+    if numbers.velocity_scale is None:
+        yield "peak velocity", "not known before the run; set lattice.velocity_scale"
+    else:
+        lattice = units.to_lattice("velocity", numbers.velocity_scale)
+        yield "peak velocity", f"{numbers.velocity_scale:.4g} m/s, {lattice:.4f} sites/step"
+        yield "Mach number", f"{numbers.mach:.4f} (< {MACH_ADVISED} advised)"
+        yield "Reynolds number", f"{numbers.reynolds:.4g} (peak velocity, length {numbers.length_scale:.4g} m)"
+    if numbers.womersley is not None:
+        yield "Womersley number", f"{numbers.womersley:.4g} (period {setup.period:.4g} s)"
+    yield "density range", f"{numbers.density[0]:.5f} to {numbers.density[1]:.5f}"
+
+
+def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
+    bandwidth = _bandwidth(setup) if measure else None
+    yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
+    if bandwidth is not None:
+        yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
+    for row in predict(setup, bandwidth):
+        cost = f"{row.memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
+        cost += " beside the reservoirs" if setup.case.reservoir is not None else ""
+        cost += f", {row.traffic:.0f} B a site and step"
+        if row.seconds is not None:
+            cost += f", at least {_duration(row.seconds)}"
+        yield f"layout {row.layout}", cost
+    if setup.case.lattice.layout == "auto":
+        sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model
+        chosen = VELOCITY_SETS[model.velocity_set]
+        yield "layout auto", recommendation(sites, storage, setup.case.run.device, chosen, model)
+
+
+def _bandwidth(setup: Setup) -> float | None:
+    """Return the copy bandwidth (bytes/s) of the device of the case, None where this host does not have it."""
+    from seiche.backend import open_backend
+    from seiche.domain.world import World
+    from seiche.observe.bandwidth import copy_bandwidth
+
+    world = World.serial()
+    threads = world.threads(setup.case.run.threads)
+    try:
+        return copy_bandwidth(open_backend(setup.case.run.device, threads, 0), world)
+    except BackendUnavailable:
+        return None
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which sites an [[output.extraction]] takes, what it writes of them in HemeLB's units, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.schema_extraction import ExtractionOutput
+from seiche.case.flow.setup import Setup
+from seiche.case.flow.values import lattice_names, rehearse, to_si
+from seiche.case.quantities import parse_quantity
+from seiche.domain.links import outward_normals
+from seiche.domain.sharing import shared_by_rank_zero
+from seiche.domain.sites import LinkKind, SiteSet
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+    from seiche.flow import Solver
+    from seiche.io.extraction import ExtractionSeries
+
+#: For each field: number of components, type of the values in the file, fields of `si_fields` that it is made from.
+FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
+    "pressure": (1, 0, ("pressure",)),
+    "velocity": (3, 0, ("velocity",)),
+    "vonmisesstress": (1, 0, ("stress",)),
+    "shearstress": (1, 0, ("wall_shear_stress",)),
+    "shearrate": (1, 0, ("shear_rate",)),
+    "stresstensor": (6, 0, ("stress", "pressure")),
+    "traction": (3, 0, ("stress", "pressure")),
+    "tangentialprojectiontraction": (3, 0, ("wall_shear_stress",)),
+    "normalprojectiontraction": (3, 0, ("stress", "pressure")),
+    "mpirank": (1, 2, ()),
+}
+MMHG = parse_quantity("1 mmHg", dimension="pressure")
+#: Distances in spacings at which HemeLB counts a site to a plane, a line and a point of the surface.
+PLANE_REACH, LINE_REACH, POINT_REACH = 0.5, math.sqrt(0.5), math.sqrt(3.0)
+#: Index into "xx yy zz xy xz yz" of the components of the symmetric tensor.
+_FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
+
+
+def chosen(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.int64]:
+    """Return the ascending indices into `sites.coords` that `table` takes."""
+    kinds = {"surface": LinkKind.WALL, "surfacepoint": LinkKind.WALL, "surfaceWithinSphere": LinkKind.WALL}
+    kinds |= {"inlet": LinkKind.INLET, "outlet": LinkKind.OUTLET}
+    rows = np.arange(len(sites), dtype=np.int64)
+    if table.sites in kinds:
+        rows = sites.boundary[(sites.link_kind == kinds[table.sites]).any(axis=1)]
+    if table.point is None:
+        return rows
+    offset = (np.asarray(sites.origin) - table.point) / sites.spacing + sites.coords[rows]
+    radius = math.inf if table.radius is None else table.radius / sites.spacing
+    inside: npt.NDArray[np.bool_]
+    if table.normal is not None:
+        along, aside = _along(offset, table.normal)
+        inside = (np.abs(along) <= PLANE_REACH) & (aside <= radius)
+    elif table.end is not None:
+        line = np.subtract(table.end, table.point) / sites.spacing
+        along, aside = _along(offset, line)
+        inside = (along >= 0.0) & (along <= np.linalg.norm(line)) & (aside <= LINE_REACH)
+    else:
+        inside = np.linalg.norm(offset, axis=1) <= (POINT_REACH if table.sites == "surfacepoint" else radius)
+    found: npt.NDArray[np.int64] = rows[inside]
+    return found
+
+
+def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[Any, Any]:
+    """Split `offset` (n, 3) into its length along `direction` and its distance from that axis."""
+    unit = np.asarray(direction) / np.linalg.norm(direction)
+    along = offset @ unit
+    return along, np.linalg.norm(offset - along[:, None] * unit, axis=1)
+
+
+class Extraction:
+    """What one extraction file of a run holds."""
+
+    def __init__(self, table: ExtractionOutput, setup: Setup, solver: Solver, world: World) -> None:
+        """Choose this rank's sites."""
+        self._table, self._setup, self._solver, self._world = table, setup, solver, world
+        sites = setup.vessel.sites
+        # What the solver owns ascends, and so do the rows of its fields.
+        taken = shared_by_rank_zero(world, lambda: chosen(table, sites))
+        self._rows = np.flatnonzero(np.isin(solver.owned, taken, assume_unique=True))
+        site = solver.owned[self._rows]
+        self._coords = sites.coords[site]
+        self._normals = np.zeros((len(site), 3))
+        place = np.searchsorted(sites.boundary, site)
+        at_wall = np.flatnonzero(np.isin(site, sites.boundary, assume_unique=True))
+        self._normals[at_wall] = outward_normals(sites)[place[at_wall]]
+        self._wanted = tuple(dict.fromkeys(name for field in table.fields for name in FIELDS[field][2]))
+        self._snapshots = solver.snapshots(lattice_names(self._wanted), self._rows)
+
+    @property
+    def step(self) -> int:
+        """Return the solver's step."""
+        return self._solver.time_step
+
+    def rehearse(self) -> None:
+        """Make ready what takes time (collective)."""
+        rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
+
+    def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
+        """Take the values of now (collective); what is returned gives them by the names of the file, in any thread."""
+        snapshot = self._solver.snapshot(self._snapshots)
+
+        def values() -> dict[str, npt.NDArray[Any]]:
+            si = to_si(snapshot.fields(), self._setup.units, self._wanted)
+            pairs = zip(self._table.field_names(), self._table.fields, strict=True)
+            return {name: self._value(field, si) for name, field in pairs}
+
+        return values
+
+    def _value(self, field: str, si: dict[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        if field == "mpirank":
+            return np.full(len(self._rows), self._world.rank, np.int32)
+        if field == "pressure":
+            return si["pressure"] / MMHG
+        if field == "velocity":
+            return si["velocity"]
+        if field == "shearrate":
+            return si["shear_rate"]
+        if field == "shearstress":
+            return np.asarray(np.linalg.norm(si["wall_shear_stress"], axis=1))
+        if field == "tangentialprojectiontraction":
+            return si["wall_shear_stress"]
+        if field == "vonmisesstress":
+            tensor = si["stress"][:, _FULL]
+            deviator = tensor - np.trace(tensor, axis1=1, axis2=2)[:, None, None] / 3.0 * np.eye(3)
+            return np.asarray(np.sqrt(1.5 * (deviator**2).sum(axis=(1, 2))))
+        total = si["stress"][:, _FULL] - si["pressure"][:, None, None] * np.eye(3)
+        if field == "stresstensor":
+            return np.asarray(total[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]])
+        traction = np.einsum("nij,nj->ni", total, self._normals)
+        if field == "traction":
+            return np.asarray(traction)
+        return np.asarray(np.einsum("ni,ni->n", traction, self._normals)[:, None] * self._normals)
+
+    def open(self, path: Path) -> ExtractionSeries:
+        """Make the file `path` and the offset file beside it (collective)."""
+        from seiche.io.extraction import ExtractionSeries
+        from seiche.io.formats.extraction import ExtractionField
+
+        sites, reference = self._setup.vessel.sites, self._setup.units.reference_pressure / MMHG
+        fields = [
+            ExtractionField(name, *FIELDS[field][:2], (reference,) if field == "pressure" else ())
+            for name, field in zip(self._table.field_names(), self._table.fields, strict=True)
+        ]
+        return ExtractionSeries(path, self._world, sites.spacing, sites.origin, self._coords, fields)

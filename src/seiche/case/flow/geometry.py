@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The [geometry] table becomes a `SiteSet`, with the surface it came from where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seiche.case.flow.fit import fitted
+from seiche.case.flow.openings import match
+from seiche.case.flow.rims import planes_of
+from seiche.case.flow.schema import Case
+from seiche.case.flow.schema_geometry import Bifurcation, Box, Channel, Duct, Tube
+from seiche.domain.links import with_iolets
+from seiche.domain.sites import IoletPlane, SiteSet
+from seiche.errors import CaseError
+
+if TYPE_CHECKING:
+    from seiche.domain.surface import Surface
+
+#: Sites that a case may ask for without a geometry file that justifies them.
+MOST_SITES = 4_000_000_000
+
+
+@dataclass(frozen=True)
+class Vessel:
+    """Fluid sites, the surface they were made from (None for `.gmy` and analytic shapes), what to tell the user."""
+
+    sites: SiteSet
+    surface: Surface | None = None
+    notes: tuple[str, ...] = ()
+
+
+def build(case: Case, folder: Path, source: str) -> Vessel:
+    """Return the geometry of `case`, whose files are relative to `folder`; `source` begins every message.
+
+    Raises CaseError for a geometry that cannot be made and FormatError for a broken file.
+    """
+    table = case.geometry
+    try:
+        if table.gmy is not None:
+            vessel = build_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
+        elif table.stl is not None:
+            surface = read_surface(folder / table.stl, table.unit or 1.0)
+            vessel = _voxelised(surface, table.spacing, planes_of(case, surface), table.origin)
+        else:
+            vessel = _from_shape(case)
+        if not len(vessel.sites):
+            raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
+        planes = match(case, vessel.sites.iolets)
+        if table.gmy is not None:  # an STL is cut where the case says, a shape knows its planes
+            planes, turned = fitted(case, vessel.sites.iolets, planes, table.spacing)
+            vessel = replace(vessel, notes=(*vessel.notes, *turned))
+        return replace(vessel, sites=with_iolets(vessel.sites, planes))
+    except CaseError as error:
+        raise CaseError(f"{source}: {error}") from None
+    except OSError as error:
+        raise CaseError(f"{source}: geometry: {error.filename}: {error.strerror}") from None
+
+
+def build_from_file(
+    path: Path, spacing: float, unit: float, origin: tuple[float, float, float] | None = None
+) -> Vessel:
+    """Return the sites of a `.gmy` file, or of an STL file without openings whose coordinates are in `unit` metres."""
+    if path.suffix.lower() == ".stl":
+        return _voxelised(read_surface(path, unit), spacing, (), origin)
+    from seiche.io.formats.gmy import read_gmy
+
+    return Vessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
+
+
+def read_surface(path: Path, unit: float) -> Surface:
+    """Return the surface in an STL file whose coordinates are in `unit` metres."""
+    from seiche.domain.surface import Surface
+    from seiche.io.formats.stl import read_stl
+
+    raw = read_stl(path)
+    return Surface(np.asarray(raw.vertices) * unit, raw.faces)
+
+
+def _from_shape(case: Case) -> Vessel:
+    from seiche.domain import shapes
+    from seiche.domain.bifurcation import bifurcation_surface
+    from seiche.domain.surface import Surface
+
+    shape, spacing = case.geometry.shape, case.geometry.spacing
+    if shape is None:
+        raise CaseError("geometry.shape: is missing")
+    _refuse_misfit(shape, spacing)
+    try:
+        if isinstance(shape, Tube):
+            return Vessel(shapes.tube(shape.radius, shape.length, spacing, shape.axis, periodic=shape.periodic))
+        if isinstance(shape, Duct):
+            return Vessel(shapes.duct(shape.width, shape.height, shape.length, spacing, periodic=shape.periodic))
+        if isinstance(shape, Channel):
+            return Vessel(shapes.channel(shape.height, shape.length, shape.width, spacing))
+        if isinstance(shape, Box):
+            nx, ny, nz = (round(size / spacing) for size in shape.size)
+            return Vessel(shapes.box((nx, ny, nz), spacing))
+        keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
+        given = {key: getattr(shape, key) for key in keys if getattr(shape, key) is not None}
+        surface, planes = bifurcation_surface(**given)
+    except CaseError as error:
+        raise CaseError(f"geometry.shape: {error}") from None
+    # An STL file holds single precision: what is voxelised is exactly what a reader of the written file gets.
+    stored = Surface(surface.vertices.astype(np.float32).astype(np.float64), surface.faces)
+    return _voxelised(stored, spacing, planes, None)
+
+
+def _voxelised(
+    surface: Surface, spacing: float, planes: Sequence[IoletPlane], origin: tuple[float, float, float] | None
+) -> Vessel:
+    from seiche.domain.voxelise import voxelise
+
+    if len(surface.vertices):
+        _refuse(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
+    try:
+        sites, report = voxelise(surface, spacing, planes, origin=origin)
+    except CaseError as error:
+        raise CaseError(f"geometry: {error}") from None
+    return Vessel(sites, surface, tuple(report.lines()))
+
+
+def _refuse_misfit(shape: Tube | Duct | Channel | Box | Bifurcation, spacing: float) -> None:
+    """Refuse a spacing that is wider than the shape, or so small that the sites could never be stored."""
+    if isinstance(shape, Tube):
+        size: tuple[float, ...] = (2.0 * shape.radius, 2.0 * shape.radius, shape.length)
+    elif isinstance(shape, Duct | Channel):
+        size = (shape.width, shape.height, shape.length)
+    elif isinstance(shape, Box):
+        size = shape.size
+    else:
+        return
+    if spacing > min(size):
+        raise CaseError(f"geometry.spacing: {spacing:g} m is wider than the shape, {min(size):g} m")
+    _refuse(float(np.prod(size)) / spacing**3)
+
+
+def _refuse(nodes: float) -> None:
+    if not nodes <= MOST_SITES:
+        raise CaseError(
+            f"geometry.spacing: gives about {nodes:.2g} lattice nodes, more than {MOST_SITES:.0e}; "
+            "choose a larger spacing"
+        )

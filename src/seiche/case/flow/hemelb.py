@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HemeLB XML, version 5 (HemeLB) and version 3 (HemePure), as the tables that a TOML case file gives.
+
+What concerns only pictures or the running of HemeLB is left out with a note; what Seiche cannot do is an error that
+names file, element and what is supported. Conventions: docs/howto/hemelb.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple, get_args
+
+from seiche.case.flow.hemelb_iolets import Fluid, translate_iolets
+from seiche.case.flow.hemelb_values import file_name, number, number_in, point, positive, text_of, vector, whole
+from seiche.case.flow.schema_extraction import PLACES, ExtractedField, SiteChoice
+from seiche.case.quantities import shorten
+from seiche.errors import CaseError
+from seiche.io.formats.xml_tree import Element, read_xml
+
+Tables = dict[str, Any]
+VERSIONS = ("3", "5")
+#: HemeLB's own defaults (kg/m^3, Pa s, mmHg).
+DENSITY, VISCOSITY, REFERENCE = 1000.0, 0.004, 0.0
+
+
+class HemelbCase(NamedTuple):
+    """The tables of a case, and one line for each thing that the user should know of the translation."""
+
+    tables: Tables
+    notes: tuple[str, ...]
+
+
+def read_hemelb(path: Path | str) -> HemelbCase:
+    """Return the case in the HemeLB XML file `path`; the files it names are relative to its folder.
+
+    Raises CaseError when the file cannot be opened and FormatError, naming line and element, for what is wrong in it
+    or cannot be translated.
+    """
+    try:
+        root = read_xml(path)
+    except OSError as error:
+        raise CaseError(f"{path}: cannot read the case file: {error.strerror}") from None
+    if root.name != "hemelbsettings":
+        raise root.error("this is not a HemeLB case, whose first element is <hemelbsettings>")
+    version = root.attribute("version").strip()
+    if version not in VERSIONS:
+        raise root.error(f"version {shorten(version)} is not supported; supported are {' and '.join(VERSIONS)}")
+    sections = {
+        "simulation": _nothing,
+        "geometry": _nothing,
+        "initialconditions": _nothing,
+        "inlets": _nothing,
+        "outlets": _nothing,
+        "properties": _nothing,
+        "monitoring": _nothing,
+        "visualisation": _ignored("it only concerns pictures"),
+    }
+    root.only(sections)
+    notes = list(root.stray)
+    for name, section in sections.items():
+        child = root.optional(name)
+        if child is not None:
+            section(child, notes)
+    fluid, tables = _simulation(root.child("simulation"), notes)
+    tables["geometry"] |= _geometry(root.child("geometry"))
+    monitoring = root.optional("monitoring")
+    if monitoring is not None:
+        tables["time"] |= _monitoring(monitoring, notes)
+    tables["fluid"] |= _initial(root.optional("initialconditions"))
+    tables["iolet"] = translate_iolets(root, fluid, notes)
+    properties = root.optional("properties")
+    tables["output"] = _outputs(properties, notes) if properties is not None else {}
+    return HemelbCase(tables, tuple(notes))
+
+
+def _nothing(element: Element, notes: list[str]) -> None:
+    del element, notes
+
+
+def _ignored(reason: str) -> Callable[[Element, list[str]], None]:
+    def note(element: Element, notes: list[str]) -> None:
+        notes.append(f"{element.path}: ignored, {reason}")
+
+    return note
+
+
+def _monitoring(element: Element, notes: list[str]) -> Tables:
+    """Return the keys of [time] that let a run stop at a steady flow."""
+    element.only(("incompressibility", "steady_flow_convergence"))
+    if element.all("incompressibility"):
+        notes.append(f"{element.path}/incompressibility: ignored, Mach number, mass and NaN are always watched")
+    steady = element.optional("steady_flow_convergence")
+    if steady is None:
+        return {}
+    if steady.attributes.get("terminate", "false").strip() != "true":
+        notes.append(f"{steady.path}: ignored, all steps are run")
+        return {}
+    tolerance = number_in(steady, "tolerance")
+    if not 0.0 < tolerance < 1.0:
+        raise steady.error(f"tolerance {tolerance:g} is out of range; expected > 0 and < 1")
+    notes.append(
+        f"{steady.path}: the run stops when the velocity changes by less than {tolerance:g} of itself in 1000 steps "
+        "(time.steady, time.steady_interval); HemeLB looks at one step, relative to its criterion"
+    )
+    return {"steady": tolerance, "steady_interval": 1000}
+
+
+def _simulation(element: Element, notes: list[str]) -> tuple[Fluid, Tables]:
+    """Return what the iolets need, and the tables geometry (without its file), fluid, lattice and time."""
+    kept = ["step_length", "steps", "extra_warmup_steps", "voxel_size", "origin", "stresstype"]
+    kept += ["fluid_density", "fluid_viscosity", "reference_pressure"]
+    ignored = {
+        "relaxation_parameter": "the two relaxation times have the magic parameter 3/16 (lattice.magic)",
+        "boundary_velocity_ratio": "walls are rigid",
+    }
+    for elastic in element.all("elastic_wall_stiffness"):
+        raise elastic.error("elastic walls are not supported; without this element the walls are rigid")
+    element.only((*kept, *ignored))
+    for name, reason in ignored.items():
+        if element.all(name):
+            notes.append(f"{element.path}/{name}: ignored, {reason}")
+    stress = element.optional("stresstype")
+    if stress is not None and stress.attribute("value").strip() not in ("-1", "0", "1", "2"):
+        raise stress.error(f"value {shorten(stress.attribute('value'))} is not known; expected -1, 0, 1 or 2")
+    step, spacing = positive(element.child("step_length"), "s"), positive(element.child("voxel_size"), "m")
+    origin = vector(element.child("origin"), "m")
+    steps, extra = element.child("steps"), element.optional("extra_warmup_steps")
+    for counted in (steps, extra):
+        if counted is not None and counted.attribute("units") != "lattice":
+            raise counted.error(f'units {shorten(counted.attribute("units"))} are not supported; expected "lattice"')
+    warmup = whole(extra) if extra is not None else 0
+    density = _optional(element, "fluid_density", "kg/m3", DENSITY)
+    viscosity = _optional(element, "fluid_viscosity", "Pa.s", VISCOSITY)
+    reference = element.optional("reference_pressure")
+    reference_mmhg = number(reference, "mmHg") if reference is not None else REFERENCE
+    tables: Tables = {
+        "solver": "flow",
+        "geometry": {"spacing": text_of(spacing, "m"), "origin": [text_of(part, "m") for part in origin]},
+        "fluid": {
+            "density": text_of(density, "kg/m3"),
+            "viscosity": text_of(viscosity, "Pa.s"),
+            "reference_pressure": text_of(reference_mmhg, "mmHg"),
+        },
+        "lattice": {"step": text_of(step, "s")},
+        "time": {"steps": whole(steps) + warmup},
+    }
+    return Fluid(density, viscosity, reference_mmhg, warmup, spacing, origin), tables
+
+
+def _optional(element: Element, name: str, unit: str, default: float) -> float:
+    child = element.optional(name)
+    return positive(child, unit) if child is not None else default
+
+
+def _geometry(element: Element) -> Tables:
+    element.only(("datafile",))
+    return {"gmy": file_name(element.child("datafile"), "path")}
+
+
+def _initial(element: Element | None) -> Tables:
+    if element is None:
+        return {}
+    for place in (element, *element.all("pressure")):
+        for checkpoint in place.all("checkpoint"):
+            raise checkpoint.error("a checkpoint of HemeLB cannot be read; supported is pressure/uniform")
+    element.only(("pressure", "time", "initial_time"))
+    for time in (*element.all("time"), *element.all("initial_time")):
+        if whole(time) > 1:  # HemeLB counts from 1
+            raise time.error("a first step other than 0 or 1 is not supported")
+    pressure = element.child("pressure")
+    pressure.only(("uniform",))
+    return {"initial_pressure": text_of(number(pressure.child("uniform"), "mmHg"), "mmHg")}
+
+
+def _outputs(element: Element, notes: list[str]) -> Tables:
+    element.only(("propertyoutput", "checkpoint"))
+    outputs: list[Element] = []
+    states = element.all("checkpoint")
+    for item in element.all("propertyoutput"):
+        asked = [part.attributes.get("type") for part in (*item.all("geometry"), *item.all("field"))]
+        (states if asked == ["whole", "distributions"] else outputs).append(item)
+    tables: Tables = {}
+    if outputs:
+        tables["extraction"] = [_extraction(item, notes) for item in outputs]
+    if states:
+        tables["checkpoint"] = {"every": min(whole(item, "period", 1) for item in states)}
+        notes += [f"{item.path}: written in Seiche's own format, as checkpoint.seiche" for item in states]
+    return tables
+
+
+def _extraction(element: Element, notes: list[str]) -> Tables:
+    """Return the [[output.extraction]] table of a property output; its file is put into the output folder as .xtr."""
+    element.only(("geometry", "field"))
+    mode = element.attributes.get("timestep_mode", "multi")
+    if mode != "multi":
+        raise element.error(f'timestep_mode {shorten(mode)} is not supported; supported is "multi", one file a run')
+    for name in ("start", "stop"):
+        if name in element.attributes:
+            notes.append(f"{element.path}: {name} is ignored, records are written over the whole run")
+    file = PurePosixPath(file_name(element, "file").replace("\\", "/"))
+    if file.name in ("", ".."):
+        raise element.error(f"file {shorten(str(file))} is not a usable file name")
+    table: Tables = {"file": file.with_suffix(".xtr").name, "every": whole(element, "period", 1)}
+    fields = element.all("field")
+    if not fields:
+        raise element.error("the element <field> is missing; at least one is needed")
+    table["fields"] = [_word(field, "type", get_args(ExtractedField)) for field in fields]
+    names = [field.attributes.get("name", field.attributes["type"]) for field in fields]
+    if names != table["fields"]:
+        table["names"] = names
+    return table | _sites(element.child("geometry"))
+
+
+def _sites(element: Element) -> Tables:
+    kind = _word(element, "type", get_args(SiteChoice))
+    needed, possible = PLACES.get(kind, ((), ()))
+    known = dict.fromkeys("point" if key == "end" else key for key in (*needed, *possible))
+    element.only((*known, *(("normal",) if kind == "surfacepoint" else ())))  # HemePure's example has one there
+    table: Tables = {"sites": kind}
+    points = element.all("point")
+    wanted = [key for key in needed if key in ("point", "end")]
+    if len(points) != len(wanted):
+        raise element.error(f"{len(points)} points are given; {kind} needs {len(wanted)}")
+    table |= {key: point(item) for key, item in zip(wanted, points, strict=True)}
+    if "normal" in needed:
+        table["normal"] = list(vector(element.child("normal"), "dimensionless"))
+    radius = element.child("radius") if "radius" in needed else element.optional("radius")
+    if radius is not None and not (kind == "plane" and number(radius, "m") == 0.0):  # 0: without bound
+        table["radius"] = text_of(positive(radius, "m"), "m")
+    return table
+
+
+def _word(element: Element, attribute: str, known: tuple[str, ...]) -> str:
+    value = element.attribute(attribute)
+    if value not in known:
+        raise element.error(f"{attribute} {shorten(value)} is not supported; supported are {', '.join(known)}")
+    return value

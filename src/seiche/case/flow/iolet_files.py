@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What iolets of a case need beside its own keys: tables in time, weights, profiles of their sections (in SI units)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.schema import Case
+from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening
+from seiche.case.quantities import parse_quantity
+from seiche.domain.sites import SiteSet
+from seiche.errors import CaseError, FormatError
+from seiche.flow.model import SiteProfile
+from seiche.flow.section import developed_profile, flow_of_profile
+from seiche.flow.velocity_set import VELOCITY_SETS
+
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Values in Pa or m/s at `times` (s), both (n,)."""
+
+    times: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    repeat: bool
+
+    @property
+    def period(self) -> float | None:
+        """Return the period (s) of a course that repeats."""
+        return float(self.times[-1] - self.times[0]) if self.repeat else None
+
+
+@dataclass(frozen=True, eq=False)
+class Supply:
+    """What files and the section give to one iolet; `area` (m^2) is the flow at velocity one of a `profile`."""
+
+    course: Course | None = None
+    profile: SiteProfile | None = None
+    area: float | None = None
+
+
+def supplies(case: Case, sites: SiteSet, source: str) -> dict[str, Supply]:
+    """Return what each iolet of `case` needs, by name; files are relative to the folder of `source`.
+
+    Raises CaseError for a file that cannot be read or does not fit, FormatError for a broken one.
+    """
+    folder = Path(source).parent
+    numbers = {plane.name: k for k, plane in enumerate(sites.iolets)}
+    result = {}
+    for opening in case.iolet:
+        course = profile = area = None
+        if isinstance(opening, PressureOpening | VelocityOpening) and opening.table is not None:
+            course = _course(folder / opening.table, opening, source)
+        if isinstance(opening, VelocityOpening) and (opening.weights is not None or opening.profile == "computed"):
+            try:
+                profile = _profile(folder, opening, sites, numbers[opening.name], source, case.lattice.velocity_set)
+                lattice = VELOCITY_SETS[case.lattice.velocity_set]
+                area = flow_of_profile(sites, numbers[opening.name], profile, lattice) * sites.spacing**2
+            except CaseError as error:
+                raise CaseError(f"{source}: {error}") from None
+            if opening.flow_rate is not None and not area > 0:
+                raise CaseError(
+                    f'{source}: iolet["{opening.name}"].weights: no flow enters by them; expected positive weights'
+                )
+        result[opening.name] = Supply(course, profile, area)
+    return result
+
+
+def notes_of(case: Case, given: dict[str, Supply], duration: float) -> tuple[str, ...]:
+    """Return a line for each table that ends before a run of `duration` seconds does."""
+    courses = {opening.name: given[opening.name].course for opening in case.iolet}
+    return tuple(
+        f'iolet["{name}"].table: ends at {course.times[-1]:g} s, before the run does at {duration:g} s; its last value '
+        "holds from there (repeat = true would start it again)"
+        for name, course in courses.items()
+        if course is not None and not course.repeat and course.times[-1] < duration
+    )
+
+
+def _course(path: Path, opening: PressureOpening | VelocityOpening, source: str) -> Course:
+    from seiche.io.formats.columns import read_time_table
+
+    times, values = _read(path, read_time_table, f'{source}: iolet["{opening.name}"].table')
+    if opening.repeat and len(times) < 2:
+        raise FormatError(path, "whole file", "one row; a table that repeats needs two or more")
+    if opening.repeat and abs(values[-1] - values[0]) > 1e-6 * float(np.ptp(values)):
+        raise FormatError(
+            path, "last row", f"{values[-1]:g} is not the first value {values[0]:g}; a table that repeats would jump"
+        )
+    if isinstance(opening, PressureOpening):
+        unit = parse_quantity("1 mmHg", dimension="pressure")
+    else:
+        unit = 1.0 if opening.table_scale is None else opening.table_scale
+    return Course(times, values * unit, bool(opening.repeat))
+
+
+def _profile(
+    folder: Path, opening: VelocityOpening, sites: SiteSet, number: int, source: str, velocity_set: str
+) -> SiteProfile:
+    if opening.weights is None:
+        return developed_profile(sites, number, VELOCITY_SETS[velocity_set])
+    from seiche.io.formats.columns import read_weights
+
+    return SiteProfile(*_read(folder / opening.weights, read_weights, f'{source}: iolet["{opening.name}"].weights'))
+
+
+def _read(path: Path, reader: Callable[[Path], Content], key: str) -> Any:
+    try:
+        return reader(path)
+    except OSError as error:
+        raise CaseError(f"{key}: cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a case may not ask for, each refused with one line before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from seiche.case.flow.averages import window_of
+from seiche.case.flow.extraction import chosen
+from seiche.case.flow.openings import steps_of
+from seiche.case.flow.setup import Setup, ramps_of
+from seiche.case.flow.units import CS2
+from seiche.case.flow.where import select
+from seiche.case.flow.written import overwritten
+from seiche.case.schedule import Schedule
+from seiche.errors import CaseError
+from seiche.flow.choice import choose_layout
+from seiche.flow.velocity_set import VELOCITY_SETS
+
+#: Below this the collision hardly damps short waves: rounding errors grow faster than the viscosity removes them.
+TAU_SMALLEST = 0.501
+#: One relaxation time: the wall of bounce-back wanders off its place as tau grows.
+TAU_LARGEST_BGK = 2.0
+#: The regularised collision: its wall wanders too, at 5 as far as that of one relaxation time at 2.
+TAU_LARGEST_REGULARISED = 5.0
+#: Two relaxation times keep the wall in place, but non-equilibrium moments decay over tau steps.
+TAU_LARGEST_TRT = 20.0
+#: The equilibrium is a low-Mach expansion with an error of Mach^2.
+MACH_LARGEST = 0.3
+MACH_ADVISED = 0.1
+TAU_ADVISED = 0.51
+SWING_ADVISED = 0.1
+
+
+def refuse_impossible(setup: Setup, ranks: int = 1) -> None:
+    """Raise a CaseError, of one line, for the first thing that makes `setup` impossible on `ranks` ranks."""
+    for message in _reasons(setup, ranks):
+        raise CaseError(f"{setup.source}: {message}")
+
+
+def _reasons(setup: Setup, ranks: int) -> Iterator[str]:
+    case, numbers, sites = setup.case, setup.invariants, len(setup.vessel.sites)
+    if ranks > sites:
+        yield f"run: {ranks} ranks are more than the {sites} fluid sites; use at most one rank a site"
+    low, high = numbers.tau
+    if low < TAU_SMALLEST:
+        yield (
+            f"lattice: tau = {low:.4f} is out of the stable window (> {TAU_SMALLEST}); "
+            "use a larger time step or a smaller spacing (tau = 1/2 + 3 nu dt/dx^2)"
+        )
+    moving = {"bgk": TAU_LARGEST_BGK, "regularised": TAU_LARGEST_REGULARISED}
+    largest = moving.get(case.lattice.collision, TAU_LARGEST_TRT)
+    if high > largest:
+        where = "tau" if high == low else "tau of the fluid at rest"
+        other = ' or collision = "trt"' if case.lattice.collision in moving else ""
+        yield (
+            f"lattice: {where} = {high:.4g} is out of the stable window (<= {largest:g} for "
+            f"{case.lattice.collision}); use a smaller time step{other} (tau = 1/2 + 3 nu dt/dx^2)"
+        )
+    for name, speed in setup.wall_speeds.items():
+        mach = setup.units.to_lattice("velocity", speed) / CS2**0.5
+        if mach > MACH_LARGEST:
+            yield (
+                f'walls.moving["{name}"]: its speed of {speed:.3g} m/s is Mach {mach:.3g}, out of range '
+                f"(<= {MACH_LARGEST}); use a time step below {setup.units.step * MACH_LARGEST / mach:.3g} s"
+            )
+    if numbers.mach is not None and numbers.mach > MACH_LARGEST:
+        yield (
+            f"lattice: Mach number {numbers.mach:.3g} of the peak velocity {numbers.velocity_scale:.3g} m/s is out "
+            f"of range (<= {MACH_LARGEST}); use a time step below "
+            f"{setup.units.step * MACH_LARGEST / numbers.mach:.3g} s"
+        )
+    if not 0.5 < numbers.density[0] <= numbers.density[1] < 2.0:
+        yield (
+            f"iolet: pressures give lattice densities {numbers.density[0]:.3g} to {numbers.density[1]:.3g}, out of "
+            "range (0.5 to 2); set fluid.reference_pressure near them, or use a smaller time step"
+        )
+    yield from _layout(setup)
+    for name, ramp in ramps_of(setup).items():
+        if ramp > setup.steps:
+            yield f'iolet["{name}"].ramp: {ramp:.0f} steps are longer than the run of {setup.steps} steps'
+    yield from _outputs(setup)
+
+
+def _layout(setup: Setup) -> Iterator[str]:
+    case, lattice = setup.case, VELOCITY_SETS[setup.model.velocity_set]
+    try:
+        storage = setup.precision.storage
+        choose_layout(setup.vessel.sites, case.lattice.layout, storage, case.run.device, lattice, setup.model)
+    except CaseError as error:
+        yield f"lattice.layout: {error}"
+
+
+def _outputs(setup: Setup) -> Iterator[str]:
+    output = setup.case.output
+    times = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
+    times += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
+    times += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
+    times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
+    times += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
+    yield from overwritten(setup, Path(setup.source).parent / output.folder)
+    yield from _averages(setup)
+    for table in output.fields:
+        if table.where is not None:
+            try:
+                select(table.where, setup.vessel.sites, f'output.fields["{table.file}"].where')
+            except CaseError as error:
+                yield str(error)
+    for key, every in times:
+        if steps_of(every, setup.units) < 0.5:
+            name = key if key.startswith("time.") else f"{key}.every"
+            yield f"{name}: is shorter than half a time step of {setup.units.step:.3g} s"
+
+
+def _averages(setup: Setup) -> Iterator[str]:
+    from seiche.io.vtkhdf import CAPACITY_LIMIT
+
+    table = setup.case.output.averages
+    if table is None:
+        return
+    start, window, every = window_of(table, setup)
+    if start >= setup.steps:
+        yield f"output.averages.start: step {start} is not before the end of the run of {setup.steps} steps"
+        return
+    if start + window > setup.steps + 0.5:
+        yield (
+            f"output.averages: its first window ends at step {start + window:.0f}, after the run of {setup.steps} steps"
+        )
+    if window >= 0.5 and Schedule(window).count(start, setup.steps) > CAPACITY_LIMIT:
+        yield (
+            f"output.averages.window: gives more states than the {CAPACITY_LIMIT} that a file holds; use longer windows"
+        )
+    if not 0.5 <= every <= window:
+        yield f"output.averages.every: {every:.3g} steps; expected from half a step to the window of {window:.0f} steps"
+
+
+def refuse_too_many_states(setup: Setup, first_step: int = 0) -> None:
+    """Raise a CaseError if a file would get more states than it can hold, in a run that starts after `first_step`."""
+    from seiche.io.vtkhdf import CAPACITY_LIMIT
+
+    output = setup.case.output
+    for kind, tables in (("fields", output.fields), ("surface", output.surface)):
+        for table in tables:
+            count = Schedule(steps_of(table.every, setup.units)).count(first_step, setup.steps)
+            if count > CAPACITY_LIMIT:
+                raise CaseError(
+                    f'{setup.source}: output.{kind}["{table.file}"].every: gives {count} states, a file holds at most '
+                    f"{CAPACITY_LIMIT}; write less often"
+                )
+
+
+def advice(setup: Setup) -> tuple[str, ...]:
+    """Return warnings, one line each, about things that are possible but costly in accuracy."""
+    numbers, lines = setup.invariants, list(setup.vessel.notes)
+    if numbers.mach is not None and numbers.mach > MACH_ADVISED:
+        lines.append(f"Mach number {numbers.mach:.3g} is above {MACH_ADVISED}: errors of order Mach^2 will show")
+    if numbers.mach is None:
+        lines.append("no velocity is known before the run: Mach and Reynolds numbers are not checked")
+    if numbers.tau[0] < TAU_ADVISED:
+        lines.append(f"tau {numbers.tau[0]:.4f} is below {TAU_ADVISED}: the run may become unstable")
+    if setup.case.walls.kind == "bouzidi" and not setup.case.iolet:
+        lines.append('walls.kind = "bouzidi" keeps the mass only nearly: in a closed vessel watch it in the summary')
+    lines += empty_outputs(setup)
+    swing = numbers.density[1] - numbers.density[0]
+    if swing > SWING_ADVISED:
+        lines.append(f"pressures swing the density by {swing:.2g}: the fluid is no longer nearly incompressible")
+    return tuple(lines)
+
+
+def empty_outputs(setup: Setup) -> list[str]:
+    """Return a line for each extraction whose geometry holds no site."""
+    return [
+        f'output.extraction["{table.file}"]: no site is there, so its records are empty'
+        for table in setup.case.output.extraction
+        if not len(chosen(table, setup.vessel.sites))
+    ]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory and time that a run will need, from bytes alone: no field is allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seiche.case.flow.setup import Setup
+from seiche.domain.sites import SiteSet
+from seiche.flow.choice import LayoutName, layouts_for, step_bytes, tile_edge
+from seiche.flow.model import Newtonian
+from seiche.flow.moment_layout import numbers_of
+from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one layout needs: `memory` bytes of all ranks, `traffic` bytes a site and step, `seconds` for the run."""
+
+    layout: str
+    memory: float
+    traffic: float
+    seconds: float | None
+
+
+def predict(setup: Setup, bandwidth: float | None = None) -> list[Prediction]:
+    """Return the needs of the layout that the case asks for, or of each; `bandwidth` in bytes a second, or None.
+
+    Traffic is that of `seiche.flow.choice`; shear-thinning fluid also reads and writes a relaxation rate a site. The
+    density, velocity and the like that outputs need are made when they are due and not counted.
+    """
+    sites, storage = setup.vessel.sites, setup.precision.storage
+    velocity_set = VELOCITY_SETS[setup.model.velocity_set]
+    rate = 0 if isinstance(setup.model.rheology, Newtonian) else np.dtype(setup.precision.compute).itemsize
+    rows = []
+    for layout in layouts_for(setup.model):
+        traffic = step_bytes(sites, layout, storage, velocity_set) + 2 * rate
+        if setup.case.lattice.layout not in ("auto", layout) or not np.isfinite(traffic):
+            continue
+        seconds = len(sites) * traffic * setup.steps / bandwidth if bandwidth else None
+        memory = memory_of(sites, layout, storage, velocity_set) + rate * len(sites)
+        rows.append(Prediction(layout, memory, traffic, seconds))
+    return rows
+
+
+def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
+    """Return the bytes of populations and tables on all ranks (flow.md section 10).
+
+    Lists keep Q - 1 four-byte neighbours a site and one copy of the populations in place, else two; tiles keep two
+    copies for all their sites, 112 B of table and 4 B of mask a site, moments two masks.
+    """
+    populations = np.dtype(storage).itemsize * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
+    if layout.startswith("list"):
+        return float(len(sites) * ((1 if layout == "list-aa" else 2) * populations + 4 * (velocity_set.Q - 1)))
+    edge, masks = tile_edge(layout), 8 if layout == "moments" else 4
+    return float(tiles_of(sites, edge) * (edge**3 * (2 * populations + masks) + 112))
+
+
+def tiles_of(sites: SiteSet, edge: int) -> int:
+    """Return the number of tiles of `edge`^3 sites that hold fluid."""
+    coords = sites.coords.astype(np.int64) // edge
+    _, ny, nz = (-(-n // edge) for n in sites.shape)
+    return len(np.unique((coords[:, 0] * ny + coords[:, 1]) * nz + coords[:, 2]))

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Iolets of a case: matched to the openings of the geometry, then turned into lattice units."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.iolet_files import Course, Supply
+from seiche.case.flow.schema import Case
+from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening, WindkesselOpening
+from seiche.case.flow.units import LatticeUnits
+from seiche.case.flow.waveforms import harmonics_of, peak_velocity
+from seiche.case.load import nearest
+from seiche.case.quantities import shorten
+from seiche.domain.sites import IoletPlane
+from seiche.errors import CaseError
+from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
+
+Floats = npt.NDArray[np.float64]
+
+#: Largest velocity of developed flow in a round tube over its mean.
+PARABOLA = 2.0
+
+
+@dataclass(frozen=True)
+class Inflow:
+    """What a velocity iolet asks for in SI units: mean velocity (m/s), its harmonics, period (s), radius (m).
+
+    Without a period, `largest` is the greatest mean velocity (m/s) in time, `crest` that of the profile over its mean.
+    """
+
+    mean: float
+    harmonics: tuple[complex, ...]
+    period: float | None
+    radius: float
+    largest: float
+    crest: float = PARABOLA
+
+    def peak(self, kinematic_viscosity: float) -> float:
+        """Return the largest speed (m/s) over the opening and one period."""
+        if self.period is None:
+            return self.crest * self.largest
+        return peak_velocity(self.mean, self.harmonics, womersley_number(self.radius, self.period, kinematic_viscosity))
+
+
+def womersley_number(radius: float, period: float, kinematic_viscosity: float) -> float:
+    """Return alpha = a sqrt(omega/nu), omega = 2 pi/period."""
+    return radius * math.sqrt(2.0 * math.pi / (period * kinematic_viscosity))
+
+
+def match(case: Case, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
+    """Return `planes` with what the case says of their places; CaseError when names do not match one to one."""
+    names = [plane.name for plane in planes]
+    openings = {opening.name: opening for opening in case.iolet}
+    for name in openings:
+        if name not in names:
+            listed = f"its openings are {', '.join(names)}" if names else "it has no openings"
+            raise CaseError(
+                f'iolet["{name}"].name: the geometry has no opening {shorten(name)}; '
+                f"{listed}{nearest(name, names, listing=False)}"
+            )
+    for name in names:
+        if name not in openings:
+            raise CaseError(
+                f'iolet: the opening "{name}" of the geometry has no condition; add a [[iolet]] with name = "{name}"'
+            )
+    return tuple(placed(plane, openings[plane.name]) for plane in planes)
+
+
+def role_of(opening: Opening) -> Literal["inlet", "outlet"]:
+    """Return the role of `opening`, by its kind unless it says."""
+    return opening.role or ("inlet" if isinstance(opening, VelocityOpening) else "outlet")
+
+
+def placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
+    """Return `plane` in the role and at the place that `opening` gives, as far as it does."""
+    if opening.role is not None:
+        plane = replace(plane, role=opening.role)
+    if opening.center is not None:
+        plane = replace(plane, center=opening.center)
+    if opening.normal is not None:
+        length = math.sqrt(sum(c * c for c in opening.normal))
+        x, y, z = (c / length for c in opening.normal)
+        plane = replace(plane, normal=(x, y, z))
+    if opening.radius is not None:
+        plane = replace(plane, radius=opening.radius)
+    return plane
+
+
+def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str, supply: Supply) -> Inflow:
+    """Return what `opening` imposes on `plane`; CaseError when the radius that its profile needs is unknown."""
+    if supply.profile is not None:
+        radius, area, crest = plane.radius or 0.0, supply.area or 1.0, float(abs(supply.profile.values).max())
+    elif plane.radius is None:
+        raise CaseError(f'{source}: iolet["{opening.name}"].radius: is missing; a velocity profile needs it')
+    else:
+        radius, area, crest = plane.radius, math.pi * plane.radius**2, PARABOLA
+    if supply.course is not None:
+        return Inflow(0.0, (), None, radius, float(abs(supply.course.values).max()), crest)
+    if opening.velocity is not None:
+        area = 1.0
+    mean = (opening.velocity if opening.velocity is not None else opening.flow_rate or 0.0) / area
+    if opening.harmonics is not None:
+        harmonics = tuple(cmath.rect(h.amplitude[1] / area, h.phase) for h in opening.harmonics)
+    elif opening.waveform is not None:
+        shape = harmonics_of(opening.waveform.values(), opening.waveform.harmonics)
+        harmonics = tuple(mean * c for c in shape)
+    else:
+        harmonics = ()
+    return Inflow(mean, harmonics, opening.period if harmonics else None, radius, abs(mean), crest)
+
+
+def steps_of(value: int | float, units: LatticeUnits) -> float:
+    """Return a number of steps (an int) as it is, a time in seconds (a float) in steps."""
+    return float(value) if isinstance(value, int) else units.to_lattice("time", value)
+
+
+def conditions(
+    case: Case,
+    planes: Sequence[IoletPlane],
+    units: LatticeUnits,
+    kinematic_viscosity: float,
+    source: str,
+    given: dict[str, Supply],
+) -> tuple[Iolet, ...]:
+    """Return the condition of every plane in lattice units, in the order of `planes`.
+
+    `kinematic_viscosity` (m^2/s, at high shear) shapes the Womersley profiles; `given` is what files say.
+    """
+    openings = {opening.name: opening for opening in case.iolet}
+    start = initial_pressure(case)
+    result: list[Iolet] = []
+    for plane in planes:
+        opening, supply = openings[plane.name], given[plane.name]
+        ramp = steps_of(opening.ramp, units)
+        if isinstance(opening, PressureOpening):
+            result.append(_pressure(opening, units, ramp, start, supply))
+        elif isinstance(opening, WindkesselOpening):
+            result.append(_windkessel(opening, units, ramp, start))
+        else:
+            inflow = inflow_of(opening, plane, source, supply)
+            result.append(
+                VelocityIolet(
+                    mean=units.to_lattice("velocity", inflow.mean),
+                    harmonics=tuple(h / units.scale("velocity") for h in inflow.harmonics),
+                    period=units.to_lattice("time", inflow.period) if inflow.period else 1.0,
+                    viscosity=units.to_lattice("viscosity", kinematic_viscosity),
+                    ramp=ramp,
+                    table=_in_steps(supply.course, units, lambda u: units.to_lattice("velocity", u)),
+                    profile=supply.profile,
+                )
+            )
+    return tuple(result)
+
+
+def initial_pressure(case: Case) -> float:
+    """Return the pressure (Pa) from which a run starts."""
+    return case.fluid.reference_pressure if case.fluid.initial_pressure is None else case.fluid.initial_pressure
+
+
+def _pressure(
+    opening: PressureOpening, units: LatticeUnits, ramp: float, start: float, supply: Supply
+) -> PressureIolet:
+    pressure = start if opening.pressure is None else opening.pressure
+    mean = units.density_of_pressure(pressure)
+    return PressureIolet(
+        mean=mean,
+        amplitude=units.density_of_pressure(pressure + opening.amplitude) - mean,
+        period=units.to_lattice("time", opening.period) if opening.period else 1.0,
+        phase=opening.phase,
+        ramp=ramp,
+        ramp_from=units.density_of_pressure(start if opening.ramp_from is None else opening.ramp_from),
+        scheme=opening.scheme,
+        table=_in_steps(supply.course, units, units.density_of_pressure),
+    )
+
+
+def _windkessel(opening: WindkesselOpening, units: LatticeUnits, ramp: float, start: float) -> WindkesselIolet:
+    distal = units.reference_pressure if opening.distal_pressure is None else opening.distal_pressure
+    first = start if opening.initial_pressure is None else opening.initial_pressure
+    return WindkesselIolet(
+        resistance=units.to_lattice("resistance", opening.resistance),
+        compliance=units.to_lattice("compliance", opening.compliance),
+        proximal_resistance=units.to_lattice("resistance", opening.proximal_resistance),
+        distal_density=units.density_of_pressure(distal),
+        initial_density=units.density_of_pressure(first),
+        ramp=ramp,
+        scheme=opening.scheme,
+    )
+
+
+def _in_steps(course: Course | None, units: LatticeUnits, convert: Callable[[Floats], Floats]) -> TimeTable | None:
+    if course is None:
+        return None
+    return TimeTable(units.to_lattice("time", course.times), convert(course.values), course.repeat)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The picture of a run: velocity in a plane and wall shear stress at one moment, flow rates over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.setup import Setup
+from seiche.case.flow.values import si_fields
+from seiche.domain.sites import LinkKind, SiteSet
+from seiche.flow.model import VelocityIolet
+
+if TYPE_CHECKING:
+    from seiche.case.flow.outputs import Outputs, Record
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What is drawn of one time (s), gathered on rank 0: velocity at the sites of a plane, stress on the wall."""
+
+    time: float
+    coords: npt.NDArray[np.int32]
+    velocity: npt.NDArray[np.float64]
+    vertices: npt.NDArray[np.float64] | None
+    faces: npt.NDArray[np.int64] | None
+    stress: npt.NDArray[np.float64] | None
+
+
+def picture_step(setup: Setup, last: int) -> int:
+    """Return the step to draw: that of the strongest inflow in the last period before `last`, or `last` itself."""
+    inlets = [iolet for iolet in setup.model.iolets if isinstance(iolet, VelocityIolet) and iolet.harmonics]
+    if not inlets:
+        return last
+    period, ramp = inlets[0].period, inlets[0].ramp
+    steps = np.arange(max(1, int(last - period) + 1), last + 1)
+    flow = np.full(len(steps), inlets[0].mean)
+    for k, harmonic in enumerate(inlets[0].harmonics, start=1):
+        flow += np.real(harmonic * np.exp(2j * np.pi * k * steps / period))
+    return int(steps[np.argmax(flow * np.minimum(1.0, steps / max(ramp, 1.0)))])
+
+
+def middle_plane(sites: SiteSet) -> tuple[int, int]:
+    """Return (axis, index) of the lattice plane through the middle of the shortest side of the vessel."""
+    low, high = sites.coords.min(axis=0), sites.coords.max(axis=0)
+    axis = int(np.argmin(high - low))
+    return axis, int(low[axis] + high[axis] + 1) // 2
+
+
+def capture(outputs: Outputs) -> Moment | None:
+    """Return what the picture shows of the present step, on rank 0; None on other ranks (collective)."""
+    solver, world, setup = outputs.solver, outputs.world, outputs.setup
+    sites = setup.vessel.sites
+    walled = bool((sites.link_kind == LinkKind.WALL).any())
+    values = si_fields(solver, setup.units, ("velocity", "wall_shear_stress") if walled else ("velocity",))
+    axis, index = middle_plane(sites)
+    mine = sites.coords[solver.owned]
+    inside = mine[:, axis] == index
+    planes = world.gather((mine[inside], values["velocity"][inside]))
+    walls: list[Any] | None = None
+    if walled:
+        wall = outputs.wall()
+        walls = world.gather((wall.vertices, wall.faces, wall.sample(world, values["wall_shear_stress"])))
+    if planes is None:
+        return None
+    coords, velocity = (np.concatenate(parts) for parts in zip(*planes, strict=True))
+    time = solver.time_step * setup.units.step
+    if walls is None:
+        return Moment(time, coords, velocity, None, None, None)
+    starts = np.cumsum([0] + [len(vertices) for vertices, _, _ in walls])
+    faces = np.concatenate([part[1].astype(np.int64) + first for part, first in zip(walls, starts, strict=False)])
+    return Moment(
+        time,
+        coords,
+        velocity,
+        np.concatenate([part[0] for part in walls]),
+        faces,
+        np.concatenate([part[2] for part in walls]),
+    )
+
+
+def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> None:
+    """Draw `moment` and the flow rates of `record` to `path`; a vessel without a wall has no picture.
+
+    Raises OSError when the file cannot be written.
+    """
+    from seiche.report.figures import FlowHistory, Surface, plane_slice, vessel_figure
+
+    if moment.vertices is None or moment.faces is None or moment.stress is None:
+        return
+    axis, index = middle_plane(sites)
+    across, along = (a for a in range(3) if a != axis)
+    extent = np.ptp(moment.coords, axis=0)
+    if extent[across] > extent[along]:
+        across, along = along, across
+    unit = np.eye(3)
+    # Seen from the side on which the surface stands as the slice does: `across` to the right, `along` upwards.
+    view = unit[axis] * np.sign(np.cross(unit[along], unit[axis]) @ unit[across])
+    flow = None
+    if record.times and len(sites.iolets):
+        rates = np.stack(record.flows)
+        flow = FlowHistory(np.asarray(record.times), {p.name: rates[:, k] for k, p in enumerate(sites.iolets)})
+    x, y, z = (float(c) for c in view)
+    right, up, front = (float(c) for c in unit[along])
+    vessel_figure(
+        path,
+        plane=plane_slice(moment.coords, moment.velocity, sites.spacing, normal=axis, index=index),
+        surface=Surface(moment.vertices, moment.faces, moment.stress, view=(x, y, z), up=(right, up, front)),
+        flow=flow,
+        time=moment.time,
+    )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The viscosity law of a case, in SI units, and its form in lattice units."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from seiche.case.flow.schema import Case
+from seiche.case.flow.units import LatticeUnits
+from seiche.flow import model as flow
+
+#: (eta_0 Pa s, eta_inf Pa s, lambda s, a, n) of blood; human after Boyd, Buick and Green 2007.
+CARREAU_YASUDA = {
+    "human": (0.160, 0.0035, 8.2, 0.64, 0.2128),
+    "mouse": (0.01449, 0.003265, 0.1829, 2.707, 0.4136),
+}
+#: (yield stress Pa, eta_inf Pa s, eta_0 Pa s): roots of 0.1937 Pa^0.5 and 0.055 (Pa s)^0.5, capped.
+CASSON = {"human": (0.1937**2, 0.055**2, 0.160)}
+#: (viscosity at 1/s in Pa s, n, lowest and highest shear rate 1/s): 160 to 3.5 mPa s.
+POWER_LAW = {"human": (0.004, 0.5, 6.25e-4, 1.3061)}
+
+
+@dataclass(frozen=True)
+class Rheology:
+    """Dynamic viscosities (Pa s) at rest and at high shear rate, and the law between: its kind and constants (SI)."""
+
+    eta_0: float
+    eta_inf: float
+    kind: str = "newtonian"
+    constants: tuple[float, ...] = ()
+
+    def to_lattice(self, units: LatticeUnits) -> flow.Rheology:
+        """Return the law in lattice units."""
+        low, high = (units.to_lattice("viscosity", eta / units.density) for eta in (self.eta_inf, self.eta_0))
+        if low == high:
+            return flow.Newtonian(low)
+        if self.kind == "carreau-yasuda":
+            _, _, relaxation_time, a, n = self.constants
+            return flow.CarreauYasuda(high, low, units.to_lattice("time", relaxation_time), a, n)
+        if self.kind == "casson":
+            return flow.Casson(units.to_lattice("stress", self.constants[0]), low, high)
+        consistency, n, slowest, fastest = self.constants
+        # nu(g) in SI at g = 1/s; one lattice unit of shear rate is 1/step.
+        at_one = units.to_lattice("viscosity", consistency / units.density) * units.to_lattice("rate", 1.0) ** (1.0 - n)
+        return flow.PowerLaw(at_one, n, units.to_lattice("rate", slowest), units.to_lattice("rate", fastest))
+
+
+def rheology_of(case: Case) -> Rheology:
+    """Return the viscosity law of `case`."""
+    table = case.fluid.rheology
+    if table is None:
+        eta = case.fluid.viscosity or 0.0
+        return Rheology(eta, eta)
+    if table.kind == "newtonian":
+        return Rheology(table.viscosity, table.viscosity)
+    if table.kind == "carreau-yasuda":
+        given = (table.eta_0, table.eta_inf, table.relaxation_time, table.a, table.n)
+        constants = CARREAU_YASUDA[table.preset] if table.preset else _all(given)
+        return Rheology(constants[0], constants[1], table.kind, constants)
+    if table.kind == "casson":
+        constants = CASSON[table.preset] if table.preset else _all((table.yield_stress, table.eta_inf, table.eta_0))
+        return Rheology(constants[2], constants[1], table.kind, constants)
+    ends = (table.consistency, table.n, table.shear_rate_min, table.shear_rate_max)
+    constants = POWER_LAW[table.preset] if table.preset else _all(ends)
+    consistency, n, slowest, fastest = constants
+    return Rheology(consistency * slowest ** (n - 1), consistency * fastest ** (n - 1), table.kind, constants)
+
+
+def _all(values: tuple[float | None, ...]) -> tuple[float, ...]:
+    return tuple(math.nan if value is None else value for value in values)

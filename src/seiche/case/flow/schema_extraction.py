@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The [[output.extraction]] tables: HemeLB extraction files of chosen sites, in HemeLB's own words."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from seiche.case.quantities import Direction, Point, PositiveLength, StepsOrTime, shorten
+from seiche.case.tables import FromList, OutputName, Table
+
+ExtractedField = Literal[
+    "pressure",
+    "velocity",
+    "vonmisesstress",
+    "shearstress",
+    "shearrate",
+    "stresstensor",
+    "traction",
+    "tangentialprojectiontraction",
+    "normalprojectiontraction",
+    "mpirank",
+]
+SiteChoice = Literal[
+    "whole", "surface", "inlet", "outlet", "plane", "line", "surfacepoint", "sphere", "surfaceWithinSphere"
+]
+#: Keys that a choice of sites needs, and those that it may have.
+PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "plane": (("point", "normal"), ("radius",)),
+    "line": (("point", "end"), ()),
+    "surfacepoint": (("point",), ()),
+    "sphere": (("point", "radius"), ()),
+    "surfaceWithinSphere": (("point", "radius"), ()),
+}
+
+
+class ExtractionOutput(Table):
+    """Values at chosen sites in a HemeLB extraction file (version 5) with the offset file of its ranks beside it.
+
+    Pressure is in mmHg, velocity in m/s, stresses in Pa, shear rate in 1/s; see the how-to page "Run a HemeLB case".
+    """
+
+    file: OutputName = Field(description="file in the output folder, by custom .xtr; the offset file ends with .off")
+    every: StepsOrTime = Field(description="time or steps between two records")
+    fields: Annotated[tuple[ExtractedField, ...], FromList] = Field(
+        default=("pressure", "velocity"), min_length=1, description="what to write"
+    )
+    names: Annotated[tuple[str, ...], FromList] | None = Field(
+        default=None, description="names of the fields in the file; their own by default"
+    )
+    sites: SiteChoice = Field(default="whole", description="which sites")
+    point: Point | None = Field(default=None, description="point of a plane, line or surface, or middle of a sphere")
+    end: Point | None = Field(default=None, description="other end of a line")
+    normal: Direction | None = Field(default=None, description="normal of a plane (any length)")
+    radius: PositiveLength | None = Field(default=None, description="radius of a sphere, or of the part of a plane")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ExtractionOutput:
+        needed, possible = PLACES.get(self.sites, ((), ()))
+        for key in ("point", "end", "normal", "radius"):
+            given = getattr(self, key) is not None
+            if key in needed and not given:
+                raise ValueError(f'{key}: is missing; sites = "{self.sites}" needs {" and ".join(needed)}')
+            if given and key not in (*needed, *possible):
+                raise ValueError(f'{key}: has no meaning with sites = "{self.sites}"')
+        if self.normal is not None and sum(c * c for c in self.normal) < 1e-24:
+            raise ValueError("normal: its length is zero; expected a direction")
+        if self.end is not None and self.end == self.point:
+            raise ValueError("end: is the same place as point; a line needs two")
+        names = self.field_names()
+        if len(names) != len(self.fields):
+            raise ValueError(f"names: {len(names)} names are given for {len(self.fields)} fields")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"fields: two have the name {shorten(twice)} in the file")
+        if self.file.endswith(".off") or PurePath(self.file).name in ("", ".."):
+            raise ValueError('file: the ending ".off" is that of the offset file; expected a name such as "a.xtr"')
+        return self
+
+    def field_names(self) -> tuple[str, ...]:
+        """Return the names of the fields in the file."""
+        return self.fields if self.names is None else self.names

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One time series of a run: what it takes at a step, beside which the solver goes on, and the file that it goes to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.averages import FIELDS, WindowAverages
+from seiche.case.flow.extraction import Extraction
+from seiche.case.flow.setup import Setup
+from seiche.case.flow.values import components, lattice_names, rehearse, to_si, unit_names
+from seiche.case.flow.wall import Wall
+from seiche.case.schedule import Schedule
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+    from seiche.flow import Solver
+    from seiche.flow.snapshot import Snapshot, Snapshots
+    from seiche.io.background import Job
+    from seiche.io.cell_files import SurfaceFiles
+    from seiche.io.cells import Cells
+    from seiche.io.extraction import ExtractionSeries
+    from seiche.io.fields import FieldSeries
+
+
+class Series(ABC):
+    """A file and when it gets its states; the methods are collective but for `close`."""
+
+    path: Path
+    writer: FieldSeries | ExtractionSeries | SurfaceFiles | None = None
+
+    @abstractmethod
+    def next_after(self, step: int) -> int:
+        """Return the first step after `step` at which something is due."""
+
+    @abstractmethod
+    def due(self, step: int) -> bool:
+        """Return whether a state is due at `step`."""
+
+    @abstractmethod
+    def count(self, first: int, last: int) -> int:
+        """Return the number of states due after step `first` and not after `last`."""
+
+    @abstractmethod
+    def open(self, capacity: int) -> None:
+        """Make the file for `capacity` states."""
+
+    @abstractmethod
+    def take(self) -> Job:
+        """Return the job that writes the present state, of which what may change is copied."""
+
+    @property
+    def states(self) -> int:
+        """Return the number of complete states."""
+        return 0
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.writer is not None:
+            self.writer.close()
+
+
+class Scheduled(Series):
+    """A file whose states are due by a schedule."""
+
+    _schedule: Schedule
+
+    def next_after(self, step: int) -> int:
+        """Return the schedule's next step."""
+        return self._schedule.next_after(step)
+
+    def due(self, step: int) -> bool:
+        """Return whether the schedule says so."""
+        return self._schedule.due(step)
+
+    def count(self, first: int, last: int) -> int:
+        """Return the number of the schedule's steps."""
+        return self._schedule.count(first, last)
+
+
+class FieldFile(Scheduled):
+    """A VTKHDF file of fields at sites or on the wall."""
+
+    writer: FieldSeries | None = None
+
+    def __init__(self, path: Path, schedule: Schedule, names: Sequence[str], setup: Setup, solver: Solver) -> None:
+        """Remember what is written when."""
+        self.path, self._schedule, self._names = path, schedule, tuple(names)
+        self._setup, self._solver = setup, solver
+        self._snapshots: Snapshots | None = None
+
+    @property
+    def states(self) -> int:
+        """Return the number of complete states."""
+        return self.writer.steps if self.writer is not None else 0
+
+    def _open(self, world: World, cells: Cells, capacity: int, rows: npt.NDArray[np.int64] | None) -> None:
+        from seiche.io.fields import FieldSeries
+
+        sizes, units = components(self._names), unit_names(self._names)
+        self.writer = FieldSeries(self.path, world, cells, sizes, capacity, units=units)
+        self._snapshots = self._solver.snapshots(lattice_names(self._names), rows)
+        rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
+
+    def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
+        """Take the fields of now; what is returned gives them in SI units, in any thread."""
+        assert self._snapshots is not None
+        snapshot = self._solver.snapshot(self._snapshots)
+        return lambda: self._in_si(snapshot)
+
+    def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
+        return to_si(snapshot.fields(), self._setup.units, self._names)
+
+    def _job(self, values: Callable[[], dict[str, npt.NDArray[Any]]]) -> Job:
+        assert self.writer is not None
+        return self.writer.step(self._solver.time_step * self._setup.units.step, values)
+
+
+class SiteFile(FieldFile):
+    """Fields at all sites, or at the `rows` of this rank's fields."""
+
+    def __init__(self, *arguments: Any, rows: npt.NDArray[np.int64] | None) -> None:
+        """Remember what is written when."""
+        super().__init__(*arguments)
+        self._rows = rows
+
+    def open(self, capacity: int) -> None:
+        """Make the file."""
+        from seiche.io.cells import VoxelCells
+
+        sites, owned = self._setup.vessel.sites, self._solver.owned
+        mine = owned if self._rows is None else owned[self._rows]
+        cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin, mine)
+        self._open(self._solver.world, cells, capacity, self._rows)
+
+    def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
+        """Return the fields as they are stored; the numbers between are doubles, of a few rows at a time."""
+        assert self.writer is not None and self._snapshots is not None
+        count, dtype = self._snapshots.count, self.writer.dtype
+        values = {
+            name: np.empty(count if size == 1 else (count, size), dtype)
+            for name, size in components(self._names).items()
+        }
+        for rows, lattice in snapshot.pieces():
+            for name, part in to_si(lattice, self._setup.units, self._names).items():
+                values[name][rows] = part
+        return values
+
+    def take(self) -> Job:
+        """Take the fields on the device."""
+        return self._job(self._values())
+
+
+class WallFile(FieldFile):
+    """Fields on the triangles of the wall."""
+
+    def __init__(self, *arguments: Any, wall: Callable[[], Wall]) -> None:
+        """Remember what is written when; `wall` makes the wall when it is needed."""
+        super().__init__(*arguments)
+        self._wall = wall
+
+    def open(self, capacity: int) -> None:
+        """Make the file."""
+        from seiche.io.cells import Triangles
+
+        wall = self._wall()
+        self._open(self._solver.world, Triangles(wall.vertices, wall.faces), capacity, wall.place)
+
+    def take(self) -> Job:
+        """Bring the wall sites to the host and to the ranks that need them; the rest may be done beside the steps."""
+        wall = self._wall()
+        world = self._solver.world
+        shared = {name: wall.share(world, values) for name, values in self._values()().items()}
+        return self._job(lambda: {name: wall.average(values) for name, values in shared.items()})
+
+
+class AveragesFile(Series):
+    """Means over windows on the wall; samples are taken in between."""
+
+    writer: FieldSeries | None = None
+
+    def __init__(
+        self, path: Path, averages: WindowAverages, setup: Setup, solver: Solver, wall: Callable[[], Wall]
+    ) -> None:
+        """Remember what is written when."""
+        self.path, self._averages, self._setup, self._solver, self._wall = path, averages, setup, solver, wall
+
+    @property
+    def states(self) -> int:
+        """Return the number of complete states."""
+        return self.writer.steps if self.writer is not None else 0
+
+    def next_after(self, step: int) -> int:
+        """Return the next sample or end of a window."""
+        return self._averages.next_after(step)
+
+    def due(self, step: int) -> bool:
+        """Take the sample that is due; return whether a window ends."""
+        return self._averages.look(step)
+
+    def count(self, first: int, last: int) -> int:
+        """Return the number of windows that end."""
+        return self._averages.windows(first, last)
+
+    def open(self, capacity: int) -> None:
+        """Make the file."""
+        from seiche.io.cells import Triangles
+        from seiche.io.fields import FieldSeries
+
+        wall, sizes = self._wall(), {name: count for name, (count, _) in FIELDS.items()}
+        units = {name: unit for name, (_, unit) in FIELDS.items()}
+        cells = Triangles(wall.vertices, wall.faces)
+        self.writer = FieldSeries(self.path, self._solver.world, cells, sizes, capacity, units=units)
+
+    def take(self) -> Job:
+        """Take the means and begin the next window."""
+        wall, world, writer = self._wall(), self._solver.world, self.writer
+        assert writer is not None
+        fields = self._averages.fields()
+        shared = {name: wall.share(world, values[wall.place]) for name, values in fields.items()}
+        time = self._solver.time_step * self._setup.units.step
+        return writer.step(time, lambda: {name: wall.average(values) for name, values in shared.items()})
+
+
+class ExtractionFile(Scheduled):
+    """A HemeLB extraction file."""
+
+    writer: ExtractionSeries | None = None
+
+    def __init__(self, extraction: Extraction, schedule: Schedule, path: Path) -> None:
+        """Remember what is written when."""
+        self._extraction, self._schedule, self.path = extraction, schedule, path
+
+    @property
+    def states(self) -> int:
+        """Return the number of complete records."""
+        return self.writer.records if self.writer is not None else 0
+
+    def open(self, capacity: int) -> None:
+        """Make the files, which hold any number of records."""
+        self.writer = self._extraction.open(self.path)
+        self._extraction.rehearse()
+
+    def take(self) -> Job:
+        """Take the fields on the device."""
+        assert self.writer is not None
+        return self.writer.record(self._extraction.step, self._extraction.take())

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A case and its sites become a flow model in lattice units, a number of steps and the numbers that describe them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from seiche.case.flow.geometry import Vessel
+from seiche.case.flow.iolet_files import Supply, notes_of, supplies
+from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of, womersley_number
+from seiche.case.flow.rheology import Rheology, rheology_of
+from seiche.case.flow.schema import Case, Lattice
+from seiche.case.flow.schema_geometry import Box, Channel, Duct, Tube
+from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
+from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
+from seiche.case.flow.walls import wall_speeds, walls_of
+from seiche.errors import CaseError
+from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regularised, Trt
+
+if TYPE_CHECKING:
+    from seiche.case.blood.setup import CellsSetup
+
+#: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
+WOMERSLEY_RANGE = (0.01, 1000.0)
+
+
+@dataclass(frozen=True)
+class Invariants:
+    """Numbers that say which flow a case is and whether the lattice can carry it; None where it is not defined."""
+
+    length_scale: float
+    velocity_scale: float | None
+    reynolds: float | None
+    womersley: float | None
+    mach: float | None
+    tau: tuple[float, float]
+    density: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything a run needs but the solver. `source` is the name of the case file, for messages.
+
+    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `cells` what is in the flow.
+    """
+
+    case: Case
+    source: str
+    vessel: Vessel
+    units: LatticeUnits
+    model: FlowModel
+    precision: Precision
+    steps: int
+    period: float | None
+    invariants: Invariants
+    wall_speeds: dict[str, float] = field(default_factory=dict)
+    cells: CellsSetup | None = None
+
+
+def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
+    """Return the set-up of `case` on `vessel`; CaseError when the iolets or the time step cannot be made."""
+    try:
+        return _build_setup(case, vessel, source)
+    except (OverflowError, ZeroDivisionError):
+        raise CaseError(f"{source}: its values together leave the range of numbers; check their units") from None
+
+
+def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
+    law = rheology_of(case)
+    viscosity = law.eta_inf / case.fluid.density
+    planes = {plane.name: plane for plane in vessel.sites.iolets}
+    given = supplies(case, vessel.sites, source)
+    inflows = [
+        inflow_of(o, planes[o.name], source, given[o.name]) for o in case.iolet if isinstance(o, VelocityOpening)
+    ]
+    for inflow in inflows:
+        _refuse_pulsation(inflow, viscosity, source)
+    pressures = pressure_range(case, given)
+    speeds = wall_speeds(case, vessel.sites, source)
+    velocity = velocity_scale(case, vessel, inflows, law.eta_inf, pressures, tuple(speeds.values()))
+    step = _time_step(case, velocity, viscosity, source)
+    units = LatticeUnits(case.geometry.spacing, step, case.fluid.density, case.fluid.reference_pressure)
+    period = _period(case, given)
+    force = case.body_force.force if case.body_force else (0.0, 0.0, 0.0)
+    x, y, z = (units.to_lattice("force_density", component) for component in force)
+    u, v, w = (units.to_lattice("velocity", component) for component in case.fluid.initial_velocity)
+    model = FlowModel(
+        rheology=law.to_lattice(units),
+        collision=_collision(case.lattice),
+        iolets=conditions(case, vessel.sites.iolets, units, viscosity, source, given),
+        body_force=(x, y, z),
+        velocity_set=case.lattice.velocity_set,
+        initial_density=units.density_of_pressure(initial_pressure(case)),
+        initial_velocity=(u, v, w),
+        walls=walls_of(case, units),
+    )
+    table = case.run.precision
+    precision = Precision(table.compute, table.storage or table.compute)
+    invariants = _invariants(case, vessel, units, law, velocity, inflows, period, pressures)
+    steps = _steps(case, units, period, source)
+    vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
+    return Setup(case, source, vessel, units, model, precision, steps, period, invariants, speeds)
+
+
+def _collision(table: Lattice) -> Collision:
+    if table.collision == "bgk":
+        return Bgk()
+    if table.collision == "regularised":
+        return Regularised()
+    magic = table.magic or 3.0 / 16.0
+    return Trt(magic) if table.collision == "trt" else Mrt(table.bulk_rate or 1.0, table.even_rate or 1.0, magic)
+
+
+def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
+    alpha = womersley_number(inflow.radius, inflow.period, viscosity) if inflow.period else 1.0
+    low, high = WOMERSLEY_RANGE
+    if not low <= alpha <= high:
+        raise CaseError(
+            f"{source}: iolet: Womersley number {alpha:.3g} of the period {inflow.period:.3g} s is out of range "
+            f'({low:g} to {high:g}); check the period, or use profile = "parabolic"'
+        )
+
+
+def velocity_scale(
+    case: Case,
+    vessel: Vessel,
+    inflows: list[Inflow],
+    eta: float,
+    pressures: tuple[float, float],
+    walls: tuple[float, ...] = (),
+) -> float | None:
+    """Return the largest velocity (m/s) to expect, or None when nothing says it.
+
+    It is the key velocity_scale where given, else the greatest of: the peak of the velocity iolets, the speeds of
+    moving `walls`, the peak of developed flow driven by the body force or by the pressures of the iolets, but not
+    more than a free jet sqrt(2 dp/rho).
+    """
+    if case.lattice.velocity_scale is not None:
+        return case.lattice.velocity_scale
+    density = case.fluid.density
+    peaks = [*walls, *(inflow.peak(eta / density) for inflow in inflows)]
+    peaks.append(math.dist(case.fluid.initial_velocity, (0.0, 0.0, 0.0)))
+    force = math.dist(case.body_force.force, (0.0, 0.0, 0.0)) if case.body_force else 0.0
+    if force:
+        peaks.append(_developed_peak(case, vessel, force, eta))
+    low, high = pressures
+    if high > low and not inflows:
+        gradient = (high - low) / max(_distance(vessel), case.geometry.spacing)
+        peaks.append(min(_developed_peak(case, vessel, gradient, eta), math.sqrt(2.0 * (high - low) / density)))
+    return max(peaks) or None
+
+
+def _distance(vessel: Vessel) -> float:
+    """Return the largest distance (m) between two openings."""
+    centers = [plane.center for plane in vessel.sites.iolets]
+    return max(math.dist(a, b) for a in centers for b in centers)
+
+
+def _developed_peak(case: Case, vessel: Vessel, gradient: float, eta: float) -> float:
+    """Return the peak of developed flow under `gradient` (Pa/m): G h^2/(8 eta) between plates, G a^2/(4 eta) in a tube.
+
+    The plates bound a duct from above. A box without walls accelerates for ever and has no peak: 0.
+    """
+    shape = case.geometry.shape
+    if isinstance(shape, Box):
+        return 0.0
+    if isinstance(shape, Channel | Duct):
+        gap = min(shape.height, shape.width) if isinstance(shape, Duct) else shape.height
+        return gradient * gap**2 / (8.0 * eta)
+    return gradient * (0.5 * length_scale(case, vessel)) ** 2 / (4.0 * eta)
+
+
+def length_scale(case: Case, vessel: Vessel) -> float:
+    """Return the length (m) of the Reynolds number: the diameter of a tube or of the largest opening, or a gap."""
+    shape = case.geometry.shape
+    if isinstance(shape, Tube):
+        return 2.0 * shape.radius
+    if isinstance(shape, Duct):
+        return 2.0 * shape.width * shape.height / (shape.width + shape.height)
+    if isinstance(shape, Channel):
+        return shape.height
+    if isinstance(shape, Box):
+        return max(shape.size)
+    radii = [plane.radius for plane in vessel.sites.iolets if plane.radius is not None]
+    return 2.0 * max(radii) if radii else case.geometry.spacing * min(vessel.sites.shape)
+
+
+def pressure_range(case: Case, given: dict[str, Supply]) -> tuple[float, float]:
+    """Return the lowest and highest pressure (Pa) that the iolets impose; that of the start if none does.
+
+    Of a Windkessel outlet only the pressure of its start is known.
+    """
+    values: list[float] = []
+    for opening in case.iolet:
+        if isinstance(opening, PressureOpening):
+            course = given[opening.name].course
+            if course is not None:
+                values += [float(course.values.min()), float(course.values.max())]
+            elif opening.pressure is not None:
+                values += [opening.pressure - abs(opening.amplitude), opening.pressure + abs(opening.amplitude)]
+        elif isinstance(opening, WindkesselOpening):
+            values.append(initial_pressure(case) if opening.initial_pressure is None else opening.initial_pressure)
+    values = values or [initial_pressure(case)]
+    return min(values), max(values)
+
+
+def _time_step(case: Case, velocity: float | None, viscosity: float, source: str) -> float:
+    table, spacing = case.lattice, case.geometry.spacing
+    if table.step is not None:
+        return table.step
+    if table.tau is not None:
+        if not table.tau > 0.5:
+            raise CaseError(
+                f"{source}: lattice.tau: {table.tau:g} is out of range; the viscosity (tau - 1/2)/3 is "
+                "positive only for tau > 0.5"
+            )
+        if table.tau > 1e3:
+            raise CaseError(f"{source}: lattice.tau: {table.tau:g} is out of range; expected a few units at most")
+        return step_of_relaxation_time(table.tau, spacing, viscosity)
+    if velocity is None:
+        raise CaseError(
+            f"{source}: lattice.velocity_scale: is missing; a time step from mach needs the largest "
+            "velocity to expect, and no iolet or force of the case says it"
+        )
+    return step_of_mach(table.mach or 0.0, spacing, velocity)
+
+
+def _period(case: Case, given: dict[str, Supply]) -> float | None:
+    """Return the period (s) that all pulsating iolets share, or None."""
+    periods = {getattr(opening, "period", None) for opening in case.iolet}
+    periods |= {supply.course.period for supply in given.values() if supply.course is not None}
+    periods -= {None}
+    return periods.pop() if len(periods) == 1 else None
+
+
+def _steps(case: Case, units: LatticeUnits, period: float | None, source: str) -> int:
+    table = case.time
+    if table.steps is not None:
+        return table.steps
+    if table.cycles is not None:
+        if period is None:
+            raise CaseError(f"{source}: time.cycles: needs iolets with one common period; give duration or steps")
+        seconds = table.cycles * period
+    else:
+        seconds = table.duration or 0.0
+    steps = units.to_lattice("time", seconds)
+    if not 0.5 <= steps < 2**53:
+        raise CaseError(
+            f"{source}: time: {seconds:g} s is {steps:.3g} steps of {units.step:.3g} s; "
+            "expected between one step and 2^53"
+        )
+    return round(steps)
+
+
+def _invariants(
+    case: Case,
+    vessel: Vessel,
+    units: LatticeUnits,
+    law: Rheology,
+    velocity: float | None,
+    inflows: list[Inflow],
+    period: float | None,
+    pressures: tuple[float, float],
+) -> Invariants:
+    length, viscosity = length_scale(case, vessel), law.eta_inf / case.fluid.density
+    low, high = pressures
+    low, high = min(low, initial_pressure(case)), max(high, initial_pressure(case))
+    if inflows and velocity:
+        # The pressure at a velocity iolet is not imposed: it exceeds the others by the drop of developed flow.
+        high += 4.0 * law.eta_inf * velocity * _distance(vessel) / (0.5 * length) ** 2
+    return Invariants(
+        length_scale=length,
+        velocity_scale=velocity,
+        reynolds=velocity * length / viscosity if velocity else None,
+        womersley=womersley_number(0.5 * length, period, viscosity) if period else None,
+        mach=units.to_lattice("velocity", velocity) / CS2**0.5 if velocity else None,
+        tau=(units.relaxation_time(viscosity), units.relaxation_time(law.eta_0 / case.fluid.density)),
+        density=(units.density_of_pressure(low), units.density_of_pressure(high)),
+    )
+
+
+def ramps_of(setup: Setup) -> dict[str, float]:
+    """Return the ramp of every iolet in steps, by name."""
+    return {opening.name: steps_of(opening.ramp, setup.units) for opening in setup.case.iolet}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The [walls] table in lattice units: patches of the wall in spacings, velocities in sites a step."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.schema import Case
+from seiche.case.flow.schema_walls import (
+    MovingWallTable,
+    PatchTable,
+    WallInBox,
+    WallInCylinder,
+    WallInSphere,
+    WallOnPlane,
+)
+from seiche.case.flow.units import LatticeUnits
+from seiche.domain.sites import LinkKind, SiteSet
+from seiche.errors import CaseError
+from seiche.flow.model import MovingWall, Patch, Walls
+from seiche.flow.velocity_set import VELOCITY_SETS
+from seiche.flow.walls import patches_of, velocity_at, wall_places
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+#: A wall belongs to a plane if it is not farther from it (spacings): half-way walls beside it are half a spacing off.
+ON_PLANE = 0.25
+
+
+def walls_of(case: Case, units: LatticeUnits) -> Walls:
+    """Return the walls of `case` in lattice units."""
+    moving = tuple(_moving(table, units.spacing, units.scale("velocity"), units.step) for table in case.walls.moving)
+    return Walls(case.walls.kind, moving)
+
+
+def wall_speeds(case: Case, sites: SiteSet, source: str) -> dict[str, float]:
+    """Return the greatest speed (m/s) of every moving wall, by name.
+
+    Raises CaseError for a wall that holds no link of the vessel's wall, and for two that hold the same one.
+    """
+    if not case.walls.moving:
+        return {}
+    spacing = case.geometry.spacing
+    columns = VELOCITY_SETS[case.lattice.velocity_set].link_rows
+    row, place = np.nonzero(sites.link_kind[:, columns] == LinkKind.WALL)
+    places = wall_places(sites, row, columns[place])
+    moving = [_moving(table, spacing, spacing, 1.0) for table in case.walls.moving]
+    for wall in moving:
+        if wall.patch is not None and not wall.patch(places).any():
+            extent = f"; it lies between {_corner(places, spacing, 0)} and {_corner(places, spacing, 1)} m"
+            there = extent if len(places) else ", for there is none"
+            raise CaseError(f'{source}: walls.moving["{wall.name}"].where: holds no part of the wall{there}')
+    if not len(places):
+        raise CaseError(f'{source}: walls.moving["{moving[0].name}"]: the geometry has no wall')
+    try:
+        number = patches_of(moving, places)
+    except CaseError as error:
+        raise CaseError(f"{source}: walls.moving: {error}") from None
+    speeds = {}
+    for k, wall in enumerate(moving):
+        velocity = velocity_at(wall, places[number == k])
+        speeds[wall.name] = spacing * float(np.sqrt(np.sum(velocity**2, axis=1)).max())
+    return speeds
+
+
+def _moving(table: MovingWallTable, spacing: float, velocity: float, time: float) -> MovingWall:
+    """Return a wall in units of `spacing` (m), `velocity` (m/s) and `time` (s)."""
+    x, y, z = (component / velocity for component in table.velocity or (0.0, 0.0, 0.0))
+    turn = np.zeros(3)
+    if table.rotation is not None and table.axis is not None:
+        turn = table.rotation * time * np.array(table.axis) / np.linalg.norm(table.axis)
+    a, b, c = (coordinate / spacing for coordinate in table.center or (0.0, 0.0, 0.0))
+    rotation = (float(turn[0]), float(turn[1]), float(turn[2]))
+    patch = None if table.where is None else patch_of(table.where, spacing)
+    return MovingWall(table.name, (x, y, z), rotation, (a, b, c), patch)
+
+
+def patch_of(where: PatchTable, spacing: float) -> Patch:
+    """Return the patch that `where` names, for places in spacings (m)."""
+
+    def scaled(point: tuple[float, float, float]) -> Floats:
+        return np.array(point) / spacing
+
+    if isinstance(where, WallOnPlane):
+        normal = np.array(where.normal) / np.linalg.norm(where.normal)
+        return partial(_on_plane, scaled(where.point), normal)
+    if isinstance(where, WallInSphere):
+        return partial(_in_sphere, scaled(where.center), where.radius / spacing)
+    if isinstance(where, WallInCylinder):
+        return partial(_in_cylinder, scaled(where.start), scaled(where.end), where.radius / spacing)
+    assert isinstance(where, WallInBox)
+    return partial(_in_box, scaled(where.low), scaled(where.high))
+
+
+def _on_plane(point: Floats, normal: Floats, places: Floats) -> Flags:
+    return np.asarray(np.abs((places - point) @ normal) <= ON_PLANE)
+
+
+def _in_sphere(center: Floats, radius: float, places: Floats) -> Flags:
+    return np.asarray(np.linalg.norm(places - center, axis=1) <= radius)
+
+
+def _in_cylinder(start: Floats, end: Floats, radius: float, places: Floats) -> Flags:
+    length = float(np.linalg.norm(end - start))
+    axis = (end - start) / length
+    along = (places - start) @ axis
+    across = np.linalg.norm(places - start - along[:, None] * axis, axis=1)
+    return np.asarray((along >= 0.0) & (along <= length) & (across <= radius))
+
+
+def _in_box(low: Floats, high: Floats, places: Floats) -> Flags:
+    return np.asarray(np.all((places >= low) & (places <= high), axis=1))
+
+
+def _corner(places: Floats, spacing: float, which: int) -> str:
+    corner = spacing * (places.max(axis=0) if which else places.min(axis=0))
+    return "(" + ", ".join(f"{value:.4g}" for value in corner) + ")"

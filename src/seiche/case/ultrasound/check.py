@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche check` of an ultrasound case: what it is, how exact it will be, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from seiche.case.ultrasound.setup import UltrasoundSetup, error_of_ranks, local_parts, refuse_impossible, sharing_of
+from seiche.errors import CaseError
+from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
+from seiche.ultrasound.crossing import cuts_on_the_way
+from seiche.ultrasound.local_basis import least_overlap
+from seiche.ultrasound.slabs import slabs_of
+
+
+def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
+    """Yield the lines of `seiche check` for a number of ranks.
+
+    Raises:
+        CaseError: the grid cannot be cut for them, or the case has something that goes only on one rank.
+    """
+    refuse_impossible(setup, ranks)
+    problem, case = setup.problem, setup.case
+    bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request, case.run.device)
+    speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
+    limit = "any time step is stable" if np.isinf(setup.limit) else f"stable up to {setup.limit:.4g} s"
+    rows = [
+        ("case", setup.source_file + (f": {case.title}" if case.title else "")),
+        ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, {problem.spacing[0]:.4g} m apart"),
+        ("time step", f"{problem.time_step:.4g} s ({limit}), {problem.steps:,} steps"),
+        ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
+        ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),
+    ]
+    frequencies = sorted({one.frequency for one in case.source if hasattr(one, "frequency")})
+    for frequency in frequencies:
+        resolved = points_per_wavelength(problem, frequency)
+        error = phase_error(problem, frequency, case.run.scheme)
+        rows.append(
+            (f"{frequency:.4g} Hz", f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad")
+        )
+    rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
+    if ranks > 1:
+        try:
+            lines, work = _shared(setup, ranks, frequencies)
+        except CaseError as error:
+            raise CaseError(f"{setup.source_file}: {error}") from None
+        rows += lines
+        bytes_needed = int(bytes_needed / ranks * work)
+        if sharing_of(setup, ranks).basis == "global":
+            more = shared_fields(problem, case.run.scheme) * np.dtype(case.run.precision).itemsize
+            bytes_needed += int(more * problem.points / ranks)
+    rows.append(
+        (
+            "memory",
+            f"{bytes_needed / 1e6:.4g} MB, {bytes_needed * ranks / problem.points:.1f} B a point"
+            + (f", of each of {ranks} ranks" if ranks > 1 else ""),
+        )
+    )
+    width = max(len(name) for name, _ in rows)
+    yield from (f"{name:<{width}}  {value}" for name, value in rows)
+    yield from (f"advice: {line}" for line in setup.notes)
+
+
+def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
+    """Return what is said of several ranks, and all their work over that of one."""
+    problem, sharing = setup.problem, sharing_of(setup, ranks)
+    basis, overlap = sharing.basis, sharing.overlap
+    if basis == "auto":  # as a run chooses without a machine file
+        try:
+            local_parts(setup, ranks, sharing.split, overlap)
+        except CaseError:
+            basis = "global"
+    if basis == "global":
+        largest = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape)
+        extents = " x ".join(str(n) for n in largest.shape)
+        work = ranks * int(np.prod(largest.shape)) / problem.points
+        return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
+    parts = local_parts(setup, ranks, sharing.split, overlap)
+    largest = max(parts, key=lambda part: int(np.prod(part.shape)))
+    work = ranks * int(np.prod(largest.shape)) / problem.points
+    extents = " x ".join(str(n) for n in largest.shape)
+    wider = f" (asked: {overlap}; the kernels transform such lines)" if least_overlap(parts) > overlap else ""
+    told = f"{extents} points with overlaps of {least_overlap(parts)}{wider}, {work:.2f} times the work of one"
+    rows = [(f"{ranks} ranks", told)]
+    cuts = cuts_on_the_way(parts)
+    for frequency in frequencies:
+        error = error_of_ranks(problem, parts, frequency)
+        rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))
+    return rows, work

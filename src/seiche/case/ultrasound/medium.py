@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The medium of an ultrasound case: numbers, materials, regions, files, a CT image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.ultrasound.schema import BallRegion, BoxRegion, MediumTable, Properties, ShellRegion
+from seiche.errors import CaseError, FormatError
+from seiche.ultrasound import Grid, Medium
+from seiche.ultrasound.ct import BoneModel, medium_of_ct
+from seiche.ultrasound.materials import MATERIALS
+
+Floats = npt.NDArray[np.float64]
+_NAMES = ("sound_speed", "density", "BonA", "alpha_coeff")
+
+
+def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
+    """Return the medium of a case; files are relative to `folder`.
+
+    Raises:
+        CaseError: a property is missing, or a region or file does not fit the grid.
+        FormatError: a file is broken.
+    """
+    power = table.exponent
+    whole: dict[str, Any] = dict(_properties(table, power))
+    if table.file is not None:
+        whole |= _arrays(folder / table.file, grid.shape)
+    if power is None and np.any(whole.get("alpha_coeff", 0.0)):
+        raise CaseError(f"medium.file: {table.file} has alpha_coeff; medium.alpha_power is missing beside it")
+    for name in ("sound_speed", "density"):
+        if name not in whole:
+            raise CaseError(f"medium.{name}: is missing; give it, a material or a file")
+    for number, region in enumerate(table.region):
+        inside = region_points(region, grid, f"medium.region[{number}]")
+        if not inside.any():
+            raise CaseError(f"medium.region[{number}]: the {region.kind} holds no point of the grid")
+        for name, value in _properties(region, power).items():
+            whole[name] = np.where(inside, value, whole.get(name, 0.0))
+    if table.ct is not None:
+        image = _array(folder / table.ct.file, grid.shape)
+        bone = medium_of_ct(image, model=BoneModel(threshold=table.ct.threshold), alpha_power=power)
+        is_bone = image >= table.ct.threshold
+        for name in ("sound_speed", "density", "alpha_coeff"):
+            value = getattr(bone, name)
+            if value is not None:
+                whole[name] = np.where(is_bone, value, whole.get(name, 0.0))
+    absorbs = power is not None and np.any(whole.get("alpha_coeff", 0.0))
+    return Medium(
+        whole["sound_speed"],
+        whole["density"],
+        BonA=whole.get("BonA"),
+        alpha_coeff=whole["alpha_coeff"] if absorbs else None,
+        alpha_power=power if absorbs else None,
+        alpha_mode=table.alpha_mode if absorbs else None,
+        sound_speed_ref=table.reference_speed,
+    )
+
+
+def region_points(region: BoxRegion | BallRegion | ShellRegion, grid: Grid, name: str) -> npt.NDArray[np.bool_]:
+    """Return which points of the grid lie in a region.
+
+    Raises:
+        CaseError: its places have another number of axes than the grid.
+    """
+    places = region.lower if isinstance(region, BoxRegion) else region.center
+    check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", places, grid)
+    if isinstance(region, BoxRegion):
+        check_axes(f"{name}.upper", region.upper, grid)
+        inside = np.ones(grid.shape, bool)
+        for number, axis in enumerate(grid.axes):
+            x = along(grid, axis)
+            inside &= (x >= region.lower[number]) & (x <= region.upper[number])
+        return inside
+    radius = distance(grid, region.center)
+    if isinstance(region, ShellRegion):
+        if region.inner >= region.outer:
+            raise CaseError(
+                f"{name}: inner radius {region.inner:g} m is not less than the outer one {region.outer:g} m"
+            )
+        return np.asarray((radius >= region.inner) & (radius <= region.outer))
+    return np.asarray(radius <= region.radius)
+
+
+def along(grid: Grid, axis: str) -> Floats:
+    """Return the coordinates of an axis in a shape that fits the grid."""
+    number = grid.axes.index(axis)
+    return grid.positions(axis).reshape([-1 if k == number else 1 for k in range(len(grid.shape))])
+
+
+def distance(grid: Grid, center: tuple[float, ...]) -> Floats:
+    """Return the distance of all points from a place, m."""
+    squares = sum((along(grid, axis) - c) ** 2 for axis, c in zip(grid.axes, center, strict=True))
+    return np.asarray(np.sqrt(squares))
+
+
+def check_axes(name: str, place: tuple[float, ...], grid: Grid) -> None:
+    """Refuse a place that has not one coordinate for each axis.
+
+    Raises:
+        CaseError: naming it.
+    """
+    if len(place) != len(grid.shape):
+        raise CaseError(f"{name}: {len(place)} coordinates on a grid of {len(grid.shape)} axes")
+
+
+def _properties(table: Properties, alpha_power: float | None) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if table.material is not None:
+        material = MATERIALS[table.material]
+        found = {"sound_speed": material.sound_speed, "density": material.density}
+        if alpha_power is not None:
+            found["alpha_coeff"] = material.alpha_coeff(alpha_power)
+    return found | {name: value for name in _NAMES if (value := getattr(table, name)) is not None}
+
+
+def _arrays(path: Path, shape: tuple[int, ...]) -> dict[str, Floats]:
+    with _opened(path) as file:
+        if not hasattr(file, "files"):
+            raise FormatError(path, "whole file", "not a .npz of several arrays")
+        unknown = [name for name in file.files if name not in _NAMES]
+        if unknown:
+            raise FormatError(path, unknown[0], f"not one of {', '.join(_NAMES)}")
+        return {name: _fitting(path, name, _member(path, file, name), shape) for name in file.files}
+
+
+def _array(path: Path, shape: tuple[int, ...]) -> Floats:
+    array = _opened(path)
+    return _fitting(path, "array", array, shape)
+
+
+def pressure_file(path: Path, shape: tuple[int, ...]) -> Floats:
+    """Return the array of a .npy of the grid's shape.
+
+    Raises:
+        FormatError: it is none.
+    """
+    return _array(path, shape)
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise FormatError(path, "whole file", f"cannot be read: {error.strerror or 'not a NumPy file'}") from None
+    except (ValueError, EOFError) as error:
+        raise FormatError(
+            path, "whole file", f"not a NumPy file of numbers: {' '.join(str(error).split())[:80]}"
+        ) from None
+
+
+def _member(path: Path, file: Any, name: str) -> Any:
+    try:
+        return file[name]
+    except Exception as error:  # zipfile and zlib have errors of their own
+        raise FormatError(path, name, f"cannot be read: {' '.join(str(error).split())[:80]}") from None
+
+
+def _fitting(path: Path, name: str, array: Any, shape: tuple[int, ...]) -> Floats:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise FormatError(path, name, "not an array of numbers")
+    if array.shape != shape:
+        raise FormatError(path, name, f"shape {array.shape} is not the grid's {shape}")
+    if not np.isfinite(array).all():
+        raise FormatError(path, name, "not every value is a finite number")
+    return np.asarray(array, np.float64)

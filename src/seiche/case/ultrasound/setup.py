@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the tables of an ultrasound case to grid, medium, source and sensor, and to the problem they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.load import check_tables, read_tables
+from seiche.case.ultrasound.medium import check_axes, distance, medium_of, pressure_file
+from seiche.case.ultrasound.schema import (
+    ArcSource,
+    BallSource,
+    BowlSource,
+    DiscSource,
+    FileSource,
+    LineSource,
+    RectangleSource,
+    Signal,
+    UltrasoundCase,
+)
+from seiche.errors import CaseError
+from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
+from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
+from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
+from seiche.ultrasound.extents import lines_of
+from seiche.ultrasound.local_basis import Part, least_overlap
+from seiche.ultrasound.plan import basis_of, parts_for
+from seiche.ultrasound.problem import Problem
+from seiche.ultrasound.ranks import OVERLAP, refuse_on_ranks
+from seiche.ultrasound.records import Request
+from seiche.ultrasound.shapes import Shape
+from seiche.ultrasound.simulate import Layers, problem_of, refuse_unstable, request_of
+
+Tone = ArcSource | BowlSource | DiscSource | RectangleSource | LineSource
+
+
+@dataclass(frozen=True)
+class UltrasoundSetup:
+    """A case as the solver wants it; `request` has no sink, `limit` is the longest stable step in s."""
+
+    case: UltrasoundCase
+    source_file: str
+    grid: Grid
+    medium: Medium
+    sensor: Sensor
+    layers: Layers
+    problem: Problem
+    request: Request
+    limit: float
+    notes: tuple[str, ...]
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Return the files that the case is read from."""
+        path, medium = Path(self.source_file), self.case.medium
+        named = [medium.file, None if medium.ct is None else medium.ct.file]
+        named += [one.file for one in self.case.source if isinstance(one, FileSource)]
+        return [path, *(path.parent / name for name in named if name is not None)]
+
+
+#: Overlaps that a case may have, narrow ones first.
+WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
+
+
+def prepare(path: Path | str, overrides: Sequence[str] = ()) -> UltrasoundSetup:
+    """Read the case file `path` and make its problem; nothing is allocated on a device.
+
+    Raises:
+        CaseError: a key or value is wrong, or what it asks for is impossible.
+        FormatError: a file is broken.
+    """
+    case = check_tables(read_tables(path, overrides), str(path), UltrasoundCase)
+    try:
+        return _setup(case, Path(path))
+    except CaseError as error:
+        raise CaseError(f"{path}: {error}") from None
+
+
+def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
+    table = case.grid
+    empty = Grid(table.shape, table.spacing)
+    medium = medium_of(case.medium, empty, path.parent)
+    grid = _with_time(case, empty, medium)
+    assert grid.time_step is not None and grid.steps is not None
+    layer = case.layer
+    layers = Layers.of(grid, layer.points, layer.strength, layer.inside)
+    source, sensor = _source(case, grid, path.parent), _sensor(case, grid)
+    sensor.check(grid)
+    frequencies = [one.frequency for one in case.source if isinstance(one, Signal)]
+    problem = problem_of(grid, medium, source, layers)
+    for number, one in enumerate(case.source):
+        if isinstance(one, Signal) and points_per_wavelength(problem, one.frequency) < PPW_LEAST:
+            raise CaseError(
+                f"source[{number}].frequency: {one.frequency:g} Hz has"
+                f" {points_per_wavelength(problem, one.frequency):.2f} points per wavelength where sound is slowest;"
+                f" at least {PPW_LEAST:g} are needed"
+            )
+    limit = refuse_unstable(problem, case.run.scheme, "grid")
+    notes = tuple(advice(problem, case.run.scheme, max(frequencies) if frequencies else None))
+    request = request_of(grid, sensor, layers)
+    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
+
+
+def _with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
+    table = case.grid
+    cfl = 0.3 if table.cfl is None else table.cfl
+    speed = medium.sound_speed
+    if table.time_step is not None:
+        cfl = table.time_step * float(np.max(speed)) / min(grid.spacings)
+    elif len(case.record.frequencies) == 1:  # a period is a whole number of steps, so that amplitudes are exact
+        frequency = case.record.frequencies[0]
+        longest = cfl * min(grid.spacings) / float(np.max(speed))
+        cfl *= 1 / (frequency * np.ceil(1 / (frequency * longest))) / longest
+    timed = grid.with_time(speed, end=table.duration, cfl=cfl)
+    steps = timed.steps if table.steps is None else table.steps
+    return Grid(grid.shape, grid.spacing, timed.time_step if table.time_step is None else table.time_step, steps)
+
+
+def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
+    """Return the samples of a tone of amplitude 1: a burst in a Hann window, or a tone that grows and goes on."""
+    assert grid.time_step is not None and grid.steps is not None
+    phase = tone.frequency * np.arange(grid.steps) * grid.time_step
+    wave = np.sin(2 * np.pi * phase)
+    if tone.cycles is None:
+        return np.asarray(wave * (np.minimum(1.0, phase / tone.ramp) if tone.ramp > 0 else 1.0))
+    burst = phase <= tone.cycles
+    return np.asarray((wave * np.sin(np.pi * phase / tone.cycles) ** 2)[burst])
+
+
+def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
+    pressure: npt.NDArray[np.float64] | None = None
+    groups: dict[tuple[float, float | None, float], list[tuple[int, Tone]]] = {}
+    for number, one in enumerate(case.source):
+        name = f"source[{number}]"
+        if isinstance(one, BallSource):
+            check_axes(f"{name}.center", one.center, grid)
+            ball = distance(grid, one.center) <= one.radius
+            if not ball.any():
+                raise CaseError(f"{name}: the ball holds no point of the grid")
+            pressure = np.where(ball, one.pressure, 0.0) + (0.0 if pressure is None else pressure)
+        elif isinstance(one, FileSource):
+            found = pressure_file(folder / one.file, grid.shape)
+            pressure = found if pressure is None else pressure + found
+        else:
+            groups.setdefault((one.frequency, one.cycles, one.ramp), []).append((number, one))
+    emitters = []
+    for tones in groups.values():
+        strongest = max(one.amplitude for _, one in tones)
+        emitters.append(
+            Emitter(
+                [_shape(one, grid, f"source[{number}]") for number, one in tones],
+                strongest * signal_of(tones[0][1], grid),
+                delays=[one.delay for _, one in tones],
+                apodisation=[one.amplitude / strongest for _, one in tones],
+            )
+        )
+    return Source(p0=pressure, emitters=tuple(emitters))
+
+
+def _shape(one: Tone, grid: Grid, name: str) -> Shape:
+    places = {
+        key: getattr(one, key)
+        for key in ("position", "focus", "first", "second", "start", "end")
+        if key in type(one).model_fields
+    }
+    for key, place in places.items():
+        check_axes(f"{name}.{key}", place, grid)
+    wanted = {"arc": 2, "line": None}.get(one.kind, 3)
+    if wanted is not None and len(grid.shape) != wanted:
+        raise CaseError(f"{name}: kind {one.kind} needs a grid of {wanted} axes, not {len(grid.shape)}")
+    if isinstance(one, ArcSource):
+        return Arc(one.position, one.focus, one.radius, one.diameter)
+    if isinstance(one, BowlSource):
+        return Bowl(one.position, one.focus, one.radius, one.diameter)
+    if isinstance(one, DiscSource):
+        return Disc(one.position, one.focus, one.diameter)
+    if isinstance(one, RectangleSource):
+        return Rectangle(one.position, one.first, one.second)
+    return Line(one.start, one.end)
+
+
+def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
+    record = case.record
+    assert grid.time_step is not None and grid.steps is not None
+    start = record.start if isinstance(record.start, int) else round(record.start / grid.time_step)
+    for number, place in enumerate(record.points):
+        check_axes(f"record.points[{number}]", place, grid)
+    mask = None
+    if record.ring is not None:
+        check_axes("record.ring.center", record.ring.center, grid)
+        mask = np.abs(distance(grid, record.ring.center) - record.ring.radius) <= min(grid.spacings) / 2
+        if not mask.any():
+            raise CaseError("record.ring: no point of the grid is near it")
+    sensed = record.points or mask is not None
+    window = None
+    if record.frequencies:
+        steps = round(record.periods / min(record.frequencies) / grid.time_step)
+        if not 0 < steps <= grid.steps:
+            raise CaseError(
+                f"record.periods: {record.periods} periods of {min(record.frequencies):g} Hz are {steps} steps, of"
+                f" {grid.steps} in all"
+            )
+        window = (grid.steps - steps, grid.steps)
+    return Sensor(
+        mask=mask,
+        positions=np.asarray(record.points) if record.points else None,
+        record=(*(record.quantities if sensed else ()), *record.maps),
+        first=start,
+        frequencies=record.frequencies,
+        frequency_window=window,
+    )
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How several ranks share a grid: `basis` may be "auto"; `overlap` is that of the local one."""
+
+    basis: str
+    overlap: int
+    split: tuple[int, ...] | None
+
+
+def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
+    """Return how the case wants its grid to be shared; with `run.error` overlaps are as narrow as keep it.
+
+    Where none does, "auto" becomes "global".
+
+    Raises:
+        CaseError: there are no such overlaps, or nothing tells which waves there will be.
+    """
+    run, problem = setup.case.run, setup.problem
+    basis = basis_of(run.basis, run.scheme, problem.shape)
+    if run.split is not None and basis == "global":
+        raise CaseError(f"run.split: {run.split} goes with the local basis; the global one has slabs")
+    if run.error is None or basis == "global":
+        return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split)
+    frequencies = [one.frequency for one in setup.case.source if hasattr(one, "frequency")]
+    if not frequencies:
+        raise CaseError("run.error: no source has a frequency from which the error could be predicted; use run.overlap")
+    least = np.inf
+    for width in WIDTHS:
+        try:
+            parts = local_parts(setup, ranks, run.split, width)
+        except CaseError:
+            break
+        least = error_of_ranks(problem, parts, max(frequencies))
+        if least <= run.error:
+            return Sharing(basis, width, run.split)
+    if basis == "auto" and run.split is None:
+        return Sharing("global", OVERLAP, None)
+    raise CaseError(
+        f"run.error: {run.error:g} is not kept by any overlap of {ranks} ranks, the widest errs by {least:.1e};"
+        ' use run.basis = "global"'
+    )
+
+
+def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | None, overlap: int) -> list[Part]:
+    """Return the parts of the local basis as a run has them: wider than asked where transforms of lines need it.
+
+    Raises:
+        CaseError: the grid cannot be cut so.
+    """
+    run = setup.case.run
+    lines = lines_of({"device": run.device, "precision": run.precision, "scheme": run.scheme})
+    return parts_for(setup.problem.shape, ranks, "local", split, overlap, lines)
+
+
+def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
+    """Return the relative error that is predicted of a wave and its onset that cross the cuts of the local basis."""
+    cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
+    resolved = points_per_wavelength(problem, frequency)
+    width = least_overlap(parts)
+    one = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
+    return float(cuts_on_the_way(parts) * one)
+
+
+def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
+    """Refuse a case that a number of ranks cannot compute, before anything is allocated.
+
+    Raises:
+        CaseError: the case has something that goes only on one rank.
+    """
+    if ranks == 1:
+        return
+    if setup.case.image is not None:
+        raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {ranks}")
+    try:
+        refuse_on_ranks(setup.request)
+        sharing_of(setup, ranks)
+    except CaseError as error:
+        raise CaseError(f"{setup.source_file}: {error}") from None

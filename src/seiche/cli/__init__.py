@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `seiche`: run, check, predict, convert, report, bench and validate.
+
+Exit status: 0 done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 a validation did
+not pass; 2 an error, said in one line on the standard error of one rank.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seiche.case.agreement import end_of_rank
+from seiche.cli import movement as movement  # its commands join `bench`
+from seiche.cli.bench import bench
+from seiche.cli.options import world_of_command
+from seiche.cli.validate import validate
+from seiche.errors import CaseError, SeicheError
+
+if TYPE_CHECKING:
+    from seiche.domain.world import World
+
+app = typer.Typer(
+    name="seiche",
+    help="Flow and waves on many GPUs.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(bench, name="bench")
+app.add_typer(validate, name="validate")
+
+CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML, or XML of HemeLB).", metavar="CASE")]
+Device = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; the case\'s own by default.')]
+Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the case.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        from seiche import __version__
+
+        print(f"seiche {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    case: CaseFile,
+    device: Device = None,
+    restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Go on from this checkpoint.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the outputs.")] = None,
+    changes: Changes = None,
+    transport: Annotated[str | None, typer.Option(help="How messages travel; the case's own by default.")] = None,
+    ranks_info: Annotated[bool, typer.Option("--ranks-info", help="Print the share of every rank.")] = False,
+    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a time line for ui.perfetto.dev.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Show the progress on a page on this machine only.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; any free one by default.")] = 0,
+) -> None:
+    """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
+    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+    overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
+    if port and not serve:
+        raise CaseError(f"--port {port}: goes with --serve")
+    served = port if serve else None
+    if _of_waves(case):
+        from seiche.case.waves.commands import run as run_waves
+
+        world = world_of_command()
+        run_waves(case, device, restart, output, overrides, world, ranks_info=ranks_info, serve=served)
+        return
+    from seiche.case.account import print_shares
+    from seiche.case.flow.limits import empty_outputs
+    from seiche.case.flow.simulation import load
+    from seiche.case.run import decisions_of
+    from seiche.case.ultrasound.simulation import is_ultrasound
+
+    world = world_of_command()
+    if is_ultrasound(case, changes or ()):
+        for option, value in (("--restart", restart), ("--ranks-info", ranks_info)):
+            if value:
+                raise CaseError(f'{option}: goes not with solver = "ultrasound"')
+        _run_ultrasound(case, device, output, overrides, world, served)
+        return
+    simulation = load(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
+    if ranks_info:
+        print_shares(world, len(simulation.solver.owned), "sites")
+    if world.rank == 0:
+        notes = simulation.setup.vessel.notes if case.suffix.lower() == ".xml" else ()
+        differing = [f"--restart: {line}" for line in (simulation.blood.changes if simulation.blood else ())]
+        for note in (*notes, *empty_outputs(simulation.setup), *differing, *simulation.lacking()):
+            print(f"seiche: note: {note}", file=sys.stderr)
+    outcome = simulation.run(serve=served)
+    report, owed = simulation.report(), simulation.owed()
+    if world.rank != 0:
+        return
+    print(report)
+    for line in owed:
+        print(f"seiche: note: {line}", file=sys.stderr)
+    for line in decisions_of([simulation.solver.halo]):
+        print(f"seiche: {line}")
+    if outcome.stopped is None:
+        print(
+            f"seiche: done: step {outcome.step:,} ({simulation.time:.4g} s) after {outcome.seconds:.1f} s; "
+            f"results in {simulation.folder}"
+        )
+    else:
+        print(
+            f"seiche: stopped by {outcome.stopped} at step {outcome.step:,}; "
+            f"go on with --restart {simulation.outputs.checkpoint_path}"
+        )
+
+
+def _run_ultrasound(
+    case: Path,
+    device: str | None,
+    output: Path | None,
+    changes: Sequence[str],
+    world: World,
+    serve: int | None,
+) -> None:
+    from seiche.case.ultrasound.simulation import load
+
+    simulation = load(case, device=device, overrides=changes, output=output, world=world)
+    for note in simulation.setup.notes if world.rank == 0 else ():
+        print(f"seiche: note: {note}", file=sys.stderr)
+    outcome = simulation.run(serve=serve)
+    if world.rank != 0:
+        return
+    print(outcome.report)
+    for line in outcome.decisions:
+        print(f"seiche: {line}")
+    for name, found in outcome.summary["details"].items():
+        if name.startswith("greatest_"):
+            place = ", ".join(f"{1e3 * c:.4g}" for c in found["place_m"])
+            print(f"greatest {name[9:]}: {found['value']:.5g} {found['unit']} at ({place}) mm")
+    print(f"seiche: done: {outcome.summary['steps']:,} steps in {outcome.seconds:.1f} s; results in {outcome.folder}")
+
+
+@app.command()
+def check(
+    case: CaseFile,
+    device: Device = None,
+    ranks: Annotated[int | None, typer.Option(min=1, help="Ranks to divide the memory by.")] = None,
+    changes: Changes = None,
+) -> None:
+    """Say what a case is and what it will cost, without allocating its fields."""
+    if _of_waves(case):
+        from seiche.case.waves.commands import check as check_waves
+
+        check_waves(case, device, ranks, changes or (), world_of_command())
+        return
+    from seiche.case.flow.check import describe
+    from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
+    from seiche.case.flow.rims import rim_lines
+    from seiche.case.flow.simulation import prepare
+    from seiche.case.ultrasound.check import describe as describe_ultrasound
+    from seiche.case.ultrasound.setup import prepare as prepare_ultrasound
+    from seiche.case.ultrasound.simulation import is_ultrasound
+
+    world = world_of_command()
+    if is_ultrasound(case, changes or ()):
+        setting = [*(changes or ()), *([f"run.device={device}"] if device else [])]
+        if world.rank == 0:
+            print("\n".join(describe_ultrasound(prepare_ultrasound(case, setting), ranks or world.size)))
+        return
+    if world.rank == 0:  # said even if the iolets do not fit: the rims tell why
+        for line in rim_lines(case, changes or ()):
+            print(line)
+    setup = prepare(case, [*(changes or ()), *([f"run.device={device}"] if device else [])], world)
+    refuse_impossible(setup, ranks or world.size)
+    refuse_too_many_states(setup)
+    if world.rank == 0:
+        print("\n".join(describe(setup, ranks or world.size)))
+
+
+@app.command()
+def predict(
+    case: CaseFile,
+    machine: Annotated[
+        Path | None, typer.Option(metavar="FILE", help='Machine file, "summit" or "lassen"; machine.json by default.')
+    ] = None,
+    ranks: Annotated[str, typer.Option(metavar="LIST", help="Such as 1,2,4, or 1..512, which doubles.")] = "1..8",
+    device: Device = None,
+    changes: Changes = None,
+    a_node: Annotated[
+        int | None, typer.Option("--per-node", min=1, help="Ranks on a node; one a GPU or core by default.")
+    ] = None,
+    run: Annotated[Path | None, typer.Option(metavar="RUN", help="A run of the case: how fast its stages are.")] = None,
+    run_on: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file of that run; as --machine.")] = None,
+    rest: Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Machine file for what is lacking.")] = (
+        None
+    ),
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the numbers here.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw strong and weak scaling here.")] = None,
+) -> None:
+    """Say how long steps of a case take on a machine, on any number of ranks, without running it."""
+    if _idle():
+        return
+    from seiche.case.predictions import main as predict_ranks
+
+    predict_ranks(
+        case,
+        machine=machine,
+        ranks=ranks,
+        device=device,
+        overrides=changes or (),
+        a_node=a_node,
+        run=run,
+        run_on=run_on,
+        rest=rest,
+        output=json,
+        figure=figure,
+    )
+
+
+def _idle() -> bool:
+    """Return whether this is a further rank of a command that one process does: all would write the same files."""
+    return world_of_command().rank != 0
+
+
+def _of_waves(case: Path) -> bool:
+    from seiche.case.waves.setup import is_waves
+
+    return is_waves(case)
+
+
+@app.command()
+def render(
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells or waves.", metavar="RUN")],
+    film: Annotated[bool, typer.Option("--film", help="A GIF or MP4 of all states, not a picture of the last.")] = (
+        False
+    ),
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; beside the cells.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Take every so many states for a film.")] = 1,
+    series: Annotated[str | None, typer.Option(metavar="NAME", help="Which cells or snapshots, by file.")] = None,
+) -> None:
+    """Draw the cells of a run, coloured by velocity, or its waves in a plane."""
+    if _idle():
+        return
+    from seiche.case.render import render as draw
+
+    print(draw(folder, moving=film, output=output, every=every, series=series))
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="A case (.toml, .xml), .gmy, .gmy+ or .stl file.", metavar="IN")],
+    target: Annotated[Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file.", metavar="OUT")],
+    spacing: Annotated[str | None, typer.Option(help='Distance of sites, such as "0.1 mm".')] = None,
+    unit: Annotated[str | None, typer.Option(help='Length of one unit of an STL file, such as "1 mm".')] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+) -> None:
+    """Convert a geometry."""
+    if _idle():
+        return
+    from seiche.case.flow.convert import convert as convert_file
+
+    print(convert_file(source, target, spacing=spacing, unit=unit, force=force))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folder of a run; two with --compare.", metavar="RUN...")],
+    compare: Annotated[bool, typer.Option("--compare", help="Two runs side by side, the first as reference.")] = False,
+    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="The page to write.")] = None,
+) -> None:
+    """Write a page that says where the time of a run went, and why."""
+    if _idle():
+        return
+    from seiche.report.run_report import main as write
+
+    print(f"seiche: wrote {write(runs, compare=compare, machine=machine, output=output)}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (those of the process by default) and return the exit status.
+
+    Whatever fails on purpose becomes one line on the standard error, whatever the number of ranks.
+    """
+    # Making the world asks every rank: one that fails alone could not do it any more to tell the others.
+    world = world_of_command()
+    try:
+        status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except (SeicheError, OSError, MemoryError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
+        return end_of_rank(world, _line(error))
+    except BaseException:
+        if world.size == 1:
+            raise
+        # A defect on one rank: its traceback, and an end for the ranks that would wait for it.
+        return end_of_rank(world, traceback.format_exc())
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, typer.TyperException):
+        text = error.format_message()
+        if error.exit_code == 2 and "Usage:" in text:  # `seiche` alone asks for the help
+            return text
+    elif isinstance(error, MemoryError):
+        text = "not enough memory; `seiche check` says how much a case needs"
+    elif isinstance(error, KeyboardInterrupt | typer.Abort):
+        text = "interrupted"
+    else:
+        text = str(error)
+    return f"seiche: error: {' '.join(text.split())}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of membranes and of cells in flow."""
+
+from __future__ import annotations
+
+from seiche.validate.cells import (
+    capsule_order,
+    capsule_table,
+    capsules,
+    membranes,
+    shear_flow,
+    suspensions,
+    tweezers,
+)
+from seiche.validate.check import Family
+
+#: Every family of checks, in the order in which they run.
+FAMILIES: tuple[Family, ...] = (
+    membranes.derivatives,
+    membranes.sphere,
+    membranes.rest,
+    tweezers.stretching,
+    capsules.small_deformation,
+    capsule_order.order_in_time,
+    capsule_table.neo_hookean,
+    capsule_table.skalak,
+    shear_flow.one_red_cell,
+    suspensions.tubes,
+    suspensions.shear_thinning,
+    suspensions.endurance,
+)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The order in time of the coupling: a capsule that a shear flow deforms, with steps that are halved."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from seiche.cells import Cells, CellType, MembraneModel, NeoHookean, ellipsoid
+from seiche.couple import Blood
+from seiche.couple.immersed import Scheme
+from seiche.domain import shapes
+from seiche.flow import FlowModel, MovingWall, Newtonian, Walls
+from seiche.report.figures import convergence_figure, observed_order
+from seiche.validate.cells.capsules import high_plate, low_plate
+from seiche.validate.check import Check, Floats, Setting, leaving_state, positions
+
+#: Radius of the capsule, edge of the box, strain of a step and viscosity with the longest step; capillary number.
+_RADIUS, _EDGE, _STRAIN, _VISCOSITY, _CAPILLARY = 4.0, 20.0, 0.01, 0.5, 0.3
+
+
+def _vertices(setting: Setting, scheme: Scheme, parts: int) -> Floats:
+    """Return the vertices at the strain 1, with steps of a part of the longest one on the same lattice."""
+    viscosity, rate = _VISCOSITY / parts, _STRAIN / parts
+    sites = shapes.channel(_EDGE, _EDGE, _EDGE, 1.0)
+    speed = 0.5 * rate * _EDGE
+    walls = (
+        MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
+        MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, _EDGE)),
+    )
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), walls=Walls(moving=walls)))
+    z = positions(sites)[:, 2] - 0.5 * _EDGE
+    velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
+    velocity[:, 0], gradient[:, 2, 0] = rate * z, rate
+    solver.load_state({"populations": leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * viscosity)}, 0)
+    model = MembraneModel(NeoHookean(viscosity * rate * _RADIUS / _CAPILLARY))
+    kind = CellType("capsule", ellipsoid((_RADIUS,) * 3, 162), model)
+    middle = sites.coords.mean(axis=0) + np.array([0.2, 0.3, -0.1])
+    cells = Cells(solver.backend, [kind], [[middle]])
+    blood = Blood(solver, cells, scheme=scheme)
+    blood.run(round(1 / rate))
+    solver.close()
+    found: Floats = blood.cells.vertices()[0]
+    return found
+
+
+def _distance(one: Floats, other: Floats) -> float:
+    return float(np.sqrt(((one - other) ** 2).sum(axis=1).mean()))
+
+
+def order_in_time(setting: Setting) -> list[Check]:
+    """Adams-Bashforth is of second order together with the flow; Euler differs from it by a term of first order.
+
+    Euler's own differences look better than first order as long as that term is smaller than those of second order.
+    """
+    parts = (1, 2, 4) if setting.quick else (1, 2, 4, 8)
+    euler, adams = ([_vertices(setting, scheme, n) for n in parts] for scheme in ("euler", "adams-bashforth"))
+    halved = [_distance(adams[i], adams[i + 1]) for i in range(len(parts) - 1)]
+    between = [_distance(one, other) for one, other in zip(euler, adams, strict=True)][: len(halved)]
+    steps = [round(n / _STRAIN) for n in parts[:-1]]
+    plot = partial(
+        convergence_figure,
+        sizes=steps,
+        errors={"Adams-Bashforth, step halved": halved, "Euler less Adams-Bashforth": between},
+        order=2.0,
+        x_label="steps",
+        y_label="distance of vertices (sites)",
+    )
+    return [
+        Check("order in time, Adams-Bashforth", observed_order(parts[:-1], halved), 1.9, "above", plot=plot),
+        Check("order in time, Euler", observed_order(parts[:-1], between), 0.9, "above"),
+    ]

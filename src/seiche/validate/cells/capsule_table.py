@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Capsules in shear at finite deformation, against a boundary-integral solution in an unbounded Stokes flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from seiche.io.files import replacing
+from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
+from seiche.validate.cells.capsules import Capsule
+from seiche.validate.check import Check, Setting
+
+_SOURCE = "boundary-integral solution (docs/theory/coupling.md, section 9)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Deformation of a capsule with a law, C = `area_ratio`, at the capillary number mu g a / G.
+
+    It is steady in the last unit of `strain`.
+    """
+
+    law: str
+    area_ratio: float
+    capillary: float
+    deformation: float
+    strain: float = 5.0
+
+    @property
+    def name(self) -> str:
+        """Return the law."""
+        return self.law if self.law == "neo-Hookean" else f"{self.law} C = {self.area_ratio:g}"
+
+
+TABLE = (
+    Row("neo-Hookean", 1.0, 0.15, 0.269, 4.0),
+    Row("neo-Hookean", 1.0, 0.30, 0.3976),
+    Row("neo-Hookean", 1.0, 0.60, 0.520, 8.0),
+    Row("Skalak", 1.0, 0.15, 0.234, 4.0),
+    Row("Skalak", 1.0, 0.30, 0.3343, 4.0),
+    Row("Skalak", 1.0, 0.60, 0.4300),
+    Row("Skalak", 1.0, 1.20, 0.5202),
+    Row("Skalak", 10.0, 0.30, 0.235, 3.0),
+)
+#: Radii in sites, and vertices that keep edges shorter than two sites at all of them.
+RADII, VERTICES = (8.0, 12.0, 20.0), 2562
+#: Samples, a quarter unit of strain apart, whose mean is the steady deformation.
+SAMPLES = 5
+
+
+def computed(setting: Setting, row: Row, radius: float, vertices: int) -> float:
+    """Return the deformation on a lattice."""
+    capsule = Capsule(
+        row.law,
+        row.capillary,
+        radius,
+        vertices,
+        area_ratio=row.area_ratio,
+        viscosity=1.0,
+        scheme="adams-bashforth",
+    )
+    return capsule.deformed(setting, row.strain, SAMPLES)
+
+
+def extrapolated(radii: tuple[float, ...], found: list[float]) -> float:
+    """Return the value for a radius of many sites: the polynomial in one over the radius through all points."""
+    return float(np.polynomial.Polynomial.fit(1 / np.array(radii), found, len(radii) - 1)(0.0))
+
+
+def neo_hookean(setting: Setting) -> list[Check]:
+    """The deformation of the rows with a neo-Hookean membrane.
+
+    Quick: one of them on one coarse lattice, on which errors of both signs happen to cancel.
+    """
+    if setting.quick:
+        return _rows(setting, [replace(TABLE[1], strain=4.0)], (4.0,), 642)
+    return _rows(setting, [row for row in TABLE if row.law == "neo-Hookean"], RADII, VERTICES)
+
+
+def skalak(setting: Setting) -> list[Check]:
+    """The deformation of the rows with a membrane of Skalak's law; not a part of the quick checks."""
+    if setting.quick:
+        return []
+    return _rows(setting, [row for row in TABLE if row.law == "Skalak"], RADII, VERTICES)
+
+
+def _rows(setting: Setting, rows: list[Row], radii: tuple[float, ...], vertices: int) -> list[Check]:
+    """Return checks of rows, from lattices on a curve in the distance of sites over the radius."""
+    checks, seen = [], []
+    for row in rows:
+        found = [computed(setting, row, radius, vertices) for radius in radii]
+        seen.append((row, found, extrapolated(radii, found)))
+        name = f"capsule in shear, {row.name}, capillary number {row.capillary:g}: D"
+        checks.append(Check(name, abs(seen[-1][2] / row.deformation - 1), 0.03, reference=_SOURCE))
+        for radius, value in zip(radii, found, strict=True):
+            lattice = f"{name} at a radius of {radius:g} sites"
+            checks.append(Check(lattice, value / row.deformation - 1, sense="recorded", reference=_SOURCE))
+    plot = partial(_figure, seen=seen)
+    checks[0] = Check(checks[0].name, checks[0].value, checks[0].bound, reference=_SOURCE, plot=plot)
+    return checks
+
+
+@paper_style()
+def _figure(path: Path, *, seen: list[tuple[Row, list[float], float]]) -> None:
+    """Draw the table (lines) and what was computed: on the finest lattice (open) and extrapolated (full)."""
+    figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
+    axes = figure.add_subplot()
+    for number, name in enumerate(dict.fromkeys(row.name for row in TABLE)):
+        rows = [row for row in TABLE if row.name == name]
+        color = COLORS[number]
+        x, y = [row.capillary for row in rows], [row.deformation for row in rows]
+        axes.plot(x, y, "-" if len(x) > 1 else "_", color=color, label=name, zorder=1, markersize=12)
+        mine = [(row.capillary, found[-1], value) for row, found, value in seen if row.name == name]
+        for capillary, finest, value in mine:
+            axes.plot(capillary, finest, "o", color=color, markerfacecolor="white", markersize=4, zorder=2)
+            axes.plot(capillary, value, "o", color=color, markersize=4, zorder=3)
+    axes.set_xlabel("capillary number")
+    axes.set_ylabel("deformation D")
+    axes.legend()
+    with replacing(path) as part:
+        save(figure, part, str(path))

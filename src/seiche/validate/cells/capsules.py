@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A capsule in shear flow: how much it is deformed at a small capillary number, extrapolated to fine lattices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.cells import Cells, CellType, MembraneModel, NeoHookean, Skalak, ellipsoid
+from seiche.cells.loop import limit_points
+from seiche.couple import Blood
+from seiche.couple.immersed import Scheme
+from seiche.domain import shapes
+from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, Walls
+from seiche.kernels.registry.ibm import Delta
+from seiche.report.figures import convergence_figure, observed_order
+from seiche.validate.check import Check, Floats, Setting, leaving_state, positions
+
+_FIRST_ORDER = "Barthes-Biesel, Rallison 1981, J. Fluid Mech. 113, 251"
+#: Slope of the deformation over the capillary number mu g a / G, viscosities alike; the same for both laws.
+SLOPE = 25 / 12
+#: Greatest Reynolds number g a^2 / nu of a capsule, and the distance of the walls in radii.
+REYNOLDS, DISTANCE = 0.05, 10
+#: Strain between two samples of a steady deformation.
+SAMPLED = 0.25
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """A sphere of `radius` sites between walls that move against each other."""
+
+    law: str
+    capillary: float
+    radius: float
+    vertices: int = 642
+    delta: Delta = "peskin"
+    area_ratio: float = 1.0
+    viscosity: float = 1 / 6
+    scheme: Scheme = "euler"
+
+    @property
+    def shear_rate(self) -> float:
+        """Return the rate at which the Reynolds number is the greatest one."""
+        return REYNOLDS * self.viscosity / self.radius**2
+
+    def start(self, setting: Setting) -> Blood:
+        """Return the capsule at rest in a flow that is a straight line already."""
+        height = float(round(DISTANCE * self.radius))
+        sites = shapes.channel(height, height, height, 1.0)
+        speed = 0.5 * self.shear_rate * height
+        walls = (
+            MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
+            MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, height)),
+        )
+        model = FlowModel(Newtonian(self.viscosity), walls=Walls(moving=walls))
+        precision = Precision("float32", "float32")
+        solver = setting.solver(sites, model, precision=precision)
+        z = positions(sites)[:, 2] - 0.5 * height
+        velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
+        velocity[:, 0], gradient[:, 2, 0] = self.shear_rate * z, self.shear_rate
+        tau = 0.5 + 3 * self.viscosity
+        solver.load_state({"populations": leaving_state(np.zeros(len(z)), velocity, gradient, tau)}, 0)
+        shear = self.viscosity * self.shear_rate * self.radius / self.capillary
+        law = NeoHookean(shear) if self.law == "neo-Hookean" else Skalak(shear, self.area_ratio)
+        kind = CellType("capsule", ellipsoid((self.radius,) * 3, self.vertices), MembraneModel(law))
+        middle = sites.coords.mean(axis=0)
+        cells = Cells(solver.backend, [kind], [[middle]], precision=precision.compute)
+        return Blood(solver, cells, delta=self.delta, scheme=self.scheme)
+
+    def deformed(self, setting: Setting, strain: float, samples: int = 1) -> float:
+        """Return the deformation after the strain g t; with `samples`, the mean of that many, a quarter unit apart."""
+        blood = self.start(setting)
+        faces = blood.cells.blocks[0].rest.cell.mesh.faces
+        found = []
+        for number in range(1 - samples, 1):
+            blood.run(round((strain + number * SAMPLED) / self.shear_rate) - blood.solver.time_step)
+            found.append(deformation(limit_points(faces, blood.cells.vertices()[0]), faces))
+        blood.solver.close()
+        return float(np.mean(found))
+
+
+def low_plate(places: Floats) -> npt.NDArray[np.bool_]:
+    """Return which places on a wall are on the lower plate, z = 0."""
+    return np.asarray(places[:, 2] < 0.25)
+
+
+def high_plate(height: float, places: Floats) -> npt.NDArray[np.bool_]:
+    """Return which are on the upper one, z = `height`."""
+    return np.asarray(places[:, 2] > height - 0.25)
+
+
+def deformation(vertices: Floats, faces: npt.NDArray[np.integer]) -> float:
+    """Return (L - B)/(L + B) of the ellipsoid with the inertia of a closed surface, in the plane of x and z.
+
+    Args:
+        vertices: points (n, 3).
+        faces: their numbers (m, 3), outwards.
+    """
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    volume = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
+    total = a + b + c
+    middle = (volume @ total) / (4 * volume.sum())
+    parts = [np.einsum("i,ij,ik->jk", volume, x, x) for x in (a, b, c, total)]
+    second = np.sum(parts, axis=0) / (20 * volume.sum()) - np.outer(middle, middle)
+    half_axes = np.sqrt(5 * np.linalg.eigvalsh(second[np.ix_((0, 2), (0, 2))]))
+    return float((half_axes[1] - half_axes[0]) / half_axes.sum())
+
+
+def small_deformation(setting: Setting) -> list[Check]:
+    """D over the capillary number 0.02, from the two finest lattices on a line in one over the radius in sites.
+
+    The delta function makes a capsule larger by a part of that distance, which is the greatest error; walls ten
+    radii apart and the capillary number itself change D by less than one per cent.
+    """
+    capillary = 0.02
+    laws = ("Skalak",) if setting.quick else ("Skalak", "neo-Hookean")
+    radii, strain = ((4.0, 6.0), 0.45) if setting.quick else ((8.0, 12.0, 16.0), 0.6)
+    checks = []
+    for law in laws:
+        found = [
+            Capsule(law, capillary, radius, viscosity=0.4).deformed(setting, strain) / capillary for radius in radii
+        ]
+        finest = float(np.polynomial.Polynomial.fit(1 / np.array(radii[-2:]), found[-2:], 1)(0.0))
+        errors = np.array(found) / SLOPE - 1
+        plot = partial(
+            convergence_figure,
+            sizes=radii,
+            errors={law: errors},
+            order=1.0,
+            x_label="radius in sites",
+            y_label="D over that of first order, less 1",
+        )
+        name = f"capsule in shear, {law}: D over the capillary number"
+        checks.append(Check(name, abs(finest / SLOPE - 1), 0.02, reference=_FIRST_ORDER, plot=plot))
+        order = observed_order(radii, errors)
+        checks.append(Check(f"capsule in shear, {law}: order in space", order, 0.8, "above", reference=_FIRST_ORDER))
+    return checks

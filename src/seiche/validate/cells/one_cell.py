@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One red cell in shear flow: it turns over as a whole, or its membrane goes round it (tank-treading)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from seiche.cells import Cells
+from seiche.couple import Blood
+from seiche.domain import shapes
+from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, Walls
+from seiche.validate.cells.capsules import high_plate, low_plate
+from seiche.validate.cells.red_cells import CYTOSOL, Lattice
+from seiche.validate.check import Floats, Setting, leaving_state, positions
+
+
+@dataclass(frozen=True)
+class CellInShear:
+    """A red cell in the middle between plates; um, s, pN.
+
+    `shear_rate` in a fluid of viscosity `outer`; the strain of a time step is `strain`; the axis of the cell lies in
+    the plane of shear, `tilt` radians from the direction of the gradient.
+    """
+
+    shear_rate: float
+    outer: float
+    inner: float = CYTOSOL
+    spacing: float = 0.5
+    vertices: int = 642
+    strain: float = 1e-3
+    viscosity: float = 0.5
+    size: tuple[float, float, float] = (28.0, 16.0, 20.0)
+    tilt: float = 0.6
+
+    @property
+    def lattice(self) -> Lattice:
+        """Return the lattice."""
+        return Lattice(self.spacing, self.strain / self.shear_rate, self.outer, self.viscosity)
+
+    def start(self, setting: Setting) -> Blood:
+        """Return the cell at rest in a flow that is a straight line already."""
+        length, width, height = (float(round(size / self.spacing)) for size in self.size)
+        sites = shapes.channel(height, length, width, 1.0)
+        speed = 0.5 * self.strain * height
+        walls = (
+            MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
+            MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, height)),
+        )
+        model = FlowModel(Newtonian(self.viscosity), walls=Walls(moving=walls))
+        solver = setting.solver(sites, model, precision=Precision("float32", "float32"))
+        z = positions(sites)[:, 2] - 0.5 * height
+        velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
+        velocity[:, 0], gradient[:, 2, 0] = self.strain * z, self.strain
+        state = leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * self.viscosity)
+        solver.load_state({"populations": state}, 0)
+        middle = sites.coords.mean(axis=0)
+        turn = [[np.cos(self.tilt), 0, np.sin(self.tilt)], [0, 1, 0], [-np.sin(self.tilt), 0, np.cos(self.tilt)]]
+        kind = self.lattice.red_cell(self.vertices)
+        cells = Cells(solver.backend, [kind], [[middle]], [[turn]], precision=solver.precision.compute)
+        return Blood(solver, cells, viscosity_contrast=self.inner / self.outer)
+
+    def watched(self, setting: Setting, total: float, note: Callable[[Motion], None] | None = None) -> Motion:
+        """Return the motion up to the strain `total`, looked at 20 times a unit of strain."""
+        blood = self.start(setting)
+        every = max(round(0.05 / self.strain), 1)
+        shapes_seen = [blood.cells.vertices()[0]]
+        for number in range(round(total / (every * self.strain))):
+            blood.run(every)
+            shapes_seen.append(blood.cells.vertices()[0])
+            if note is not None and number % 20 == 19:
+                note(self._motion(blood, shapes_seen, every))
+        blood.solver.close()
+        return self._motion(blood, shapes_seen, every)
+
+    def _motion(self, blood: Blood, vertices: list[Floats], every: int) -> Motion:
+        rest = blood.cells.blocks[0].rest
+        drift = np.abs(blood.measures()[0] / [rest.area, rest.volume] - 1)
+        return Motion(np.array(vertices), every * self.strain, self.spacing, (float(drift[0]), float(drift[1])))
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Vertices (times, n, 3) of a cell, `strain` between two times; `drift` of area and volume at the end."""
+
+    vertices: Floats
+    strain: float
+    spacing: float
+    drift: tuple[float, float]
+
+    @property
+    def strains(self) -> Floats:
+        """Return the strain at each time."""
+        return np.asarray(self.strain * np.arange(len(self.vertices)), np.float64)
+
+    def inclination(self) -> Floats:
+        """Return the angle of the longest axis of the shape from the flow, in the plane of shear, without jumps."""
+        x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
+        xx, zz, xz = ((x[:, :, a] * x[:, :, b]).sum(axis=1) for a, b in ((0, 0), (2, 2), (0, 2)))
+        return np.asarray(0.5 * np.unwrap(np.arctan2(2 * xz, xx - zz)), np.float64)
+
+    def half_axes(self) -> Floats:
+        """Return half the lengths (times, 3) in um: longest and shortest in the plane of shear, and across it."""
+        angle = self.inclination()
+        x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
+        cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
+        turned = [x[:, :, 0] * cos + x[:, :, 2] * sin, x[:, :, 2] * cos - x[:, :, 0] * sin, x[:, :, 1]]
+        return np.stack([0.5 * self.spacing * np.ptp(each, axis=1) for each in turned], axis=1)
+
+    def going_round(self) -> float:
+        """Return how fast the membrane goes round, radians a unit of strain, over the last half of the time.
+
+        Vertices near the plane of shear are followed around the middle; what the whole turns by is in it.
+        """
+        x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
+        near = np.abs(x[0, :, 1]) < 0.35 * np.abs(x[0, :, 1]).max()
+        angles = np.unwrap(np.arctan2(x[:, near, 2], x[:, near, 0]), axis=0)
+        half = len(angles) // 2
+        return float(np.abs(angles[-1] - angles[half]).mean() / (self.strain * (len(angles) - 1 - half)))
+
+    def turns(self) -> float:
+        """Return how many half turns the shape as a whole has made in the direction of the flow."""
+        angle = self.inclination()
+        return float((angle[0] - angle[-1]) / np.pi)

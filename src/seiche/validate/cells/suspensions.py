@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of red cells in tubes: viscosity, hematocrits, the layer without cells, shear thinning, endurance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from seiche.io.files import replacing
+from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
+from seiche.validate.cells.red_cells import PLASMA, Lattice
+from seiche.validate.cells.tubes import Flowing, Suspension, hematocrit_ratio, relative_viscosity
+from seiche.validate.check import Check, Setting
+
+_PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
+_FAHRAEUS = "Pries et al. 1990, Circ. Res. 67, 826"
+#: Of the tubes that are compared with measured ones; all others have sites half a micrometre apart. Steps of both are
+#: 1.6 to 1.8 times shorter than the longest that is stable (docs/theory/coupling.md, section 6).
+_FINE = Lattice(0.25, 3e-6, PLASMA, 1.0)
+#: Of the quick checks: one micrometre, where only the trends are right.
+_QUICK = Lattice(1.0, 4e-6, PLASMA, 0.3)
+_NARROW = Suspension(10.0, 0.32, transits=0.4, length=16.0, lattice=_QUICK, vertices=162, samples=8, rate=100.0)
+_TUBES = (
+    Suspension(10.0, 0.32, transits=16.0),
+    Suspension(20.0, 0.33, transits=14.0),
+    Suspension(40.0, 0.28, transits=9.0),
+)
+_MIDDLE = _TUBES[1]
+
+
+def tubes(setting: Setting) -> list[Check]:
+    """Tubes of 10, 20 and 40 um: apparent viscosity and tube hematocrit at the discharge hematocrit, and the layer.
+
+    Quick: one coarse narrow tube, where cells must run ahead of the plasma and leave a layer at the wall.
+    """
+    if setting.quick:
+        found = _NARROW.run(setting)
+        ratio = found.tube_hematocrit / found.discharge_hematocrit
+        return [
+            Check("tube of 10 um: tube hematocrit over discharge hematocrit", ratio, 0.98, reference=_FAHRAEUS),
+            Check("tube of 10 um: layer without cells", found.layer, 0.5, "above", "um"),
+            Check("tube of 10 um: viscosity over that of plasma", found.viscosity, 1.0, "above", reference=_PRIES),
+            Check("tube of 10 um: change of volume of a cell", found.drift[1], 0.005),
+        ]
+    runs = [replace(tube, lattice=_FINE).run(setting) for tube in _TUBES]
+    checks = [check for run in runs for check in _against_pries(run)]
+    return [replace(checks[0], plot=partial(_figure, runs=runs)), *checks[1:]]
+
+
+def _against_pries(run: Flowing) -> list[Check]:
+    diameter, hematocrit = run.suspension.diameter, run.effective_hematocrit
+    name = f"tube of {diameter:g} um"
+    viscosity = abs(run.viscosity / relative_viscosity(diameter, hematocrit) - 1)
+    plain = run.viscosity / relative_viscosity(diameter, run.discharge_hematocrit) - 1
+    ratio = run.tube_hematocrit / run.discharge_hematocrit
+    checks = [
+        Check(f"{name}: viscosity at the discharge hematocrit", viscosity, 0.15, reference=_PRIES),
+        Check(f"{name}: viscosity at the hematocrit of the vertices, relative error", plain, sense="recorded"),
+        Check(f"{name}: discharge hematocrit of cells as the flow sees them", hematocrit, sense="recorded"),
+        Check(
+            f"{name}: tube over discharge hematocrit",
+            abs(ratio / hematocrit_ratio(diameter, hematocrit) - 1),
+            0.10,
+            reference=_FAHRAEUS,
+        ),
+        Check(f"{name}: change of volume of a cell", run.drift[1], 0.005),
+    ]
+    if diameter < 20:
+        return [*checks, Check(f"{name}: layer without cells", run.layer, sense="recorded", unit="um")]
+    return [
+        *checks,
+        Check(f"{name}: layer without cells, at least", run.layer, 1.5, "above", "um"),
+        Check(f"{name}: layer without cells, at most", run.layer, 4.0, unit="um"),
+    ]
+
+
+def shear_thinning(setting: Setting) -> list[Check]:
+    """The faster it flows, the more cells deform and the thinner the suspension."""
+    if setting.quick:
+        slow, fast = replace(_NARROW, rate=25.0, transits=0.3), _NARROW
+    else:
+        slow, fast = replace(_MIDDLE, rate=20.0, transits=5.0), replace(_MIDDLE, rate=320.0, transits=16.0)
+    values = [each.run(setting).viscosity for each in (slow, fast)]
+    name = f"tube of {slow.diameter:g} um: viscosity at {slow.rate:g} 1/s over that at {fast.rate:g} 1/s"
+    return [Check(name, values[0] / values[1], 1.02, "above")]
+
+
+def endurance(setting: Setting) -> list[Check]:
+    """Hematocrit 0.45 in a tube of 20 um for 100 000 steps: no cell is lost or inverted, all keep their volume.
+
+    A lost or inverted cell ends a run with an error.
+    """
+    dense = replace(_MIDDLE, hematocrit=0.45, gap=0.2, transits=32.01)
+    if setting.quick:
+        dense = replace(dense, lattice=_QUICK, vertices=162, length=20.0, transits=0.1, samples=2)
+    found = dense.run(setting)
+    name = f"{dense.steps} steps at hematocrit {found.tube_hematocrit:.2f}"
+    return [
+        Check(f"{name}: change of volume of a cell", found.drift[1], 0.005),
+        Check(f"{name}: change of area of a cell", found.drift[0], sense="recorded"),
+    ]
+
+
+@paper_style()
+def _figure(path: Path, *, runs: Sequence[Flowing]) -> None:
+    """Draw the published viscosity over the diameter, and what was computed, with its discharge hematocrit."""
+    figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
+    axes = figure.add_subplot()
+    diameters = np.geomspace(6, 80, 80)
+    for number, hematocrit in enumerate((0.3, 0.5)):
+        curve = [relative_viscosity(float(diameter), hematocrit) for diameter in diameters]
+        axes.semilogx(diameters, curve, color=COLORS[number], label=f"Pries et al. 1992, hematocrit {hematocrit:g}")
+    for run in runs:
+        place = run.suspension.diameter, run.viscosity
+        axes.plot(*place, "o", color="0.2", markersize=4)
+        axes.annotate(f"{run.effective_hematocrit:.2f}", place, xytext=(4, 4), textcoords="offset points")
+    axes.set_xlabel("diameter (µm)")
+    axes.set_ylabel("viscosity over that of plasma")
+    axes.set_xticks([10, 20, 40, 80], ["10", "20", "40", "80"])
+    axes.legend()
+    with replacing(path) as part:
+        save(figure, part, str(path))

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Suspensions of red cells in periodic tubes: apparent viscosity, hematocrits, the layer without cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from seiche.cells import Cells, Contact, Tube, pack
+from seiche.cells.space import wall_points
+from seiche.couple import Blood
+from seiche.couple.immersed import Scheme
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.domain.surface import Surface
+from seiche.flow import FlowModel, Newtonian, Precision, Walls
+from seiche.flow.solver import Solver
+from seiche.kernels.registry.ibm import Delta
+from seiche.validate.cells.red_cells import CYTOSOL, PLASMA, WALL_REACH, Lattice
+from seiche.validate.check import Floats, Setting
+
+#: What a surface acts larger by than its vertices lie, in sites: measured by a sphere's drag (docs/theory/coupling.md,
+#: section 1), and so of a cell of the size that the flow sees.
+EXCESS: dict[Delta, float] = {"hat": 0.43, "roma": 0.51, "peskin": 0.67}
+#: Cells are packed as meshes of so many vertices at most: finer ones take longer to be told apart.
+_PACKED = 642
+
+
+def relative_viscosity(diameter: float, hematocrit: float) -> float:
+    """Return the apparent viscosity over that of plasma in a tube of glass (Pries et al. 1992).
+
+    `diameter` in um, `hematocrit` the discharge hematocrit.
+    """
+    at_45 = 220 * math.exp(-1.3 * diameter) + 3.2 - 2.44 * math.exp(-0.06 * diameter**0.645)
+    q = 1 / (1 + 1e-11 * diameter**12)
+    c = (0.8 + math.exp(-0.075 * diameter)) * (q - 1) + q
+    curve: float = ((1 - hematocrit) ** c - 1) / (0.55**c - 1)
+    return 1 + (at_45 - 1) * curve
+
+
+def hematocrit_ratio(diameter: float, hematocrit: float) -> float:
+    """Return the hematocrit in a tube (`diameter` in um) over that of its discharge, `hematocrit` (Pries 1990)."""
+    narrow = 1 + 1.7 * math.exp(-0.415 * diameter) - 0.6 * math.exp(-0.011 * diameter)
+    return hematocrit + (1 - hematocrit) * narrow
+
+
+def swollen(surface: Surface, distance: float) -> float:
+    """Return the volume over that of `surface` when every vertex lies farther out along its normal by `distance`."""
+    normals = np.zeros_like(surface.vertices)
+    a, b, c = (surface.vertices[surface.faces[:, k]] for k in range(3))
+    for corner in surface.faces.T:
+        np.add.at(normals, corner, np.cross(b - a, c - a))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    return float(Surface(surface.vertices + distance * normals, surface.faces).volume / surface.volume)
+
+
+@dataclass(frozen=True)
+class Suspension:
+    """Red cells in a periodic tube along x that a body force drives; um and s.
+
+    `rate` is the mean velocity over the diameter that the force would give by the empirical viscosity. The run takes
+    `transits` times one over it; what is measured is of the last `share` of them.
+    """
+
+    diameter: float
+    hematocrit: float
+    rate: float = 80.0
+    transits: float = 20.0
+    length: float = 40.0
+    lattice: Lattice = field(default_factory=lambda: Lattice(0.5, 4e-6, PLASMA))
+    vertices: int = 642
+    delta: Delta = "peskin"
+    scheme: Scheme = "adams-bashforth"
+    gap: float = 0.8
+    share: float = 0.5
+    samples: int = 32
+    seed: int = 1
+
+    @property
+    def steps(self) -> int:
+        """Return the steps of the run, a whole number of samples of 32."""
+        return max(round(self.transits / (self.rate * self.lattice.step) / self.samples / 32), 1) * 32 * self.samples
+
+    @cached_property
+    def sites(self) -> SiteSet:
+        """Return the tube; its axis runs through the site or point `axis`."""
+        radius = 0.5 * self.diameter / self.lattice.spacing
+        return shapes.tube(radius, round(self.length / self.lattice.spacing), 1.0, periodic=True)
+
+    @property
+    def axis(self) -> Floats:
+        """Return y and z of the axis in the coordinates of the sites."""
+        return -np.asarray(self.sites.origin, np.float64)[1:]
+
+    @property
+    def body_force(self) -> float:
+        """Return the force on a site."""
+        viscosity = PLASMA * relative_viscosity(self.diameter, 1.2 * self.hematocrit)
+        gradient = 32 * viscosity * self.rate / self.diameter  # pN/um^3
+        return gradient * self.lattice.spacing**3 / self.lattice.force
+
+    def solver(self, setting: Setting) -> Solver:
+        """Return the plasma at rest, with the force on it."""
+        model = FlowModel(
+            Newtonian(self.lattice.viscosity), body_force=(self.body_force, 0.0, 0.0), walls=Walls("bouzidi")
+        )
+        return setting.solver(self.sites, model, precision=Precision("float32", "float32"))
+
+    def blood(self, setting: Setting) -> Blood:
+        """Return the tube with its cells, packed at random a little off the wall."""
+        lattice, solver = self.lattice, self.solver(setting)
+        kind = lattice.red_cell(self.vertices)
+        radius, length = 0.5 * self.diameter / lattice.spacing, float(self.sites.shape[0])
+        narrow = Tube(radius - self.gap / lattice.spacing, length)
+        wanted = self.hematocrit * math.pi * radius**2 * length / narrow.volume
+        shape = lattice.red_cell(min(self.vertices, _PACKED)).moving_mesh()
+        packing = pack(narrow, [shape], wanted, seed=self.seed, backend=solver.backend)
+        centers = packing.centers + np.array([0.0, *self.axis])
+        cells = Cells(solver.backend, [kind], [centers], [packing.rotations], precision=solver.precision.compute)
+        contact = Contact(
+            cells,
+            lattice.contact(),
+            wall=lattice.contact(WALL_REACH),
+            wall_points=wall_points(self.sites)[0],
+            lengths=(length, 0.0, 0.0),
+        )
+        contrast = CYTOSOL / lattice.outer
+        return Blood(
+            solver,
+            cells,
+            contact=contact,
+            delta=self.delta,
+            scheme=self.scheme,
+            viscosity_contrast=contrast,
+            mark_every=4,
+        )
+
+    def plasma_speed(self, setting: Setting) -> float:
+        """Return the mean velocity of plasma alone, on the lattice."""
+        solver = self.solver(setting)
+        radius = 0.5 * self.diameter / self.lattice.spacing
+        solver.run(round(2 * radius**2 / self.lattice.viscosity))
+        speed = float(solver.fields(["velocity"])["velocity"][:, 0].mean())
+        solver.close()
+        return speed
+
+    def layer(self, vertices: Floats) -> float:
+        """Return the width (um) of the layer without cells: what the outlines of all cells leave free.
+
+        Outlines are those seen from eight sides around the tube, micrometre by micrometre along it: from the wall to
+        the outermost membrane.
+        """
+        length = self.sites.shape[0]
+        points = vertices.reshape(-1, 3)
+        bins = round(length * self.lattice.spacing)
+        number = (np.mod(points[:, 0], length) * bins / length).astype(np.int64) % bins
+        angles = 2 * np.pi * np.arange(8) / 8
+        across = (points[:, 1:] - self.axis) @ np.stack([np.cos(angles), np.sin(angles)])
+        outer = np.zeros((bins, len(angles)))
+        np.maximum.at(outer, number, across)
+        seen = outer[outer.max(axis=1) > 0]
+        return float(0.5 * self.diameter - self.lattice.spacing * seen.mean())
+
+    def run(self, setting: Setting, note: Callable[[Flowing], None] | None = None) -> Flowing:
+        """Run it and return what was measured; `note` is given what there is after every sample but the first."""
+        blood = self.blood(setting)
+        plasma, rest = self.plasma_speed(setting), blood.cells.blocks[0].rest
+        every, rows = self.steps // self.samples, []
+        for _ in range(self.samples):
+            blood.run(every)
+            vertices, measures = blood.vertices(), blood.measures()
+            drift = np.abs(measures / [rest.area, rest.volume] - 1).max(axis=0)
+            speed = float(blood.solver.fields(["velocity"])["velocity"][:, 0].mean())
+            place = float(vertices[:, :, 0].mean())
+            rows.append((blood.solver.time_step, speed, place, self.layer(vertices), blood.hematocrit(), *drift))
+            if note is not None and len(rows) > 1:
+                note(Flowing(self, plasma, np.array(rows)))
+        blood.solver.close()
+        return Flowing(self, plasma, np.array(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Flowing:
+    """What was seen of a suspension.
+
+    `rows`: step, mean velocity of the whole, mean place of the cells along the tube, layer without cells (um), tube
+    hematocrit, greatest relative changes of area and volume of a cell. `plasma` is the mean velocity without cells.
+    """
+
+    suspension: Suspension
+    plasma: float
+    rows: Floats
+
+    @property
+    def _late(self) -> Floats:
+        return self.rows[-max(round(self.suspension.share * len(self.rows)), 2) :]
+
+    @property
+    def speed(self) -> float:
+        """Return the mean velocity, on the lattice."""
+        return float(self._late[1:, 1].mean())
+
+    @property
+    def viscosity(self) -> float:
+        """Return the apparent viscosity over that of plasma."""
+        return self.plasma / self.speed
+
+    @property
+    def tube_hematocrit(self) -> float:
+        """Return the volume of the cells over that of the tube."""
+        return float(self._late[:, 4].mean())
+
+    @property
+    def discharge_hematocrit(self) -> float:
+        """Return the flow of cells over that of the whole."""
+        late = self._late
+        cells = (late[-1, 2] - late[0, 2]) / (late[-1, 0] - late[0, 0])
+        return self.tube_hematocrit * float(cells) / self.speed
+
+    @property
+    def effective_hematocrit(self) -> float:
+        """Return the discharge hematocrit of cells of the size that the flow sees."""
+        suspension = self.suspension
+        kind = suspension.lattice.red_cell(suspension.vertices)
+        return self.discharge_hematocrit * swollen(kind.moving_mesh(), EXCESS[suspension.delta])
+
+    @property
+    def layer(self) -> float:
+        """Return the width of the layer that the flow sees without cells, um."""
+        suspension = self.suspension
+        return float(self._late[:, 3].mean()) - EXCESS[suspension.delta] * suspension.lattice.spacing
+
+    @property
+    def drift(self) -> tuple[float, float]:
+        """Return the greatest relative changes of area and of volume of a cell in the whole run."""
+        return float(self.rows[:, 5].max()), float(self.rows[:, 6].max())

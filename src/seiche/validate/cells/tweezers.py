@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A red cell stretched by optical tweezers, as a sequence of balances: axial and transverse diameter against force."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from seiche.backend import open_backend
+from seiche.cells import Cells, CellType, biconcave, equilibrium
+from seiche.cells.loop import limit_points
+from seiche.io.files import replacing
+from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
+from seiche.validate.cells.red_cells import MODEL, RADIUS
+from seiche.validate.check import Check, Floats, Setting
+
+_MILLS = "Mills et al. 2004, Mech. Chem. Biosyst. 1, 169"
+#: Force (pN), axial and transverse diameter with their error bars (um).
+MEASURED = np.array(
+    [
+        (0.0, 7.57, 0.65, 7.57, 0.65),
+        (20.1, 9.54, 0.93, 6.27, 0.74),
+        (38.3, 11.15, 1.15, 5.44, 0.60),
+        (67.8, 12.87, 1.08, 4.72, 0.72),
+        (108.9, 14.42, 1.46, 4.58, 0.74),
+        (151.0, 15.59, 1.29, 4.37, 0.60),
+        (193.1, 16.28, 1.79, 4.37, 0.62),
+    ]
+)
+#: Share of the vertices at each end that the force is spread over.
+END = 0.05
+
+
+def diameters(setting: Setting) -> Floats:
+    """Return axial and transverse diameter (7, 2) at the forces of MEASURED."""
+    kind = CellType("red", biconcave(162 if setting.quick else 642, RADIUS), MODEL)
+    cells = Cells(open_backend(setting.device), [kind], [np.zeros((1, 3))])
+    along = np.argsort(cells.vertices()[0, :, 0])
+    few = round(END * len(along))
+    found = []
+    for force in MEASURED[:, 0]:
+        loads = np.zeros((len(along), 3))
+        loads[along[:few], 0], loads[along[-few:], 0] = -force / few, force / few
+        stretched = equilibrium(cells, loads, tolerance=3e-4).vertices
+        found.append(np.ptp(limit_points(kind.mesh.faces, stretched), axis=0)[:2])
+    return np.array(found)
+
+
+def stretching(setting: Setting) -> list[Check]:
+    """Both diameters inside the error bars at all forces, with one set of parameters."""
+    found = diameters(setting)
+    axial = np.abs(found[:, 0] - MEASURED[:, 1]) / MEASURED[:, 2]
+    across = np.abs(found[:, 1] - MEASURED[:, 3]) / MEASURED[:, 4]
+
+    plot = partial(_figure, found=found)
+    return [
+        Check(
+            "stretched red cell: axial diameter, worst of 7 forces",
+            float(axial.max()),
+            1.0,
+            unit="error bars",
+            reference=_MILLS,
+            plot=plot,
+        ),
+        Check(
+            "stretched red cell: transverse diameter, worst of 7 forces",
+            float(across.max()),
+            1.0,
+            unit="error bars",
+            reference=_MILLS,
+        ),
+    ]
+
+
+@paper_style()
+def _figure(path: Path, *, found: Floats) -> None:
+    """Draw both diameters over the force, with the measured ones and their bars."""
+    figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
+    axes = figure.add_subplot()
+    for column, label in enumerate(("axial", "transverse")):
+        bars = MEASURED[:, 1 + 2 * column : 3 + 2 * column]
+        color = COLORS[column]
+        axes.errorbar(MEASURED[:, 0], bars[:, 0], bars[:, 1], fmt="o", color=color, markersize=4, label=label)
+        axes.plot(MEASURED[:, 0], found[:, column], color=color)
+    axes.set_xlabel("force (pN)")
+    axes.set_ylabel("diameter (µm)")
+    axes.legend()
+    with replacing(path) as part:
+        save(figure, part, str(path))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of the flow solver against exact solutions."""
+
+from __future__ import annotations
+
+from seiche.validate.check import Family
+from seiche.validate.flow import (
+    conservation,
+    decay,
+    equality,
+    iolets,
+    models,
+    moments,
+    openings,
+    steady,
+    vessels,
+    walls,
+)
+
+#: Every family of checks, in the order in which they run.
+FAMILIES: tuple[Family, ...] = (
+    conservation.rheology,
+    conservation.momentum,
+    conservation.iolet_balance,
+    conservation.mass,
+    equality.geometry_files,
+    equality.layouts_and_restart,
+    equality.ranks,
+    equality.devices,
+    decay.shear_wave,
+    decay.taylor_green,
+    decay.taylor_green_of_each_set,
+    steady.plane_channel,
+    steady.square_duct,
+    steady.reynolds_only,
+    steady.blood_channel,
+    steady.round_pipe,
+    models.shear_waves,
+    models.sound_waves,
+    models.plane_channels,
+    models.casson_channel,
+    models.power_law_channel,
+    models.power_law_pipe,
+    models.kolmogorov_flow,
+    openings.pressure_tube,
+    openings.parabolic_tube,
+    openings.pulsating_tube,
+    iolets.pressure_schemes,
+    iolets.duct_inlet,
+    iolets.windkessel,
+    iolets.mixed_balance,
+    vessels.flow_split,
+    walls.pipes,
+    walls.plane_couette,
+    walls.round_couette,
+    walls.driven_cavity,
+    walls.pressure_tubes,
+    walls.in_moments,
+    walls.mass_drift,
+    moments.decay,
+    moments.walls,
+    moments.blood,
+    moments.balance,
+    moments.equality,
+)

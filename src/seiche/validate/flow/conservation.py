@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a step keeps: mass between walls, momentum under a force, mass against the flow through iolets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, VelocityIolet
+from seiche.flow.velocity_set import D3Q19
+from seiche.validate.check import Check, Floats, Setting
+
+_GUO = "Guo, Zheng, Shi 2002, doi:10.1103/PhysRevE.65.046308"
+#: Published viscosities (mPa s) at these shear rates (1/s) for human and murine blood.
+_SHEAR_RATES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+_BLOODS = {
+    "human": (CarreauYasuda(160.0, 3.5, 8.2, 0.64, 0.2128), (75.460, 25.973, 8.0399, 4.2826, 3.6294)),
+    "murine": (CarreauYasuda(14.49, 3.265, 0.1829, 2.707, 0.4136), (14.490, 14.466, 10.845, 5.3067, 3.7942)),
+}
+
+
+def _stirred(sites: SiteSet) -> dict[str, Floats]:
+    """Return a state at rest on the average but with random density and velocity at every site."""
+    random = np.random.default_rng(7)
+    excess, velocity = random.uniform(-0.01, 0.01, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
+    return {"populations": D3Q19.equilibrium(excess, velocity)}
+
+
+def mass(setting: Setting) -> list[Check]:
+    """Walls and periodic ends let nothing out: the drift of the mass is rounding alone."""
+    steps = 1500 if setting.quick else 10_000
+    sites = shapes.tube(5.3, 8.0, 1.0, periodic=True)
+    checks = []
+    for precision in (Precision(), Precision("float32", "float32"), Precision("float32", "float16")):
+        solver = setting.solver(sites, FlowModel(Newtonian(0.05)), precision=precision)
+        solver.load_state(_stirred(sites), 0)
+        before = solver.monitor().mass
+        solver.run(steps)
+        drift = abs(solver.monitor().mass / before - 1)
+        name = f"mass drift in {steps:,} steps, {precision.compute}, stored as {precision.storage}"
+        exact = precision.storage == "float64"
+        checks.append(Check(name, drift, 1e-12 if exact else np.inf, "below" if exact else "recorded"))
+    return checks
+
+
+def momentum(setting: Setting) -> list[Check]:
+    """In a periodic box d(rho u)/dt = g, whatever the flow."""
+    sites, steps, g = shapes.box((8, 8, 8)), 50, np.array([1e-4, -2e-4, 5e-5])
+    worst = 0.0
+    for rheology in (Newtonian(0.05), CarreauYasuda(0.3, 0.02, 100.0, 0.64, 0.2128)):
+        solver = setting.solver(sites, FlowModel(rheology, body_force=(g[0], g[1], g[2])))
+        solver.load_state({**_stirred(sites), "relaxation": np.full(len(sites), 1.2)}, 0)
+        totals = []
+        for _ in range(2):
+            fields = solver.fields(["density", "velocity"])
+            totals.append(fields["density"] @ fields["velocity"])
+            solver.run(steps)
+        gained = (totals[1] - totals[0]) / (len(sites) * steps)
+        worst = max(worst, float(np.abs(gained / g - 1).max()))
+    return [Check("uniform force: error of d(rho u)/dt = g", worst, 1e-12, reference=_GUO)]
+
+
+def iolet_balance(setting: Setting) -> list[Check]:
+    """The mass of every step changes by what the iolets say has entered."""
+    sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
+    iolets = (VelocityIolet(0.01, (0.01 + 0.002j,), 40.0, 0.05), PressureIolet(1.0, 0.002, 25.0))
+    solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=iolets, body_force=(1e-6, 0.0, 2e-6)))
+    before, worst, turnover = solver.monitor().mass, 0.0, 0.0
+    for _ in range(50):
+        solver.step()
+        after, flow = solver.monitor().mass, solver.iolet_flow()
+        worst = max(worst, abs(after - before - flow.sum()) / after)
+        turnover = max(turnover, float(np.abs(flow).max()))
+        before = after
+    return [
+        Check("iolets: mass a step against flow, of the mass", worst, 1e-14),
+        Check("iolets: greatest flow in that balance", turnover, sense="recorded", unit="sites/step"),
+    ]
+
+
+def rheology(setting: Setting) -> list[Check]:
+    """Carreau-Yasuda viscosities of human and murine blood over four decades."""
+    worst = max(
+        abs(fluid.viscosity(shear) / value - 1)
+        for fluid, values in _BLOODS.values()
+        for shear, value in zip(_SHEAR_RATES, values, strict=True)
+    )
+    return [Check("blood: viscosity at 0.1 ... 1000 1/s", worst, 5e-5, reference="values computed by hand")]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flows that decay in a periodic box: Taylor-Green vortices and a shear wave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from seiche.domain import shapes
+from seiche.flow.model import FlowModel, Newtonian
+from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
+from seiche.report.figures import convergence_figure, observed_order
+from seiche.validate.check import Check, Floats, Setting, leaving_state, positions, relative_error
+
+_TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
+_KRUGER = "Krueger et al. 2017, doi:10.1007/978-3-319-44649-3, appendix A.3"
+
+
+def vortices(size: int, speed: float, place: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return density excess, velocity and its gradient at the places (n, 3)."""
+    k = 2 * np.pi / size
+    x, y = k * place[:, 0], k * place[:, 1]
+    velocity = speed * np.stack([np.cos(x) * np.sin(y), -np.sin(x) * np.cos(y), 0 * x], axis=1)
+    gradient = np.zeros((len(place), 3, 3))
+    gradient[:, 0, 0], gradient[:, 1, 1] = -np.sin(x) * np.sin(y), np.sin(x) * np.sin(y)
+    gradient[:, 1, 0], gradient[:, 0, 1] = np.cos(x) * np.cos(y), -np.cos(x) * np.cos(y)
+    excess = -0.75 * speed**2 * (np.cos(2 * x) + np.cos(2 * y))
+    return excess, velocity, speed * k * gradient
+
+
+def _taylor_green_errors(setting: Setting, velocity_set: VelocitySet, sizes: Sequence[int]) -> list[float]:
+    """Diffusive scaling: tau and Reynolds number fixed, speed ~ 1/n, steps ~ n^2; started with the stress in place."""
+    tau, errors = 0.8, []
+    viscosity = (tau - 0.5) / 3
+    for size in sizes:
+        speed, steps = 0.6 / size, int(0.25 * size**2)
+        sites = shapes.box((size, size, 1))
+        model = FlowModel(Newtonian(viscosity), velocity_set=velocity_set.name)  # type: ignore[arg-type]
+        solver = setting.solver(sites, model)
+        start = leaving_state(*vortices(size, speed, positions(sites)), tau, velocity_set)
+        solver.load_state({"populations": start}, 0)
+        solver.run(steps)
+        # What is observed has streamed once more than it has collided.
+        decay = np.exp(-2 * viscosity * (2 * np.pi / size) ** 2 * (steps + 1))
+        exact = decay * vortices(size, speed, positions(sites))[1]
+        errors.append(relative_error(solver.fields(["velocity"])["velocity"], exact))
+    return errors
+
+
+def _taylor_green(setting: Setting, velocity_set: VelocitySet, sizes: Sequence[int], name: str) -> list[Check]:
+    errors = _taylor_green_errors(setting, velocity_set, sizes)
+    plot = partial(convergence_figure, sizes=sizes, errors={"velocity": errors}, order=2.0)
+    order = observed_order(sizes, errors)
+    return [
+        Check(f"{name}: order of convergence", order, 1.8, "above", reference=_TAYLOR, plot=plot),
+        Check(f"{name}, {sizes[-1]} sites: velocity", errors[-1], 5e-3, reference=_TAYLOR),
+    ]
+
+
+def taylor_green(setting: Setting) -> list[Check]:
+    """Vortices in a plane of the default velocity set, to fine lattices."""
+    sizes = (16, 24, 36) if setting.quick else (16, 32, 64, 128)
+    return _taylor_green(setting, D3Q19, sizes, "Taylor-Green vortices")
+
+
+def taylor_green_of_each_set(setting: Setting) -> list[Check]:
+    """The same vortices with the other velocity sets."""
+    others = [velocity_set for velocity_set in VELOCITY_SETS.values() if velocity_set is not D3Q19]
+    named = [(velocity_set, f"Taylor-Green vortices, {velocity_set.name}") for velocity_set in others]
+    return [check for each, name in named for check in _taylor_green(setting, each, (16, 24, 36), name)]
+
+
+def shear_wave(setting: Setting) -> list[Check]:
+    """The rate at which u_y = sin(k x) decays is nu k^2: the viscosity that the lattice really has."""
+    size, worst = (64 if setting.quick else 128), 0.0
+    for tau in (0.55, 0.8, 1.0) if setting.quick else (0.51, 0.55, 0.8, 1.0, 1.5):
+        viscosity, k = (tau - 0.5) / 3, 2 * np.pi / size
+        sites = shapes.box((size, 1, 1))
+        x = k * positions(sites)[:, 0]
+        velocity, gradient = np.zeros((size, 3)), np.zeros((size, 3, 3))
+        velocity[:, 1], gradient[:, 0, 1] = 1e-3 * np.sin(x), 1e-3 * k * np.cos(x)
+        solver = setting.solver(sites, FlowModel(Newtonian(viscosity)))
+        solver.load_state({"populations": leaving_state(np.zeros(size), velocity, gradient, tau)}, 0)
+        amplitudes, span = [], int(0.5 / (viscosity * k**2))
+        for _ in range(2):
+            solver.run(span)
+            amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
+        measured = np.log(amplitudes[0] / amplitudes[1]) / (span * k**2)
+        worst = max(worst, abs(measured / viscosity - 1))
+    return [Check("shear wave: error of the viscosity, worst tau", worst, 1e-3, reference=_KRUGER)]

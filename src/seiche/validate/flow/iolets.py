@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Conditions of iolets: where two rules hold their pressure, ducts with computed profiles, Windkessel outlets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.flow.model import (
+    FlowModel,
+    Newtonian,
+    PressureIolet,
+    PressureScheme,
+    TimeTable,
+    VelocityIolet,
+    WindkesselIolet,
+)
+from seiche.flow.section import developed_profile
+from seiche.flow.velocity_set import CS2
+from seiche.report.figures import observed_order
+from seiche.validate.check import Check, Floats, Setting, positions, relative_error, velocity
+from seiche.validate.flow.steady import square_duct_ratio
+
+_NASH = "Nash et al. 2014, doi:10.1103/PhysRevE.89.023303"
+_GINZBURG = "Ginzburg, Verhaeghe and d'Humieres 2008, Commun. Comput. Phys. 3, 427"
+_WESTERHOF = "Westerhof, Lankhaar and Westerhof 2009, doi:10.1007/s11517-008-0359-2"
+_WHITE = "White 2006, Viscous Fluid Flow, section 3-3"
+_TILTED = (1.0, 0.3, 0.2)
+
+
+def _gradient(
+    setting: Setting, sites: SiteSet, axis: tuple[float, ...], length: float, scheme: PressureScheme
+) -> float:
+    """Return the density gradient of the middle half of a tube over that between its end planes, less 1."""
+    viscosity, excess = 0.5, 1e-4
+    ends = (PressureIolet(1 + excess, scheme=scheme), PressureIolet(scheme=scheme))
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=ends))
+    solver.run(int(12 * (length / 4) ** 2 / (5.783 * viscosity)) + 4 * round(length))
+    along = positions(sites) @ (np.array(axis) / np.linalg.norm(axis))
+    middle = (along > length / 4) & (along < 3 * length / 4)
+    slope = np.polyfit(along[middle], solver.fields(["density"])["density"][middle], 1)[0]
+    return float(-slope * length / excess - 1)
+
+
+def _beyond(sites: SiteSet, axis: tuple[float, ...]) -> float:
+    """Return the mean distance (sites) of the sites beside an opening from its plane, both ends added."""
+    direction, total = np.array(axis) / np.linalg.norm(axis), 0.0
+    for number, plane in enumerate(sites.iolets):
+        beside = sites.boundary[(sites.link_iolet == number).any(axis=1)]
+        total += float(np.abs((positions(sites)[beside] - np.array(plane.center)) @ direction).mean())
+    return total
+
+
+def pressure_schemes(setting: Setting) -> list[Check]:
+    """The gradient between two pressures against the one that was imposed, in tubes along the lattice and tilted.
+
+    Nash's rule gives back no shear stress: its ends disturb the flow over a length that grows with the radius, so the
+    error hardly falls. Anti-bounce-back with the stress holds the pressure, exactly for developed flow, at the sites
+    beside the opening, half a spacing inside its plane: an error of first order in the gradient, and none
+    but of second order when the length is counted between those sites.
+    """
+    radii = (6.0, 12.0) if setting.quick else (6.0, 12.0, 24.0)
+    checks = []
+    for name, axis, least, nearest in (
+        ("along the lattice", (1.0, 0.0, 0.0), 1.0, 1e-3),
+        ("tilted", _TILTED, 0.8, 0.02),
+    ):
+        errors: dict[PressureScheme, list[float]] = {"nash": [], "anti-bounce-back": []}
+        between = 0.0
+        for radius in radii:
+            length = 4 * radius
+            sites = shapes.tube(radius, length, 1.0, axis=axis)
+            for scheme, list_ in errors.items():
+                list_.append(abs(_gradient(setting, sites, axis, length, scheme)))
+            between = abs((1 + errors["anti-bounce-back"][-1]) * (1 - _beyond(sites, axis) / length) - 1)
+        nash, second = (observed_order(radii, errors[scheme]) for scheme in errors)
+        checks += [
+            Check(f"Nash pressure, {name}: order of the gradient", nash, 0.6, reference=_NASH),
+            Check(f"anti-bounce-back, {name}: order of the gradient", second, least, "above", reference=_GINZBURG),
+            Check(f"anti-bounce-back, {name}: gradient between the end sites", between, nearest, reference=_GINZBURG),
+        ]
+    return checks
+
+
+def duct_inlet(setting: Setting) -> list[Check]:
+    """A square inlet with its computed profile: 2.0962 over its mean, the flow that is asked for, the flow behind."""
+    edges = (9, 15, 25) if setting.quick else (9, 17, 33, 65)
+    errors = []
+    for edge in edges:
+        sites = shapes.duct(float(edge), float(edge), 2.0, 1.0, periodic=False)
+        values = developed_profile(sites, 0).values
+        errors.append(abs(float(values.max() / values.mean()) / square_duct_ratio() - 1))
+    edge, mean, viscosity = (11 if setting.quick else 21), 1e-5, 0.3
+    sites = shapes.duct(float(edge), float(edge), float(edge), 1.0, periodic=False)
+    iolets = (VelocityIolet(mean, profile=developed_profile(sites, 0)), PressureIolet(scheme="anti-bounce-back"))
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
+    solver.run(int(15 * edge**2 / (2 * math.pi**2 * viscosity)) + 20 * edge)
+    middle = sites.coords[:, 0] == edge // 2
+    along, section = velocity(solver)[middle], developed_profile(sites, 0).values
+    first = solver.fields(["density"])["density"][sites.coords[:, 0] == 0].mean()
+    asked = mean * edge**2 * first
+    return [
+        Check("duct inlet: error of u_max/u_mean = 2.0962", errors[-1], 5e-3, reference=_WHITE),
+        Check("duct inlet: order of the computed profile", observed_order(edges, errors), 1.8, "above"),
+        Check("duct inlet: flow rate against the one asked for", abs(solver.iolet_flow()[0] / asked - 1), 2e-6),
+        Check("duct inlet: profile at half length", relative_error(along / along.mean(), section), 0.02),
+    ]
+
+
+def circuit_pressure(outlet: WindkesselIolet, flow: Floats) -> Floats:
+    """Return the pressure (less cs^2) of the circuit of `outlet` at the times of `flow` (outflow a step), by RK4 steps.
+
+    The flow is on straight lines between its values.
+    """
+    ground = CS2 * (outlet.distal_density - 1)
+    charge, result = CS2 * (outlet.initial_density - 1), np.empty(len(flow))
+
+    def rate(pressure: float, outflow: float) -> float:
+        return (outflow - (pressure - ground) / outlet.resistance) / outlet.compliance
+
+    before = 0.0
+    for k, now in enumerate(flow):
+        half = 0.5 * (before + now)
+        a = rate(charge, before)
+        b = rate(charge + 0.5 * a, half)
+        c = rate(charge + 0.5 * b, half)
+        d = rate(charge + c, now)
+        charge += (a + 2 * b + 2 * c + d) / 6
+        result[k], before = charge + outlet.proximal_resistance * now, now
+    return result
+
+
+def windkessel(setting: Setting) -> list[Check]:
+    """The pressure at a Windkessel outlet against its ODE, driven by the flow that leaves the tube.
+
+    A flow that starts and stays, over five times the time constant, and one that swings; both rules.
+    """
+    sites = shapes.tube(4.0, 12.0, 1.0)
+    steps, checks = (2500 if setting.quick else 6000), []
+    courses = {
+        "step": VelocityIolet(0.002),
+        "swing": VelocityIolet(0.002, (0.0015,), 800.0, 0.3),
+    }
+    schemes: tuple[PressureScheme, ...] = ("nash", "anti-bounce-back")
+    for scheme in schemes:
+        for name, inlet in courses.items():
+            outlet = WindkesselIolet(0.01, 5e4, 0.002, 0.999, 0.9995, scheme=scheme)
+            solver = setting.solver(sites, FlowModel(Newtonian(0.3), iolets=(inlet, outlet)))
+            flow, pressure = np.empty(steps), np.empty(steps)
+            for k in range(steps):
+                solver.step()
+                flow[k] = -solver.iolet_flow()[1]
+                pressure[k] = CS2 * float(solver.iolet_state()["outlet.imposed"])
+            expected = circuit_pressure(outlet, flow)
+            scale = float(np.ptp(expected))
+            settled = slice(steps // 10, None)  # the first sound waves are faster than a circuit that looks once a step
+            error = float(np.abs(pressure - expected)[settled].max()) / scale
+            checks.append(
+                Check(f"Windkessel, {scheme}, {name}: pressure against the ODE", error, 0.005, reference=_WESTERHOF)
+            )
+    return checks
+
+
+def mixed_balance(setting: Setting) -> list[Check]:
+    """The mass of every step changes by what the iolets say has entered, with tables, circuits and both rules."""
+    sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
+    pulse = TimeTable(np.array([0.0, 10.0, 40.0]), np.array([0.01, 0.03, 0.01]), repeat=True)
+    worst, ends = (
+        0.0,
+        (
+            PressureIolet(table=TimeTable(pulse.times, 1 + 0.1 * pulse.values), scheme="anti-bounce-back"),
+            WindkesselIolet(0.01, 1e3, 0.01, scheme="anti-bounce-back"),
+        ),
+    )
+    for outlet in ends:
+        inlet = VelocityIolet(0.0, table=pulse, profile=developed_profile(sites, 0), ramp=10.0)
+        solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=(inlet, outlet)))
+        before = solver.monitor().mass
+        for _ in range(50):
+            solver.step()
+            after, flow = solver.monitor().mass, solver.iolet_flow()
+            worst = max(worst, abs(after - before - flow.sum()) / after)
+            before = after
+    return [Check("iolets from tables and circuits: mass a step against flow, of the mass", worst, 1e-14)]

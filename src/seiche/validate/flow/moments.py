@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The regularised collision in moment storage: exact solutions, conservation, and equality with stored populations."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from seiche.domain import shapes
+from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Regularised, VelocityIolet
+from seiche.flow.solver import Solver
+from seiche.flow.velocity_set import D3Q19
+from seiche.report.figures import convergence_figure, observed_order, profile_figure
+from seiche.validate.check import Check, Setting, leaving_state, positions, relative_error, velocity
+from seiche.validate.flow.decay import vortices
+from seiche.validate.flow.equality import different, everything_at_once
+from seiche.validate.flow.steady import plates_profile, shifted_pipe
+
+_LATT = "Latt, Chopard 2006, doi:10.1016/j.matcom.2006.05.017"
+_TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
+_TRT = "Ginzburg, Verhaeghe, d'Humieres 2008, Commun. Comput. Phys. 3 427"
+_CARREAU = "Yasuda, Armstrong, Cohen 1981, doi:10.1007/BF01513059"
+#: Periodic directions are whole tiles.
+_TILE = 8
+_FORCE = 1e-6
+
+
+def _solver(setting: Setting, *arguments: object, **options: object) -> Solver:
+    return setting.solver(*arguments, layout="moments", **options)  # type: ignore[arg-type]
+
+
+def decay(setting: Setting) -> list[Check]:
+    """The viscosity of a shear wave, and the order of Taylor-Green vortices."""
+    size, worst = (64 if setting.quick else 128), 0.0
+    for tau in (0.55, 0.8, 1.0) if setting.quick else (0.51, 0.55, 0.8, 1.0, 1.5):
+        viscosity, k = (tau - 0.5) / 3, 2 * np.pi / size
+        sites = shapes.box((size, _TILE, _TILE))
+        x = k * positions(sites)[:, 0]
+        wave, gradient = np.zeros((len(sites), 3)), np.zeros((len(sites), 3, 3))
+        wave[:, 1], gradient[:, 0, 1] = 1e-3 * np.sin(x), 1e-3 * k * np.cos(x)
+        solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), Regularised()))
+        solver.load_state({"populations": leaving_state(np.zeros(len(sites)), wave, gradient, tau)}, 0)
+        amplitudes, span = [], int((0.1 if setting.quick else 0.5) / (viscosity * k**2))
+        for _ in range(2):
+            solver.run(span)
+            amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
+        worst = max(worst, abs(np.log(amplitudes[0] / amplitudes[1]) / (span * k**2) / viscosity - 1))
+    tau, errors, sizes = 0.8, [], (16, 24, 40) if setting.quick else (16, 32, 64, 128)
+    viscosity = (tau - 0.5) / 3
+    for size in sizes:
+        speed, steps, sites = 0.6 / size, int(0.25 * size**2), shapes.box((size, size, _TILE))
+        solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), Regularised()))
+        start = leaving_state(*vortices(size, speed, positions(sites)), tau)
+        solver.load_state({"populations": start}, 0)
+        solver.run(steps)
+        fading = np.exp(-2 * viscosity * (2 * np.pi / size) ** 2 * (steps + 1))
+        exact = fading * vortices(size, speed, positions(sites))[1]
+        errors.append(relative_error(solver.fields(["velocity"])["velocity"], exact))
+    plot = partial(convergence_figure, sizes=sizes, errors={"velocity": errors}, order=2.0)
+    order = observed_order(sizes, errors)
+    return [
+        Check("moments, shear wave: error of the viscosity, worst tau", worst, 1e-3, reference=_LATT),
+        Check("moments, Taylor-Green vortices: order", order, 1.8, "above", reference=_TAYLOR, plot=plot),
+        Check(f"moments, Taylor-Green, {sizes[-1]} sites: velocity", errors[-1], 5e-3, reference=_TAYLOR),
+    ]
+
+
+def walls(setting: Setting) -> list[Check]:
+    """Half-way walls: the slip of magic number (tau - 1/2)/2, none at tau = 7/8; a pipe of cubes is of first order."""
+    height, error = (9 if setting.quick else 32), 0.0
+    sites = shapes.channel(float(height), float(_TILE), float(_TILE), 1.0)
+    z = positions(sites)[:, 2]
+    for tau in (0.6, 0.875, 1.5):
+        viscosity = (tau - 0.5) / 3
+        model = FlowModel(Newtonian(viscosity), Regularised(), body_force=(_FORCE, 0.0, 0.0))
+        solver = _solver(setting, sites, model)
+        solver.run(int(np.log(1e17) / (np.pi**2 * viscosity / height**2)) + 20)
+        parabola = 0.5 * _FORCE / viscosity * (z * (height - z) + 4 / 3 * (tau - 0.5) / 2 - 0.25)
+        error = max(error, relative_error(velocity(solver), parabola))
+    radii = (4.3, 6.2, 8.7, 12.4) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6, 24.8)
+    random, errors = np.random.default_rng(1), []
+    for radius in radii:
+        viscosity, found = 0.125, []  # tau = 7/8
+        for y, z0 in random.uniform(0, 1, (4 if setting.quick else 12, 2)):
+            pipe = shifted_pipe(radius, y, z0, length=float(_TILE))
+            model = FlowModel(Newtonian(viscosity), Regularised(), body_force=(_FORCE, 0.0, 0.0))
+            solver = _solver(setting, pipe, model)
+            solver.run(int(np.log(1e5) / (5.783 * viscosity / radius**2)))
+            place = positions(pipe)
+            exact = 0.25 * _FORCE / viscosity * (radius**2 - (place[:, 1] - y) ** 2 - (place[:, 2] - z0) ** 2)
+            found.append(relative_error(velocity(solver), exact))
+        errors.append(float(np.mean(found)))
+    plot = partial(convergence_figure, sizes=radii, errors={"velocity": errors}, order=1.0, x_label="radius (sites)")
+    return [
+        Check("moments, plane channel: slip of theory", error, 1e-12, reference=_TRT),
+        Check("moments, pipe: order of the velocity", observed_order(radii, errors), 0.9, "above", plot=plot),
+    ]
+
+
+def blood(setting: Setting) -> list[Check]:
+    """Human blood between plates at shear rates where its viscosity falls by a factor of ten."""
+    heights = (8, 16) if setting.quick else (8, 16, 32)
+    errors = []
+    for height in heights:
+        scale = 16 / height
+        fluid = CarreauYasuda(1.6, 0.035, 5e4 / scale**2, 0.64, 0.2128)
+        force = 7.5e-5 * scale**3
+        sites = shapes.channel(float(height), float(_TILE), float(_TILE), 1.0)
+        solver = _solver(setting, sites, FlowModel(fluid, Regularised(), body_force=(force, 0.0, 0.0)))
+        solver.run(int(80 * height**2))
+        z, u = positions(sites)[:, 2], velocity(solver)
+        errors.append(relative_error(u, plates_profile(fluid, force, float(height), z)))
+    line = np.linspace(0.0, heights[-1], 200)
+    plot = partial(
+        profile_figure,
+        exact=(line, plates_profile(fluid, force, float(heights[-1]), line)),
+        measured={f"{heights[-1]} sites": (z, u)},
+        x_label="distance from the wall (sites)",
+        y_label="velocity (sites/step)",
+        exact_label="quadrature",
+    )
+    bound = 2e-2 if setting.quick else 5e-3
+    name = f"moments, blood between plates, {heights[-1]} sites: velocity"
+    return [Check(name, errors[-1], bound, reference=_CARREAU + "; quadrature", plot=plot)]
+
+
+def balance(setting: Setting) -> list[Check]:
+    """Mass between walls, and mass against the flow through iolets."""
+    steps, checks = (500 if setting.quick else 10_000), []
+    sites = shapes.tube(5.3, float(_TILE), 1.0, periodic=True)
+    random = np.random.default_rng(7)
+    excess, speed = random.uniform(-0.01, 0.01, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
+    for precision in (Precision(), Precision("float32", "float32"), Precision("float32", "float16")):
+        solver = _solver(setting, sites, FlowModel(Newtonian(0.05), Regularised()), precision=precision)
+        solver.load_state({"populations": D3Q19.equilibrium(excess, speed)}, 0)
+        before = solver.monitor().mass
+        solver.run(steps)
+        drift, exact = abs(solver.monitor().mass / before - 1), precision.storage == "float64"
+        name = f"moments, mass drift in {steps:,} steps, {precision.compute}, stored as {precision.storage}"
+        checks.append(Check(name, drift, 1e-12 if exact else np.inf, "below" if exact else "recorded"))
+    sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
+    iolets = (VelocityIolet(0.01, (0.01 + 0.002j,), 40.0, 0.05), PressureIolet(1.0, 0.002, 25.0))
+    model = FlowModel(Newtonian(0.05), Regularised(), iolets=iolets, body_force=(1e-6, 0.0, 2e-6))
+    solver = _solver(setting, sites, model)
+    before, worst = solver.monitor().mass, 0.0
+    for _ in range(50):
+        solver.step()
+        after = solver.monitor().mass
+        worst = max(worst, abs(after - before - solver.iolet_flow().sum()) / after)
+        before = after
+    return [*checks, Check("moments, iolets: mass a step against flow, of the mass", worst, 1e-14)]
+
+
+def equality(setting: Setting) -> list[Check]:
+    """Moments and stored populations give the same bits with this collision, also after a restart."""
+    sites, model = everything_at_once(setting.quick)
+    model = FlowModel(model.rheology, Regularised(), model.iolets, model.body_force)
+    solvers = [setting.solver(sites, model, layout=layout) for layout in ("list-ab", "moments", "moments", "list-ab")]
+    populations, moments, again, back = solvers
+    for solver in (populations, moments):
+        solver.run(21)
+    again.load_state(moments.state(), 21)
+    back.load_state(moments.state(), 21)
+    for solver in solvers:
+        solver.run(20)
+    reference, other = populations.state(), []
+    if not setting.device.startswith("cpu"):
+        cpu = Solver(sites, model, layout="moments")
+        cpu.run(41)
+        name = f"moments, cpu and {setting.device}: numbers that differ"
+        other = [Check(name, different(moments, cpu.state()), 0, unit="numbers")]
+    return [
+        *other,
+        Check("moments and populations: numbers that differ after 41 steps", different(moments, reference), 0),
+        Check("moments, restart: numbers that differ", different(again, reference), 0),
+        Check("moments, restart as populations: numbers that differ", different(back, reference), 0),
+    ]

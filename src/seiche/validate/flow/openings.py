@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flow through a tube that iolets drive: pressures (Nash), a parabola and pulsating flow (Ladd)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.flow.model import FlowModel, Newtonian, PressureIolet, VelocityIolet
+from seiche.flow.profiles import womersley
+from seiche.flow.velocity_set import CS2, D3Q19
+from seiche.report.figures import profile_figure
+from seiche.validate.check import Check, Floats, Setting, positions, relative_error, velocity
+
+Complexes = npt.NDArray[np.complex128]
+
+_NASH = "Nash et al. 2014, doi:10.1103/PhysRevE.89.023303"
+_LADD = "Ladd 1994, doi:10.1017/S0022112094001771"
+_WOMERSLEY = "Womersley 1955, doi:10.1113/jphysiol.1955.sp005276"
+#: Samples of a period.
+_SAMPLES = 40
+
+
+def _from_axis(sites: SiteSet) -> Floats:
+    """Return the distance from the x axis in sites."""
+    place = positions(sites)
+    return np.asarray(np.hypot(place[:, 1], place[:, 2]))
+
+
+def pressure_tube(setting: Setting) -> list[Check]:
+    """Poiseuille's flow rate between two pressures.
+
+    A tube made of cubes carries another flow than the round one, so the flow rate is compared with that of a periodic
+    tube of the same cubes under a force equal to the pressure gradient of the middle half of the tube: bound 1 %.
+    Nash's rule gives back no shear stress, which disturbs the flow beside an iolet. What that costs is recorded as the
+    length, in sites, by which each end makes the tube act shorter; so is the difference from the round tube of the
+    nominal radius, staircase and ends included.
+    """
+    radius, viscosity, excess = (8.4 if setting.quick else 16.4), 0.5, 1e-5
+    length = 4 * round(radius)
+    steps = int(20 * radius**2 / (5.783 * viscosity)) + 4 * length
+    iolets = (PressureIolet(1 + excess), PressureIolet(1.0))
+    sites = shapes.tube(radius, float(length), 1.0)
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
+    solver.run(steps)
+    through, density = solver.iolet_flow(), solver.fields(["density"])["density"]
+    x = sites.coords[:, 0]
+    middle = np.arange(length // 4, length - length // 4)
+    gradient = -CS2 * float(np.polyfit(middle, [density[x == place].mean() for place in middle], 1)[0])
+    imposed = CS2 * excess / length
+    slice_ = setting.solver(
+        shapes.tube(radius, 1.0, 1.0, periodic=True), FlowModel(Newtonian(viscosity), body_force=(imposed, 0.0, 0.0))
+    )
+    slice_.run(steps)
+    cubes = float(velocity(slice_).sum())
+    round_ = np.pi * radius**4 * imposed / (8 * viscosity)
+    shorter = 0.5 * length * (1 - imposed / gradient)
+    return [
+        Check(
+            "pressure iolets: flow rate for the gradient at half length",
+            abs(through[0] / cubes * imposed / gradient - 1),
+            0.01,
+            reference=_NASH,
+        ),
+        Check("pressure iolets: in against out", abs(through.sum() / through[0]), 1e-6, reference=_NASH),
+        Check("pressure iolets: each end shortens the tube by", shorter, sense="recorded", unit="sites"),
+        Check("pressure iolets: flow rate over the round tube's, less 1", through[0] / round_ - 1, sense="recorded"),
+    ]
+
+
+def parabolic_tube(setting: Setting) -> list[Check]:
+    """A parabola at the inlet is the flow everywhere: its mass flow, and its shape at half length."""
+    radius, viscosity, mean = (8.4 if setting.quick else 16.4), 1 / 6, 1e-4
+    length = 3 * round(radius)
+    sites = shapes.tube(radius, float(length), 1.0)
+    iolets = (VelocityIolet(mean), PressureIolet())
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
+    solver.run(int(40 * radius**2 / (5.783 * viscosity)))
+    flow = solver.iolet_flow()[0] / (np.pi * radius**2 * mean)
+    middle = sites.coords[:, 0] == length // 2
+    r = _from_axis(sites)[middle]
+    u, exact = velocity(solver)[middle], 2 * mean * (1 - (r / radius) ** 2)
+    line = np.linspace(0, 1, 100)
+    plot = partial(
+        profile_figure,
+        exact=(line, 2 * (1 - line**2)),
+        measured={f"radius {radius:g} sites": (r / radius, u / mean)},
+        x_label="distance from the axis over the radius",
+        y_label="velocity over its mean",
+    )
+    return [
+        Check("velocity iolet: mass flow of the parabola", abs(flow - 1), 0.01, reference=_LADD),
+        Check("velocity iolet: parabola at half length", relative_error(u, exact), 0.06, reference=_LADD, plot=plot),
+    ]
+
+
+def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Complexes, Complexes]:
+    """Return r/a, and measured and exact complex velocities at half length over the imposed mean."""
+    radius, length, mean = 20.0, 20, 1e-4
+    period = _SAMPLES * round(2 * np.pi * radius**2 / (alpha**2 * viscosity) / _SAMPLES)
+    viscosity = 2 * np.pi / period * radius**2 / alpha**2
+    sites = shapes.tube(radius, float(length), 1.0)
+    r = _from_axis(sites) / radius
+    shape = womersley(r, alpha)
+    iolets = (VelocityIolet(0.0, (mean,), float(period), viscosity), PressureIolet())
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
+    start = np.zeros((len(sites), 3))
+    start[:, 0] = mean * shape.real
+    solver.load_state({"populations": D3Q19.equilibrium(np.zeros(len(sites)), start)}, 0)
+    solver.run(period if setting.quick else 3 * period)
+    middle = sites.coords[:, 0] == length // 2
+    measured = np.zeros(np.count_nonzero(middle), np.complex128)
+    for _ in range(_SAMPLES):
+        # What is observed has streamed once more than it has collided.
+        turn = np.exp(-2j * np.pi * (solver.time_step + 1) / period)
+        measured += 2 / _SAMPLES * turn * velocity(solver)[middle]
+        solver.run(period // _SAMPLES)
+    return r[middle], measured / mean, shape[middle]
+
+
+def pulsating_tube(setting: Setting) -> list[Check]:
+    """Womersley flow, 20 sites a radius: inlet velocity imposed, outlet pressure imposed, compared at half length.
+
+    The complex amplitude of the velocity over the whole section, projected on the exact profile, gives amplitude and
+    phase. The L2 difference of the profiles, staircase walls included, is recorded.
+    """
+    checks = []
+    for alpha, viscosity in ((1.0, 0.35), (4.0, 0.06), (12.0, 0.006)):
+        r, measured, exact = _pulse(setting, alpha, viscosity)
+        gain = complex(np.vdot(exact, measured) / np.vdot(exact, exact))
+        line = np.linspace(0, 1, 100)
+        plot = partial(
+            profile_figure,
+            exact=(line, np.abs(womersley(line, alpha))),
+            measured={f"alpha = {alpha:g}": (r, np.abs(measured))},
+            x_label="distance from the axis over the radius",
+            y_label="amplitude over the mean flow's",
+        )
+        name = f"Womersley, alpha = {alpha:g}"
+        checks += [
+            Check(f"{name}: amplitude", abs(abs(gain) - 1), 0.01, reference=_WOMERSLEY, plot=plot),
+            Check(f"{name}: phase", abs(float(np.angle(gain))), 0.01, unit="rad", reference=_WOMERSLEY),
+            Check(
+                f"{name}: profile", float(np.linalg.norm(measured - exact) / np.linalg.norm(exact)), sense="recorded"
+            ),
+        ]
+    return checks

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of what explains a run: published efficiencies, traces with known answers, plans, and what timers cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from seiche.backend import Backend
+from seiche.backend.planned import PlannedBackend
+from seiche.domain.rehearsal import rehearse
+from seiche.domain.shapes import box
+from seiche.domain.world import World
+from seiche.flow.model import FlowModel, Newtonian, Precision
+from seiche.flow.solver import Solver
+from seiche.halo.replay import GRAPH_STEPS
+from seiche.observe.efficiency import Efficiency, efficiency
+from seiche.observe.plan import PlannedRank, planned_steps
+from seiche.observe.replay import ideal_seconds
+from seiche.observe.sample import Sample, Span, covered
+from seiche.observe.stage import Messages, Stage
+from seiche.observe.timers import StageTimers
+from seiche.observe.trace import KEPT, gather_trace, write_trace
+from seiche.validate.check import Check, Setting
+
+_POP = "HemeLB_GPU on JUWELS, POP2_AR_065 (2020)"
+#: Of 1 to 32 nodes without writing: GPUs, seconds, parallel and global efficiency as printed.
+_PUBLISHED = (
+    (4, 137.73, 0.68, 0.68),
+    (8, 82.33, 0.57, 0.57),
+    (16, 44.98, 0.53, 0.52),
+    (32, 21.00, 0.59, 0.56),
+    (64, 10.87, 0.59, 0.54),
+    (128, 6.66, 0.51, 0.44),
+)
+#: Edge of the boxes that are stepped, and ranks of a plan.
+_EDGE, _QUICK_EDGE, _RANKS = 96, 48, 4
+#: Part of a step that timing it may take.
+_OVERHEAD = 0.01
+#: Part of a run that writing its trace may take, and steps (GPU: graphs) whose trace is written to see it.
+_TRACE_OVERHEAD, _TRACED = 0.02, 3200
+
+
+def efficiencies(setting: Setting) -> list[Check]:
+    """Return the errors of published global efficiencies and of traces whose efficiencies are known."""
+    del setting
+    count, seconds, parallel, _ = _PUBLISHED[0]
+    first = Efficiency(count, seconds, parallel, 1.0)
+    found = [Efficiency(n, elapsed, pe, 1.0).against(first).overall for n, elapsed, pe, _ in _PUBLISHED]
+    worst = float(np.abs(np.array(found) - [row[3] for row in _PUBLISHED]).max())
+    kernels = [(0.0, 4.0), (3.0, 6.0), (5.5, 6.66)]
+    tree = efficiency([covered(kernels)], 6.66)
+    one, other = _one_after_the_other()
+    taken, ideal = ideal_seconds([[one], [other]])
+    turn = efficiency([2.0, 2.0], taken, ideal=ideal)
+    assert turn.serialisation is not None and turn.transfer is not None
+    return [
+        Check("global efficiencies from times and counts", worst, 0.015, reference=_POP),
+        Check("communication efficiency of kernels that overlap", tree.communication, 1.0, reference="union"),
+        Check("serialisation of two ranks in turn", abs(turn.serialisation - 0.5), 1e-12, reference="by hand"),
+        Check("transfer of two ranks in turn", abs(turn.transfer - 4.0 / 4.5), 1e-12, reference="by hand"),
+    ]
+
+
+def _one_after_the_other() -> tuple[Sample, Sample]:
+    """Return steps in which rank 1 begins its two seconds when rank 0 is done with its own, half a second later."""
+    sent, came = Messages("halo", sent=((1, 8),)), Messages("halo", received=((0, 8),))
+    first = (Span("work", 0.0, 2.0, True, None), Span("send", 2.0, 2.0, False, sent))
+    second = (Span("receive", 0.0, 2.5, False, came), Span("work", 2.5, 4.5, True, None))
+    return Sample(0, 0.0, first), Sample(0, 0.0, second)
+
+
+def plans(setting: Setting) -> list[Check]:
+    """Return in what the plan of a run differs from the run, and from itself on several ranks."""
+    edge, device = _QUICK_EDGE if setting.quick else _EDGE, setting.device.partition(":")[0]
+    real = _solver(setting.device, edge, World.serial())
+    alone, *_ = rehearse(1, lambda world: _planned(f"{device}:planned", edge, world))
+    declared = [stage.bytes for stages in real.phases for stage in stages]
+    planned = [stage.bytes for _, stages in alone.steps for stage in stages]
+    ranks = rehearse(_RANKS, lambda world: _planned(f"{device}:planned", edge, world))
+    net = dict.fromkeys([(a, b) for a in range(_RANKS) for b in range(_RANKS)], 0)
+    for number, rank in enumerate(ranks):
+        for peer, out, into in (row for _, kind in rank.steps for stage in kind for x in stage.exchanges for row in x):
+            net[number, peer] += out
+            net[peer, number] -= into
+    real.close()
+    return [
+        Check("bytes of planned stages against the solver's", float(np.abs(np.subtract(planned, declared)).sum()), 0.0),
+        Check("bytes that planned ranks send and do not receive", float(max(map(abs, net.values()))), 0.0),
+        Check("sites that planned ranks lack", float(abs(sum(rank.items for rank in ranks) - edge**3)), 0.0),
+    ]
+
+
+def _solver(device: str, edge: int, world: World) -> Solver:
+    return Solver(
+        box((edge,) * 3),
+        FlowModel(Newtonian(0.1)),
+        device=device,
+        precision=Precision("float32", "float32"),
+        world=world,
+    )
+
+
+def _planned(device: str, edge: int, world: World) -> PlannedRank:
+    solver = _solver(device, edge, world)
+    backend = solver.backend
+    assert isinstance(backend, PlannedBackend)
+    steps = planned_steps([(1.0, stages) for stages in solver.phases], backend)
+    return PlannedRank(steps, backend.memory, len(solver.owned))
+
+
+def overhead(setting: Setting) -> list[Check]:
+    """Return what timing the stages costs against a step: the same loop over stages that do nothing, without and with.
+
+    And what it costs to write the trace of so many steps, the least of some times.
+
+    On a GPU steps are replayed as graphs, of which one in some is timed as a whole.
+    """
+    edge = _QUICK_EDGE if setting.quick else _EDGE
+    solver = _solver(setting.device, edge, World.serial())
+    count = 4 * GRAPH_STEPS if solver.backend.asynchronous else 8
+    solver.run(count)
+
+    def run() -> None:
+        solver.run(count)
+
+    step = min(_seconds(run) for _ in range(5)) / count
+    graphs, kinds = solver.backend.asynchronous, [_idle(stages) for stages in solver.phases]
+    timers = StageTimers(solver.backend.clock())
+    rounds = 200 if setting.quick else 1000
+
+    def plain() -> None:
+        for number in range(rounds * GRAPH_STEPS):
+            for stage in kinds[number % len(kinds)]:
+                stage.action()
+
+    def timed() -> None:
+        for number in range(rounds * GRAPH_STEPS):
+            timers.step(kinds[number % len(kinds)])
+
+    def replayed() -> None:
+        for _ in range(rounds):
+            timers.replay(GRAPH_STEPS, _nothing)
+        solver.backend.synchronize()
+
+    bare = 0.0 if graphs else min(_seconds(plain) for _ in range(5))
+    spent = (min(_seconds(replayed if graphs else timed) for _ in range(5)) - bare) / (rounds * GRAPH_STEPS)
+    solver.close()
+    return [
+        Check("step that is timed", step * 1e6, sense="recorded", unit="us"),
+        Check("overhead of timing its stages", max(0.0, spent) / step, _OVERHEAD),
+        Check("overhead of writing a trace of it", _trace_seconds(kinds, solver.backend, step) / step, _TRACE_OVERHEAD),
+    ]
+
+
+def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: float) -> float:
+    """Return the seconds a step of writing the trace of many steps of `step` seconds; on a GPU they are graphs."""
+    timers = StageTimers(backend.clock())
+    timers.keep(KEPT)
+    for number in range(_TRACED):
+        if backend.asynchronous:
+            timers.replay(GRAPH_STEPS, _nothing)
+        else:
+            timers.step(kinds[number % len(kinds)])
+    ranks = gather_trace(timers, World.serial(), timers.steps * step)
+    assert ranks is not None
+    with TemporaryDirectory() as folder:
+        written = min(_seconds(lambda: write_trace(Path(folder) / "trace.json", ranks)) for _ in range(5))
+    return written / timers.steps
+
+
+def _idle(stages: Sequence[Stage]) -> list[Stage]:
+    return [replace(stage, action=_nothing) for stage in stages]
+
+
+def _nothing() -> None:
+    """Do what a stage does in no time."""
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin

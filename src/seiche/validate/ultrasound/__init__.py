@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of the k-space solver against exact solutions."""
+
+from __future__ import annotations
+
+from seiche.validate.check import Family
+from seiche.validate.ultrasound import continuous_waves, pulses
+
+#: Every family of checks, in the order in which they run.
+FAMILIES: tuple[Family, ...] = (
+    pulses.photoacoustic_gaussian,
+    pulses.photoacoustic_sphere,
+    pulses.power_laws,
+    pulses.absorbing_layer,
+    continuous_waves.harmonics,
+    continuous_waves.bone,
+    continuous_waves.contrast,
+    continuous_waves.orders,
+    continuous_waves.transducers,
+)

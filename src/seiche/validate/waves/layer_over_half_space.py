@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A double couple below a layer over a half space: LOH.1 and, with attenuation, LOH.3 (Day et al. 2001)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from seiche.domain.world import World
+from seiche.kernels.registry import Real
+from seiche.validate.check import Check, Floats, Setting
+from seiche.validate.waves.layered import Layered, Medium
+from seiche.validate.waves.misfits import KRISTEKOVA, envelope_and_phase, misfit
+from seiche.validate.waves.point_sources import draw_traces
+from seiche.waves import Brick, Gaussian, Material, Mesh, PointSource, Solver
+from seiche.waves.attenuation import attenuated
+from seiche.waves.sizes import SizeField
+from seiche.waves.trees import stretched
+
+_DAY = "Day et al. 2001, PEER Lifelines 1A01; wavenumber integration"
+LOSSLESS = (Medium(2600.0, 4000.0, 2000.0), Medium(2700.0, 6000.0, 3464.0))
+LOSSY = (Medium(2600.0, 4000.0, 2000.0, 120.0, 40.0), Medium(2700.0, 6000.0, 3464.0, 155.9, 69.3))
+THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is computed: trees around the source, and trees that grow beyond them towards the absorbing sides.
+
+    In the middle are 2 `half` by 2 `half` trees of the side `tree`, `deep` of them below the layer, which has `layers`;
+    with `halved` those in the middle of the layer and around the source are split. `beyond` more lie on each side and
+    below, each wider by `growth` than the one before; the absorbing layer begins with them. `sigma` is the width of the
+    moment rate's Gaussian, which peaks at 6 sigma. Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of
+    the relative error of a receiver, of one of its components, and of the misfits of envelope and phase of a component.
+    """
+
+    half: int
+    deep: int
+    beyond: int
+    growth: float
+    tree: float
+    layers: int
+    halved: bool
+    nodes: int
+    sigma: float
+    duration: float
+    receivers: int
+    bounds: tuple[float, float, float, float]
+    precision: Real = "float64"
+    #: How often every element is split.
+    splits: int = 0
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Return the band of the misfits, Hz: up to where the pulse's spectrum has fallen to e^-2."""
+        return 0.2, 1 / (np.pi * self.sigma)
+
+    @property
+    def sponge(self) -> float:
+        """Return the thickness of the absorbing layer, m: that of the trees that grow."""
+        return sum(self._across[: self.beyond])
+
+    @property
+    def _across(self) -> list[float]:
+        return stretched(2 * self.half, self.tree, (self.beyond, self.beyond), self.growth)
+
+    def mesh(self, world: World) -> Mesh:
+        """Return the mesh of a rank; the source lies below its middle and the ground is at z = 0."""
+        across = self._across
+        down = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
+        down += [THICKNESS / self.layers] * self.layers
+        first, last, ground, wide = self.beyond, self.beyond + 2 * self.half, len(down), len(across)
+        middle, source = first + self.half, ground - self.layers - (DEPTH - THICKNESS) / self.tree
+        # Boxes of fine elements end in the middle of trees, so that they do not touch, and split, those outside.
+        boxes = [
+            ([0, 0, 0], [wide, wide, ground], 1.001),
+            ([first + 0.5, first + 0.5, ground - self.layers + 0.5], [last - 0.5, last - 0.5, ground], 0.501),
+            ([middle - 0.5, middle - 0.5, source - 0.5], [middle + 0.5, middle + 0.5, source + 0.5], 0.501),
+        ]
+        lower, upper, wanted = zip(*boxes[: 3 if self.halved else 1], strict=True)
+        side = -sum(across) / 2
+        return Mesh.generate(
+            Brick((wide, wide, ground), (False,) * 3),
+            SizeField(lower, upper, np.array(wanted) / 2**self.splits),
+            tree_size=(across, across, down),
+            origin=(side, side, -sum(down)),
+            world=world,
+        )
+
+
+QUICK = Size(2, 2, 3, 1.3, 1000.0, 1, True, 5, 0.2, 4.0, 2, (0.07, 0.09, 0.045, 0.015))
+REDUCED = Size(4, 3, 5, 1.2, 1000.0, 1, True, 6, 0.15, 5.0, 4, (0.025, 0.03, 0.012, 0.005))
+FULL = Size(17, 9, 10, 1.15, 540.0, 2, True, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32")
+#: With attenuation, whose reference fits Q with bodies of its own (`Medium.moduli`).
+FULL_LOSSY = replace(FULL, bounds=(0.03, 0.03, 0.02, 0.02))
+
+
+@dataclass(frozen=True)
+class Seismograms:
+    """Radial, transverse and vertical velocities, (times, receivers, 3), as computed with `nodes` and as integrated."""
+
+    times: Floats
+    computed: Floats
+    exact: Floats
+    nodes: int
+
+
+def seismograms(
+    size: Size,
+    media: tuple[Medium, Medium],
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    world: World | None = None,
+) -> Seismograms:
+    """Compute the waves at the receivers, and integrate them (collective)."""
+    layer, below = media
+    mesh = size.mesh(world or World.serial())
+    soft = mesh.lower[: mesh.count, 2] >= -THICKNESS - 1.0
+
+    def of(what: str) -> Floats:
+        return np.asarray(np.where(soft, getattr(layer, what), getattr(below, what)), np.float64)
+
+    material, loss = Material(of("density"), of("cp"), of("cs")), None
+    if np.isfinite(layer.qs):
+        material, loss = attenuated(
+            material, of("qp"), of("qs"), dim=3, band=layer.band, reference=layer.reference, mechanisms=3
+        )
+    places = [(600.0 * k, 800.0 * k, 0.0) for k in range(1, size.receivers + 1)]
+    pulse = Gaussian(size.sigma, 6 * size.sigma)
+    couple = [[0.0, MOMENT, 0.0], [MOMENT, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    solver = Solver(
+        mesh,
+        material,
+        nodes=size.nodes,
+        boundaries=("absorbing",) * 5 + ("free",),
+        precision=size.precision,
+        device=device,
+        threads=threads,
+        sources=[PointSource((0.0, 0.0, -DEPTH), pulse, moment=couple)],
+        receivers=places,
+        sponge=size.sponge,
+        attenuation=loss,
+        world=world,
+    )
+    solver.run(int(size.duration / solver.dt))
+    samples = solver.samples()
+    times: Floats = solver.dt * np.arange(len(samples) + 1, dtype=np.float64)
+    solver.close()
+    at = np.array(places)[:, :2]
+    x, y = (at / np.linalg.norm(at, axis=1)[:, None]).T
+    east, north = samples[..., 0], samples[..., 1]
+    computed = np.stack([x * east + y * north, x * north - y * east, samples[..., 2]], -1)
+    exact = Layered(layer, below, THICKNESS, DEPTH).velocity(times, at, MOMENT, size.sigma, pulse.delay)[1:]
+    return Seismograms(times[1:], computed, exact, mesh.total * size.nodes**3)
+
+
+def layer_over_half_space(setting: Setting) -> list[Check]:
+    """Radial, transverse and vertical velocities at the surface; at full size on a GPU, reduced on a CPU."""
+    if setting.quick:
+        return _checks(setting, QUICK, "LOH.1", LOSSLESS)
+    lossless, lossy = (FULL, FULL_LOSSY) if setting.device.startswith("cuda") else (REDUCED, REDUCED)
+    return _checks(setting, lossless, "LOH.1", LOSSLESS) + _checks(setting, lossy, "LOH.3", LOSSY)
+
+
+def _checks(setting: Setting, size: Size, name: str, media: tuple[Medium, Medium]) -> list[Check]:
+    of = seismograms(size, media, device=setting.device, threads=setting.threads)
+    computed, exact = of.computed, of.exact
+    shape = (len(computed), -1)
+    plot = partial(
+        draw_traces,
+        times=of.times,
+        computed=computed[:, :2].reshape(shape),
+        exact=exact[:, :2].reshape(shape),
+        label="velocity",
+    )
+    together = [values.transpose(0, 2, 1).reshape(-1, size.receivers) for values in (computed, exact)]
+    dt = float(of.times[1] - of.times[0])
+    found = (misfit(*together), misfit(computed, exact), *envelope_and_phase(computed, exact, dt, size.band))
+    millions = of.nodes / 1e6
+    texts = (
+        "relative error of a receiver",
+        "relative error of a component",
+        "misfit of a component's envelope",
+        "misfit of a component's phase",
+    )
+    return [
+        Check(
+            f"{name}, {millions:.2g} million nodes, sigma {size.sigma:g} s: largest {text} ({_worst(values)})",
+            float(values.max()),
+            bound,
+            reference=_DAY if number < 2 else f"{_DAY}; {KRISTEKOVA}",
+            plot=plot if number == 0 else None,
+        )
+        for number, (text, values, bound) in enumerate(zip(texts, found, size.bounds, strict=True))
+    ]
+
+
+def _worst(values: Floats) -> str:
+    """Return whose value is the largest of (receivers,) or (receivers, components)."""
+    receiver, *component = np.unravel_index(int(values.argmax()), values.shape)
+    return ", ".join((f"receiver {receiver + 1}", *(("radial", "transverse", "vertical")[int(k)] for k in component)))
