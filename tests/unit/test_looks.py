@@ -11,7 +11,7 @@ import pytest
 from seiche.couple.looks import RESERVE, Looks
 from seiche.couple.sharing import Sharing
 from seiche.errors import UnstableError
-from seiche.halo.replay import GRAPH_STEPS
+from seiche.solver.replay import GRAPH_STEPS
 
 
 class Moving:

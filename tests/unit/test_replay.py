@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from seiche.halo.replay import GRAPH_STEPS, Replay
 from seiche.observe.stage import Stage
+from seiche.solver.replay import GRAPH_STEPS, Replay
 
 
 class Recorded:
@@ -50,7 +50,7 @@ def test_what_is_due_every_eighth_step_stays_so_when_single_steps_come_between_g
         for _ in range(singles):
             for stage in stages:
                 stage.action()
-        replay.launch([stages], steps[0] % 8)
+        replay.launch([stages] * GRAPH_STEPS, steps[0] % 8)
     total = 16 + 6 * GRAPH_STEPS
     expected = [name for step in range(1, total + 1) for name in ("sweep", *(["mark"] if step % 8 == 0 else []))]
     assert device.done == expected

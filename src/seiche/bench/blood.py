@@ -26,10 +26,10 @@ from seiche.couple import Blood
 from seiche.domain import shapes
 from seiche.errors import FormatError
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
-from seiche.halo.replay import GRAPH_STEPS
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 from seiche.observe.stage import Stage
 from seiche.report.figures import shares_figure
+from seiche.solver.replay import GRAPH_STEPS
 
 #: Velocity of everything, in sites a step: 0.1 m/s at a spacing of 0.25 um and a relaxation time of 1.
 DRIFT = (0.003, 0.002, 0.001)

@@ -29,8 +29,8 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
 from seiche.halo.exchange import HaloExchange
-from seiche.halo.replay import GRAPH_STEPS
 from seiche.kernels.registry.ibm import SUPPORT, Delta
+from seiche.solver.replay import GRAPH_STEPS
 
 #: Cells repel each other below this distance, um.
 _REACH = 0.25

@@ -37,8 +37,8 @@ from seiche.flow.model import (
     Trt,
 )
 from seiche.flow.solver import Solver
-from seiche.halo.replay import GRAPH_STEPS
 from seiche.observe.bandwidth import copy_bandwidth
+from seiche.solver.replay import GRAPH_STEPS
 
 #: (compute, storage) pairs measured by default on each kind of device.
 PRECISIONS = {

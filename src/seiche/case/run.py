@@ -17,7 +17,7 @@ import numpy as np
 from seiche.case.account import imbalance
 from seiche.case.flow.outputs import Outputs
 from seiche.errors import UnstableError
-from seiche.halo.replay import GRAPH_STEPS
+from seiche.solver.replay import GRAPH_STEPS
 
 if TYPE_CHECKING:
     from seiche.domain.world import World

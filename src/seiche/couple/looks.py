@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from seiche.couple.sharing import Sharing
 from seiche.errors import UnstableError
-from seiche.halo.replay import GRAPH_STEPS
+from seiche.solver.replay import GRAPH_STEPS
 
 #: Sites by which cells may move until it is looked again who needs them.
 RESERVE = 1

@@ -30,9 +30,9 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, Watch, Watcher
 from seiche.halo.exchange import HaloExchange
-from seiche.halo.replay import GRAPH_STEPS, Replay
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
+from seiche.solver.replay import GRAPH_STEPS, Replay
 
 
 class Solver:
@@ -152,7 +152,7 @@ class Solver:
                 if self._can_replay(min(end - self.time_step, ready)):
                     self._walls.restore()
                     self.iolets.prepare(self.time_step, GRAPH_STEPS)
-                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases, self._begin()))
+                    self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._graph_stages(), self._begin()))
                     self.time_step += GRAPH_STEPS
                 else:
                     self.step()
@@ -185,6 +185,9 @@ class Solver:
                 self.backend.await_event(mark)
             for exchange in self._exchanges:
                 exchange.check()
+
+    def _graph_stages(self) -> list[list[Stage]]:
+        return [self._phases[k % len(self._phases)] for k in range(GRAPH_STEPS)]
 
     def _can_replay(self, remaining: int) -> bool:
         circuits = self.iolets.windkessels

@@ -25,12 +25,12 @@ import numpy.typing as npt
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
-from seiche.halo.replay import GRAPH_STEPS, Replay
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import Real, dg
 from seiche.kernels.registry.dg import Flux, Medium, Variant
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
+from seiche.solver.replay import GRAPH_STEPS, Replay
 from seiche.waves.attenuation import Attenuation, Bodies
 from seiche.waves.basis import LSRK_B, NODES
 from seiche.waves.boundary import Boundary, check_boundaries
@@ -315,13 +315,16 @@ class Solver:
         end = self.steps + steps
         while self.steps < end:
             if self._can_replay(end - self.steps):
-                self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._phases))
+                self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._graph_stages()))
                 self.steps += GRAPH_STEPS
             else:
                 self.timers.step(self.stages)
                 self.steps += 1
         if self.receivers is not None:
             self.receivers.fetch(first, first + steps)
+
+    def _graph_stages(self) -> list[list[Stage]]:
+        return [self._phases[k % len(self._phases)] for k in range(GRAPH_STEPS)]
 
     def _can_replay(self, remaining: int) -> bool:
         on_device = self.backend.asynchronous and all(

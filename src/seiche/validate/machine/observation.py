@@ -18,7 +18,6 @@ from seiche.domain.shapes import box
 from seiche.domain.world import World
 from seiche.flow.model import FlowModel, Newtonian, Precision
 from seiche.flow.solver import Solver
-from seiche.halo.replay import GRAPH_STEPS
 from seiche.observe.efficiency import Efficiency, efficiency
 from seiche.observe.plan import PlannedRank, planned_steps
 from seiche.observe.replay import ideal_seconds
@@ -26,6 +25,7 @@ from seiche.observe.sample import Sample, Span, covered
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
 from seiche.observe.trace import KEPT, gather_trace, write_trace
+from seiche.solver.replay import GRAPH_STEPS
 from seiche.validate.check import Check, Setting
 
 _POP = "HemeLB_GPU on JUWELS, POP2_AR_065 (2020)"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from seiche.backend import Backend
 from seiche.backend.base import Graph
@@ -15,31 +15,28 @@ GRAPH_STEPS = 32
 
 
 class Replay:
-    """The graphs of GRAPH_STEPS steps from the first phase on.
-
-    One for each state of the transports' slots, and each `turn` of stages that do not do the same in every step.
-    """
+    """Captured graphs of consecutive steps, one for each key and each state of the transports' slots."""
 
     def __init__(self, backend: Backend, exchanges: Sequence[HaloExchange]) -> None:
         """Nothing is captured before the first launch; `exchanges` are those of a step."""
         self._backend, self._exchanges = backend, exchanges
-        self._graphs: dict[tuple[int, ...], Graph] = {}
+        self._graphs: dict[tuple[Hashable, ...], Graph] = {}
         for exchange in exchanges:
             exchange.before_change.append(self.clear)
 
-    def launch(self, phases: Sequence[Sequence[Stage]], turn: int = 0) -> None:
-        """Run the steps, whose stages are captured on first use."""
+    def launch(self, steps: Sequence[Sequence[Stage]], key: Hashable = 0) -> None:
+        """Run the stages of consecutive steps, which are captured on first use; equal keys mean equal stages."""
 
-        def steps() -> None:
-            for k in range(GRAPH_STEPS):
-                for stage in phases[k % len(phases)]:
+        def run() -> None:
+            for stages in steps:
+                for stage in stages:
                     stage.action()
 
-        state = (turn, *(slot for exchange in self._exchanges for slot in exchange.next_slots))
+        state = (key, *(slot for exchange in self._exchanges for slot in exchange.next_slots))
         if state not in self._graphs:
-            self._graphs[state] = self._backend.capture(steps)
+            self._graphs[state] = self._backend.capture(run)
         self._graphs[state].launch()
 
     def clear(self) -> None:
-        """Forget the graphs, because the stages have changed or their transports will be gone."""
+        """Discard the graphs, because the stages have changed or their transports will be closed."""
         self._graphs.clear()
