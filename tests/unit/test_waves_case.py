@@ -141,24 +141,24 @@ def test_the_case_is_the_solver_of_the_python_interface(case: Path) -> None:
         Material(*(np.where(soil, a, b) for a, b in ((1600.0, 2000.0), (900.0, 2000.0), (500.0, 1100.0)))),
         nodes=4,
         boundaries=["absorbing", "absorbing", "absorbing", "free"],
-        time_step=simulation.solver.dt,
+        dt=simulation.solver.dt,
         sources=[PointSource((11.0, 9.0), Ricker(20.0, 0.075), moment=(1e6 * 20.0 * np.eye(2)).tolist())],
     )
-    other.run(40)
-    state = simulation.solver.state()
-    np.testing.assert_allclose(state, other.state(), rtol=1e-12, atol=1e-12 * np.abs(state).max())
+    other.advance(40)
+    state = simulation.solver.values()
+    np.testing.assert_allclose(state, other.values(), rtol=1e-12, atol=1e-12 * np.abs(state).max())
 
 
 def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(case: Path, tmp_path: Path) -> None:
     whole = load_waves(case, output=tmp_path / "whole")
-    whole.run()
+    whole.advance()
     first = load_waves(case, output=tmp_path / "parts")
     first.run(steps=37)
     first.save()
     second = load_waves(case, output=tmp_path / "parts", restart=tmp_path / "parts" / "checkpoint.seiche")
-    assert second.solver.steps == 37
+    assert second.solver.step == 37
     second.run()
-    np.testing.assert_array_equal(second.solver.state(), whole.solver.state())
+    np.testing.assert_array_equal(second.solver.values(), whole.solver.values())
     assert whole.solver.peak is not None and second.solver.peak is not None
     np.testing.assert_array_equal(second.solver.peak.squares(), whole.solver.peak.squares())
     with (
@@ -302,13 +302,13 @@ def test_the_basin_is_what_its_comment_says() -> None:
 def test_leapfrog_goes_on_from_a_checkpoint_and_says_when_velocities_were(case: Path) -> None:
     leap = ["time.integrator=leapfrog", "mesh.flux=central", "output.receivers.sac=true"]
     whole = load_waves(case, overrides=leap, output=case.parent / "whole")
-    whole.run()
+    whole.advance()
     half = load_waves(case, overrides=leap, output=case.parent / "half")
     half.run(steps=whole.setup.steps // 2)
     half.save()
     rest = load_waves(case, overrides=leap, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
-    np.testing.assert_array_equal(rest.solver.state(), whole.solver.state())
+    np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
     with h5py.File(case.parent / "whole" / "receivers.h5") as file:
         assert file.attrs["velocities_earlier_by"] == whole.solver.dt / 2 > 0
 
@@ -321,13 +321,13 @@ def test_attenuation_makes_waves_smaller_and_goes_on_from_a_checkpoint(
     lossy.write_text(case.read_text().replace('cs = "', 'qp = 20\nqs = 10\ncs = "') + table)
     whole = load_waves(lossy, output=case.parent / "whole")
     assert whole.setup.attenuation is not None
-    whole.run()
+    whole.advance()
     half = load_waves(lossy, output=case.parent / "half")
     half.run(steps=whole.setup.steps // 2)
     half.save()
     rest = load_waves(lossy, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
-    np.testing.assert_array_equal(rest.solver.state(), whole.solver.state())
+    np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
     lossless = load_waves(case, output=case.parent / "lossless")
     lossless.run()
     assert np.all(np.abs(whole.solver.samples()).max(0)[:, :2] < 0.9 * np.abs(lossless.solver.samples()).max(0)[:, :2])

@@ -82,7 +82,7 @@ def start(solver: Solver) -> None:
     places = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.of.nodes**3, 3))
     tile = wave.state(solver.medium, places, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.of.real)
     count = solver.mesh.count
-    solver.set_state(np.tile(tile, (-(-count // len(tile)), 1, 1))[:count])
+    solver.start_from(np.tile(tile, (-(-count // len(tile)), 1, 1))[:count])
 
 
 def measure(solver: Solver, seconds: float) -> tuple[float, int]:
@@ -93,10 +93,10 @@ def measure(solver: Solver, seconds: float) -> tuple[float, int]:
     def spent(steps: int) -> float:
         world.barrier()
         begin = solver.timers.seconds
-        solver.run(steps)
+        solver.advance(steps)
         return float(world.allreduce_max(np.array([solver.timers.seconds - begin]))[0])
 
-    solver.run(2)
+    solver.advance(2)
     steps = max(2, int(seconds / (spent(2) / 2)) // 2 * 2)
     return min(spent(steps) for _ in range(3)) / steps, steps
 
@@ -212,7 +212,7 @@ class _Bench:
         fastest = 0.0
         for kind, how in product(kinds, hows):
             solver = self._solver(medium, flux, precision, nodes, edge, how, kind)
-            solver.run(_COMPARED)
+            solver.advance(_COMPARED)
             state = solver.backend.download(solver.u[-min(_ELEMENTS, solver.mesh.count) :])
             expected = state if expected is None else expected
             parts = np.array([np.abs(state - expected).max(), np.abs(expected).max()], np.float64)

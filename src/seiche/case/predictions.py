@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from seiche.case.plans import PlannedCase, planned_case
+from seiche.case.plans import CasePlans, planned_case
 from seiche.errors import CaseError
 from seiche.halo.choice import VARIABLE
 from seiche.io.files import refuse_folder, replacing
@@ -93,7 +93,7 @@ def completed(machine: Machine, other: Machine) -> Machine:
 
 
 def predict_case(
-    case: PlannedCase,
+    case: CasePlans,
     machine: Machine,
     ranks: Sequence[int],
     *,
@@ -154,7 +154,7 @@ def predict_case(
     )
 
 
-def scales_of_run(case: PlannedCase, machine: Machine, run: Path, a_node: int | None = None) -> dict[str, Scale]:
+def scales_of_run(case: CasePlans, machine: Machine, run: Path, a_node: int | None = None) -> dict[str, Scale]:
     """Return how long stages took in a run of the case against the rate of the memory, from its summary.
 
     Raises:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from seiche.case.places import KINDS, refuse_stranger
+from seiche.case.places_old import KINDS, refuse_stranger
 from seiche.errors import CaseError
 from seiche.io.cell_files import Surfaces, read_list, read_surfaces, wall_path
 

@@ -11,7 +11,7 @@ from typing import Any
 from seiche.case.flow.schema import Case
 from seiche.case.flow.schema_geometry import Bifurcation
 from seiche.case.flow.setup import Setup
-from seiche.case.places import KINDS, refuse_stranger
+from seiche.case.places_old import KINDS, refuse_stranger
 from seiche.io.cell_files import is_made_by
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche import __version__
 from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.agreement import on_rank_zero
-from seiche.case.places import refuse_places
+from seiche.case.places_old import refuse_places
 from seiche.case.run import Looks, decisions_of, listening
 from seiche.case.ultrasound.setup import UltrasoundSetup, prepare, refuse_impossible, sharing_of
 from seiche.domain.world import World

@@ -145,7 +145,7 @@ def seismograms(
         attenuation=loss,
         world=world,
     )
-    solver.run(int(size.duration / solver.dt))
+    solver.advance(int(size.duration / solver.dt))
     samples = solver.samples()
     times: Floats = solver.dt * np.arange(len(samples) + 1, dtype=np.float64)
     solver.close()
