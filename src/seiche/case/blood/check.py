@@ -12,7 +12,7 @@ from seiche.case.blood.limits import tau_inside
 from seiche.case.blood.setup import CellsSetup
 from seiche.case.blood.tubes import TubePlan
 from seiche.case.flow.memory import predict, tiles_of
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
@@ -40,7 +40,7 @@ class TubeMemory:
     cells: float
 
 
-def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
+def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
     """Yield names and values of the lines about cells and the `tubes` before inlets; nothing without cells."""
     cells = setup.cells
     if cells is None:
@@ -97,7 +97,7 @@ def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str
     yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
 
 
-def memory_of_tube(setup: Setup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
+def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
     """Return the bytes of the tube before an inlet, whose layout is chosen for it, from sizes alone.
 
     Its velocity is looked at from the beginning, so that what observes a chunk of its sites is counted, too.
@@ -112,7 +112,7 @@ def memory_of_tube(setup: Setup, cells: CellsSetup, plan: TubePlan) -> TubeMemor
     return TubeMemory(flow, memory_of_cells(tube, cells, plan.cells.tolist()).total)
 
 
-def memory_of_cells(setup: Setup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
+def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
     """Return the bytes of membranes, contact and coupling from sizes alone; `counts` are the packed by default.
 
     A vertex has its place (float64), force, slip and velocity, its first site and the distance from it, the lists of

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.blood.setup import CellsSetup
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def named(populations: Sequence[Population]) -> int:
 
 
 def couple(
-    setup: Setup,
+    setup: BloodSetup,
     solver: Solver,
     populations: Sequence[Population],
     wall: Floats,

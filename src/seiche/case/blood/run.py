@@ -16,7 +16,7 @@ from seiche.case.blood.inflow import Inflow
 from seiche.case.blood.margins import inlets_of, interval_of
 from seiche.case.blood.reservoir import Openings
 from seiche.case.flow.restart import differences
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.case.schedule import Schedule
 from seiche.cells.space import sparse_points, wall_points
 from seiche.errors import CaseError
@@ -47,7 +47,7 @@ class Watch:
     left: dict[str, int] = field(default_factory=dict)
 
 
-def given_of(setup: Setup) -> dict[str, Any]:
+def given_of(setup: BloodSetup) -> dict[str, Any]:
     """Return what the case says of cells as JSON has it, but where they are at the start."""
     placing, case = {"name", "positions", "share"}, setup.case
     return {
@@ -62,7 +62,7 @@ class BloodRun:
     """Cells in the flow of a case."""
 
     def __init__(
-        self, setup: Setup, solver: Solver, state: dict[str, Any] | None = None, *, tubes: bool = True
+        self, setup: BloodSetup, solver: Solver, state: dict[str, Any] | None = None, *, tubes: bool = True
     ) -> None:
         """Put the cells of the packing, or of `state()` of an earlier run, into the flow.
 

@@ -15,7 +15,7 @@ from seiche.case.agreement import on_rank_zero
 from seiche.case.blood.coupled import Population
 from seiche.case.blood.run import BloodRun
 from seiche.case.flow.series import Scheduled
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.wall import wall_surface
 from seiche.case.schedule import Schedule
 from seiche.cells.loop import limit_matrix
@@ -46,7 +46,7 @@ class CellsFile(Scheduled):
 
     writer: SurfaceFiles | None = None
 
-    def __init__(self, path: Path, schedule: Schedule, run: BloodRun, setup: Setup, first_step: int) -> None:
+    def __init__(self, path: Path, schedule: Schedule, run: BloodRun, setup: BloodSetup, first_step: int) -> None:
         """Remember what is written when."""
         self.path, self._schedule, self._run, self._setup, self._first = path, schedule, run, setup, first_step
 
@@ -147,7 +147,7 @@ def _on_surface(matrix: Any, rows: Floats) -> Floats:
     return np.asarray(flat.reshape(size, count, 3).transpose(1, 0, 2))
 
 
-def wall_of(setup: Setup) -> Surfaces | None:
+def wall_of(setup: BloodSetup) -> Surfaces | None:
     """Return the wall of the vessel in metres, without lids where the lattice repeats itself; None without walls."""
     sites = setup.vessel.sites
     if not (sites.link_kind == LinkKind.WALL).any():

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from seiche.case.agreement import on_rank_zero
 from seiche.case.blood.coupled import Population, couple, packed, populations_of
 from seiche.case.blood.setup import CellsSetup
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.cells.packing import pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
@@ -82,7 +82,7 @@ class Upstream:
     """The tube before one inlet."""
 
     def __init__(
-        self, setup: Setup, cells: CellsSetup, name: str, prism: Prism, hematocrit: float, seed: int, world: World
+        self, setup: BloodSetup, cells: CellsSetup, name: str, prism: Prism, hematocrit: float, seed: int, world: World
     ) -> None:
         """Pack the tube and let its flow develop; every rank computes all of it.
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from seiche.case.flow.openings import steps_of
 from seiche.case.flow.schema import AveragesOutput
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ FIELDS = {
 _SAMPLES_KEY = "averages.samples"
 
 
-def window_of(table: AveragesOutput, setup: Setup) -> tuple[int, float, float]:
+def window_of(table: AveragesOutput, setup: FlowSetup) -> tuple[int, float, float]:
     """Return the step at which windows begin, their length and the distance of samples, in steps."""
     start = round(steps_of(table.start, setup.units))
     if table.window is not None:
@@ -45,7 +45,7 @@ def window_of(table: AveragesOutput, setup: Setup) -> tuple[int, float, float]:
 class WindowAverages:
     """Samples when they are due; the caller writes what `fields` returns at the end of a window."""
 
-    def __init__(self, table: AveragesOutput, setup: Setup, solver: Solver) -> None:
+    def __init__(self, table: AveragesOutput, setup: FlowSetup, solver: Solver) -> None:
         """Plan samples and windows; no sample is taken yet."""
         from seiche.flow.averages import WallAverages
 

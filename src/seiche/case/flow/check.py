@@ -10,13 +10,13 @@ from seiche.case.blood.limits import advice_cells
 from seiche.case.blood.tubes import TubePlan, lacking, planned, refuse_unpackable
 from seiche.case.flow.limits import MACH_ADVISED, TAU_SMALLEST, advice
 from seiche.case.flow.memory import predict
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 
-def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
+def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
     tubes = _tubes(setup)
     rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup, tubes), *_cost(setup, ranks, measure)]
@@ -26,7 +26,7 @@ def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]
     return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup), *missing)]
 
 
-def _tubes(setup: Setup) -> dict[str, TubePlan]:
+def _tubes(setup: FlowSetup) -> dict[str, TubePlan]:
     """Return the tubes before inlets, all of which can be packed."""
     if setup.cells is None:
         return {}
@@ -35,7 +35,7 @@ def _tubes(setup: Setup) -> dict[str, TubePlan]:
     return found
 
 
-def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
+def _geometry(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     sites = setup.vessel.sites
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
     yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
@@ -45,7 +45,7 @@ def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
         yield f"iolet {plane.name}", f"{plane.role} at ({', '.join(f'{c:.4g}' for c in plane.center)}) m{radius}"
 
 
-def _numbers(setup: Setup) -> Iterator[tuple[str, str]]:
+def _numbers(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     numbers, units = setup.invariants, setup.units
     yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in all"
     walls = setup.case.walls
@@ -66,7 +66,7 @@ def _numbers(setup: Setup) -> Iterator[tuple[str, str]]:
     yield "density range", f"{numbers.density[0]:.5f} to {numbers.density[1]:.5f}"
 
 
-def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
+def _cost(setup: FlowSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
     bandwidth = _bandwidth(setup) if measure else None
     yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
     if bandwidth is not None:
@@ -84,7 +84,7 @@ def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
         yield "layout auto", recommendation(sites, storage, setup.case.run.device, chosen, model)
 
 
-def _bandwidth(setup: Setup) -> float | None:
+def _bandwidth(setup: FlowSetup) -> float | None:
     """Return the copy bandwidth (bytes/s) of the device of the case, None where this host does not have it."""
     from seiche.backend import open_backend
     from seiche.domain.world import World

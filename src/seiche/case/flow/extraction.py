@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.schema_extraction import ExtractionOutput
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import lattice_names, rehearse, to_si
 from seiche.case.quantities import parse_quantity
 from seiche.domain.links import outward_normals
@@ -79,7 +79,7 @@ def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[A
 class Extraction:
     """What one extraction file of a run holds."""
 
-    def __init__(self, table: ExtractionOutput, setup: Setup, solver: Solver, world: World) -> None:
+    def __init__(self, table: ExtractionOutput, setup: FlowSetup, solver: Solver, world: World) -> None:
         """Choose this rank's sites."""
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites

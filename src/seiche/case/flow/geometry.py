@@ -13,7 +13,7 @@ import numpy as np
 from seiche.case.flow.fit import fitted
 from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_geometry import Bifurcation, Box, Channel, Duct, Tube
 from seiche.domain.links import with_iolets
 from seiche.domain.sites import IoletPlane, SiteSet
@@ -35,7 +35,7 @@ class Vessel:
     notes: tuple[str, ...] = ()
 
 
-def build(case: Case, folder: Path, source: str) -> Vessel:
+def build(case: FlowCase, folder: Path, source: str) -> Vessel:
     """Return the geometry of `case`, whose files are relative to `folder`; `source` begins every message.
 
     Raises CaseError for a geometry that cannot be made and FormatError for a broken file.
@@ -82,7 +82,7 @@ def read_surface(path: Path, unit: float) -> Surface:
     return Surface(np.asarray(raw.vertices) * unit, raw.faces)
 
 
-def _from_shape(case: Case) -> Vessel:
+def _from_shape(case: FlowCase) -> Vessel:
     from seiche.domain import shapes
     from seiche.domain.bifurcation import bifurcation_surface
     from seiche.domain.surface import Surface

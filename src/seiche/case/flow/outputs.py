@@ -23,7 +23,7 @@ from seiche.case.flow.restart import checkpoint_of
 from seiche.case.flow.schema import FieldOutput
 from seiche.case.flow.schema_geometry import Bifurcation
 from seiche.case.flow.series import AveragesFile, ExtractionFile, Series, SiteFile, WallFile
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.wall import Wall, make_wall, wall_surface
 from seiche.case.flow.where import select
 from seiche.case.flow.written import overwritten, refuse_strangers, written
@@ -68,7 +68,7 @@ class Look:
 class Outputs:
     """Takes and writes what is due at a step; every method but `close` is collective over the ranks of `world`."""
 
-    def __init__(self, setup: Setup, solver: Solver, world: World, folder: Path, blood: BloodRun | None = None) -> None:
+    def __init__(self, setup: FlowSetup, solver: Solver, world: World, folder: Path, blood: BloodRun | None = None) -> None:
         """Plan the outputs of `setup` into `folder`, which is made; nothing else is written yet.
 
         `blood` are the cells in the flow: they are looked after whenever something is due.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import si_fields
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.flow.model import VelocityIolet
@@ -31,7 +31,7 @@ class Moment:
     stress: npt.NDArray[np.float64] | None
 
 
-def picture_step(setup: Setup, last: int) -> int:
+def picture_step(setup: FlowSetup, last: int) -> int:
     """Return the step to draw: that of the strongest inflow in the last period before `last`, or `last` itself."""
     inlets = [iolet for iolet in setup.model.iolets if isinstance(iolet, VelocityIolet) and iolet.harmonics]
     if not inlets:

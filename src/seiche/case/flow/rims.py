@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seiche.case.flow.openings import placed, role_of
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening
 from seiche.case.load import read_case
 from seiche.case.quantities import shorten
@@ -35,7 +35,7 @@ def rims_of(surface: Surface) -> list[Loop]:
     return ordered
 
 
-def planes_of(case: Case, surface: Surface) -> tuple[IoletPlane, ...]:
+def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     """Return the planes that cut `surface` (metres) open, as the case orders its iolets.
 
     An iolet without a center takes an open rim that no other covers: the rim of its name ("rim0", "rim1" ... as

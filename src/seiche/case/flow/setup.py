@@ -11,7 +11,7 @@ from seiche.case.flow.geometry import Vessel
 from seiche.case.flow.iolet_files import Supply, notes_of, supplies
 from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of, womersley_number
 from seiche.case.flow.rheology import Rheology, rheology_of
-from seiche.case.flow.schema import Case, Lattice
+from seiche.case.flow.schema import FlowCase, Lattice
 from seiche.case.flow.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
@@ -40,13 +40,13 @@ class Invariants:
 
 
 @dataclass(frozen=True)
-class Setup:
+class FlowSetup:
     """Everything a run needs but the solver. `source` is the name of the case file, for messages.
 
     `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `cells` what is in the flow.
     """
 
-    case: Case
+    case: FlowCase
     source: str
     vessel: Vessel
     units: LatticeUnits
@@ -59,7 +59,7 @@ class Setup:
     cells: CellsSetup | None = None
 
 
-def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
+def build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     """Return the set-up of `case` on `vessel`; CaseError when the iolets or the time step cannot be made."""
     try:
         return _build_setup(case, vessel, source)
@@ -67,7 +67,7 @@ def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
         raise CaseError(f"{source}: its values together leave the range of numbers; check their units") from None
 
 
-def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
+def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     law = rheology_of(case)
     viscosity = law.eta_inf / case.fluid.density
     planes = {plane.name: plane for plane in vessel.sites.iolets}
@@ -101,7 +101,7 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     invariants = _invariants(case, vessel, units, law, velocity, inflows, period, pressures)
     steps = _steps(case, units, period, source)
     vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
-    return Setup(case, source, vessel, units, model, precision, steps, period, invariants, speeds)
+    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds)
 
 
 def _collision(table: Lattice) -> Collision:
@@ -124,7 +124,7 @@ def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
 
 
 def velocity_scale(
-    case: Case,
+    case: FlowCase,
     vessel: Vessel,
     inflows: list[Inflow],
     eta: float,
@@ -158,7 +158,7 @@ def _distance(vessel: Vessel) -> float:
     return max(math.dist(a, b) for a in centers for b in centers)
 
 
-def _developed_peak(case: Case, vessel: Vessel, gradient: float, eta: float) -> float:
+def _developed_peak(case: FlowCase, vessel: Vessel, gradient: float, eta: float) -> float:
     """Return the peak of developed flow under `gradient` (Pa/m): G h^2/(8 eta) between plates, G a^2/(4 eta) in a tube.
 
     The plates bound a duct from above. A box without walls accelerates for ever and has no peak: 0.
@@ -172,7 +172,7 @@ def _developed_peak(case: Case, vessel: Vessel, gradient: float, eta: float) -> 
     return gradient * (0.5 * length_scale(case, vessel)) ** 2 / (4.0 * eta)
 
 
-def length_scale(case: Case, vessel: Vessel) -> float:
+def length_scale(case: FlowCase, vessel: Vessel) -> float:
     """Return the length (m) of the Reynolds number: the diameter of a tube or of the largest opening, or a gap."""
     shape = case.geometry.shape
     if isinstance(shape, Tube):
@@ -187,7 +187,7 @@ def length_scale(case: Case, vessel: Vessel) -> float:
     return 2.0 * max(radii) if radii else case.geometry.spacing * min(vessel.sites.shape)
 
 
-def pressure_range(case: Case, given: dict[str, Supply]) -> tuple[float, float]:
+def pressure_range(case: FlowCase, given: dict[str, Supply]) -> tuple[float, float]:
     """Return the lowest and highest pressure (Pa) that the iolets impose; that of the start if none does.
 
     Of a Windkessel outlet only the pressure of its start is known.
@@ -206,7 +206,7 @@ def pressure_range(case: Case, given: dict[str, Supply]) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def _time_step(case: Case, velocity: float | None, viscosity: float, source: str) -> float:
+def _time_step(case: FlowCase, velocity: float | None, viscosity: float, source: str) -> float:
     table, spacing = case.lattice, case.geometry.spacing
     if table.step is not None:
         return table.step
@@ -227,7 +227,7 @@ def _time_step(case: Case, velocity: float | None, viscosity: float, source: str
     return step_of_mach(table.mach or 0.0, spacing, velocity)
 
 
-def _period(case: Case, given: dict[str, Supply]) -> float | None:
+def _period(case: FlowCase, given: dict[str, Supply]) -> float | None:
     """Return the period (s) that all pulsating iolets share, or None."""
     periods = {getattr(opening, "period", None) for opening in case.iolet}
     periods |= {supply.course.period for supply in given.values() if supply.course is not None}
@@ -235,7 +235,7 @@ def _period(case: Case, given: dict[str, Supply]) -> float | None:
     return periods.pop() if len(periods) == 1 else None
 
 
-def _steps(case: Case, units: LatticeUnits, period: float | None, source: str) -> int:
+def _steps(case: FlowCase, units: LatticeUnits, period: float | None, source: str) -> int:
     table = case.time
     if table.steps is not None:
         return table.steps
@@ -255,7 +255,7 @@ def _steps(case: Case, units: LatticeUnits, period: float | None, source: str) -
 
 
 def _invariants(
-    case: Case,
+    case: FlowCase,
     vessel: Vessel,
     units: LatticeUnits,
     law: Rheology,
@@ -281,6 +281,6 @@ def _invariants(
     )
 
 
-def ramps_of(setup: Setup) -> dict[str, float]:
+def ramps_of(setup: FlowSetup) -> dict[str, float]:
     """Return the ramp of every iolet in steps, by name."""
     return {opening.name: steps_of(opening.ramp, setup.units) for opening in setup.case.iolet}
