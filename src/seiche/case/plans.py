@@ -119,7 +119,7 @@ class FlowPlans(PlannedCase):
             couple(setup, solver, packed(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
             _counting(solver).running = False
         steps = planned_steps([(1.0, stages) for stages in solver.phases], _counting(solver))
-        return PlannedRank(steps, _counting(solver).memory, len(solver.owned)), solver.layout_name
+        return PlannedRank(steps, _counting(solver).memory, len(solver.owned)), solver.layout
 
     def _shares(self, layout: str) -> dict[str, float]:
         """Return how close the sweep comes to the memory's rate, as was measured on GPUs (`flow/choice.py`)."""

@@ -153,7 +153,7 @@ class BloodRun:
 
     def note(self) -> None:
         """Note hematocrit, volumes and areas, once a step (collective)."""
-        now = self.solver.time_step * self.setup.units.step
+        now = self.solver.step * self.setup.units.step
         if self.watch.times and self.watch.times[-1] == now:
             return
         measures, first = self.blood.measures(), 0

@@ -87,7 +87,7 @@ class CellsFile(Scheduled):
     def take(self) -> Job:
         """Copy the cells to the host; what is written is made beside the steps."""
         assert self.writer is not None
-        step = self._run.solver.time_step
+        step = self._run.solver.step
         time = step * self._setup.units.step
         populations, root = self._run.populations(), self._run.solver.world.rank == 0
         values: Callable[[], Any] = lambda: self._values(populations, time) if root else None  # noqa: E731

@@ -77,7 +77,7 @@ class Outputs:
         replace a file of another kind.
         """
         self.setup, self.solver, self.world, self.folder, self.blood = setup, solver, world, folder, blood
-        self.first_step = solver.time_step
+        self.first_step = solver.step
         refuse_too_many_states(setup, self.first_step)
         for message in overwritten(setup, folder):
             raise CaseError(f"{setup.source}: {message}")
@@ -149,7 +149,7 @@ class Outputs:
 
     def begin(self) -> None:
         """Make the files that the rest of the case needs: that takes time which no step should wait for."""
-        step, last = self.solver.time_step, self.setup.steps
+        step, last = self.solver.step, self.setup.steps
         for series in self._series:
             count = series.count(step, last)
             if series.writer is None and count:
@@ -168,7 +168,7 @@ class Outputs:
 
     def take_due(self) -> None:
         """Take what is due at the solver's step; on a device, only cells wait for it. `settle` does the rest."""
-        step = self.solver.time_step
+        step = self.solver.step
         if self.blood is not None and self.blood.due(step):
             self.solver.finish()
             with self._counted("reservoirs"):
@@ -213,7 +213,7 @@ class Outputs:
     def _take(self, series: Series) -> None:
         """Take the present state of a series; the writer's thread does the rest."""
         if series.writer is None:  # more states than the case had in mind
-            series.open(max(1, series.count(self.solver.time_step - 1, self.setup.steps)))
+            series.open(max(1, series.count(self.solver.step - 1, self.setup.steps)))
         self._make_room()
         with self._counted("snapshots"):
             self._held.append(series.take())
@@ -259,7 +259,7 @@ class Outputs:
 
     def check_last(self) -> None:
         """Check the state with which a run ends, if nothing has looked at it yet."""
-        if self._checked != self.solver.time_step:
+        if self._checked != self.solver.step:
             self.check()
 
     def _note(self, look: Look) -> None:
@@ -286,7 +286,7 @@ class Outputs:
         if self._saving:  # two would share a temporary name
             self.drain()
         self._make_room()
-        step = self.solver.time_step
+        step = self.solver.step
 
         def finished(complete: bool) -> None:
             self._saving = False
@@ -329,7 +329,7 @@ class Outputs:
         from seiche.report.cells_figure import cells_figure
 
         assert self.blood is not None
-        populations, time = self.blood.populations(), self.solver.time_step * self.setup.units.step
+        populations, time = self.blood.populations(), self.solver.step * self.setup.units.step
         if self.world.rank == 0:
             cells_figure(path, surfaces_of(self.blood, populations, time), wall_of(self.setup))
 
@@ -355,7 +355,7 @@ class Outputs:
     def _compare(self) -> None:
         """Note when the velocity no longer changes."""
         wanted, interval = self.setup.case.time.steady or 0.0, self._steady.interval if self._steady else 0.0
-        change = self.solver.velocity_change()
+        change = self.solver.measures.velocity_change()
         if change < wanted:
             self.settled = f"a steady flow (velocity changed by {change:.2g} of itself in {interval:.0f} steps)"
 
@@ -365,7 +365,7 @@ class Outputs:
         row = int(speed.argmax())
         place = self.setup.vessel.sites.coords[self.solver.owned[row]].tolist()
         _, rank, site = max(self.world.allgather((float(speed[row]), self.world.rank, place)))
-        return f"at site {site}, rank {rank}, step {self.solver.time_step}"
+        return f"at site {site}, rank {rank}, step {self.solver.step}"
 
     def _write_surface(self) -> None:
         """Write the surface of a built-in shape whose table names an STL file; its coordinates are metres."""

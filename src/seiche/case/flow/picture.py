@@ -68,7 +68,7 @@ def capture(outputs: Outputs) -> Moment | None:
     if planes is None:
         return None
     coords, velocity = (np.concatenate(parts) for parts in zip(*planes, strict=True))
-    time = solver.time_step * setup.units.step
+    time = solver.step * setup.units.step
     if walls is None:
         return Moment(time, coords, velocity, None, None, None)
     starts = np.cumsum([0] + [len(vertices) for vertices, _, _ in walls])

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from seiche.case.flow.averages import WindowAverages
 from seiche.case.flow.setup import Setup
 from seiche.errors import CaseError
+from seiche.flow.state import SITES, site_state
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from seiche.io.checkpoint import Checkpoint
 
 
-#: Before the numbers of Windkessel outlets among the attributes of a checkpoint.
-_IOLETS = "iolets."
-#: The name of the cells in it.
+#: The name of the cells in a checkpoint.
 _CELLS = "cells"
 
 
@@ -48,6 +47,7 @@ def checkpoint_of(
     """
     from seiche.io.checkpoint import checkpoint_job
 
+    state = solver.state()
     arrays, samples = averages.state() if averages is not None else ({}, {})
     note = {}
     if cells is not None:
@@ -57,17 +57,17 @@ def checkpoint_of(
     return checkpoint_job(
         path,
         solver.world,
-        time_step=solver.time_step,
+        time_step=state.step,
         owned=solver.owned,
-        arrays={**solver.state_rows(), **arrays},
+        arrays={**state.rows[SITES].arrays, **arrays},
         n_sites=len(setup.vessel.sites),
         attributes={
             "geometry": setup.vessel.sites.fingerprint,
             "model": model_fingerprint(setup),
-            "seconds": solver.time_step * setup.units.step,
+            "seconds": solver.step * setup.units.step,
             **samples,
             **note,
-            **{_IOLETS + name: value for name, value in solver.iolet_state().items()},
+            **state.attributes,
         },
         finished=finished,
     )
@@ -106,11 +106,10 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint
         raise CaseError(
             f"--restart {path}: the checkpoint belongs to another fluid, lattice or time step than {setup.source}"
         )
-    iolets = {name.removeprefix(_IOLETS): v for name, v in checkpoint.attributes.items() if name.startswith(_IOLETS)}
     if (setup.cells is not None) != (_CELLS in checkpoint.arrays):
         word = "no cells" if setup.cells is not None else "cells"
         raise CaseError(f"--restart {path}: the checkpoint has {word}, unlike {setup.source}")
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, iolets)
+    solver.set_state(site_state(solver, checkpoint.arrays, checkpoint.time_step, checkpoint.attributes))
     return checkpoint
 
 

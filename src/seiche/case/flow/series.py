@@ -105,13 +105,13 @@ class FieldFile(Scheduled):
 
         sizes, units = components(self._names), unit_names(self._names)
         self.writer = FieldSeries(self.path, world, cells, sizes, capacity, units=units)
-        self._snapshots = self._solver.snapshots(lattice_names(self._names), rows)
+        self._snapshots = self._solver.measures.snapshots(lattice_names(self._names), rows)
         rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take the fields of now; what is returned gives them in SI units, in any thread."""
         assert self._snapshots is not None
-        snapshot = self._solver.snapshot(self._snapshots)
+        snapshot = self._solver.measures.snapshot(self._snapshots)
         return lambda: self._in_si(snapshot)
 
     def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
@@ -119,7 +119,7 @@ class FieldFile(Scheduled):
 
     def _job(self, values: Callable[[], dict[str, npt.NDArray[Any]]]) -> Job:
         assert self.writer is not None
-        return self.writer.step(self._solver.time_step * self._setup.units.step, values)
+        return self.writer.step(self._solver.step * self._setup.units.step, values)
 
 
 class SiteFile(FieldFile):
@@ -224,7 +224,7 @@ class AveragesFile(Series):
         assert writer is not None
         fields = self._averages.fields()
         shared = {name: wall.share(world, values[wall.place]) for name, values in fields.items()}
-        time = self._solver.time_step * self._setup.units.step
+        time = self._solver.step * self._setup.units.step
         return writer.step(time, lambda: {name: wall.average(values) for name, values in shared.items()})
 
 

@@ -145,9 +145,9 @@ class Simulation:
         checkpoint = None
         if restart is not None:
             checkpoint = resume(restart, setup, self.solver, world)
-            if self.solver.time_step >= setup.steps:
+            if self.solver.step >= setup.steps:
                 raise CaseError(
-                    f"--restart {restart}: its step {self.solver.time_step} is not before the end of "
+                    f"--restart {restart}: its step {self.solver.step} is not before the end of "
                     f"{setup.source} at step {setup.steps}; make the run longer"
                 )
         self._trace = folder / case.output.trace if case.output.trace is not None else None
@@ -204,7 +204,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Return the physical time reached, in seconds."""
-        return self.solver.time_step * self.setup.units.step
+        return self.solver.step * self.setup.units.step
 
     def run(self, steps: int | None = None, *, serve: int | None = None) -> Outcome:
         """Advance by `steps`, or to the end of the case; at the end close the files and write picture and summary.
@@ -216,11 +216,11 @@ class Simulation:
         """
         from seiche.observe.progress import Progress
 
-        target = self.setup.steps if steps is None else self.solver.time_step + steps
+        target = self.setup.steps if steps is None else self.solver.step + steps
         self.solver.backend.synchronize()
         self.solver.timers.align(common_epoch(self.world))
         begin = time.monotonic()
-        bar = Progress(target, len(self.setup.vessel.sites), first=self.solver.time_step, visible=self.world.rank == 0)
+        bar = Progress(target, len(self.setup.vessel.sites), first=self.solver.step, visible=self.world.rank == 0)
         try:
             with serving(bar.state, self.title, serve, self.world), bar as progress:
                 stopped = advance(
@@ -236,9 +236,9 @@ class Simulation:
             self.outputs.close()
             raise
         self.seconds += time.monotonic() - begin
-        if stopped is not None or self.solver.time_step >= self.setup.steps:
+        if stopped is not None or self.solver.step >= self.setup.steps:
             self.close(stopped)
-        return Outcome(self.solver.time_step, self.seconds, stopped)
+        return Outcome(self.solver.step, self.seconds, stopped)
 
     def lacking(self) -> list[str]:
         """Return a line for each type of cells that can enter nowhere, as none is in a tube before an inlet."""
@@ -274,7 +274,7 @@ class Simulation:
 
     def flow_rates(self) -> dict[str, float]:
         """Return the volume flow (m^3/s, positive into the fluid) through every iolet during the last step."""
-        flow = self.setup.units.to_si("flow_rate", np.asarray(self.solver.iolet_flow(), np.float64))
+        flow = self.setup.units.to_si("flow_rate", np.asarray(self.solver.measures.iolet_flow(), np.float64))
         return {plane.name: float(q) for plane, q in zip(self.setup.vessel.sites.iolets, flow, strict=True)}
 
     def report(self) -> str:
