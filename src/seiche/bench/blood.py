@@ -134,11 +134,12 @@ class Suspension:
 
     def step_seconds(self, steps: int, repeats: int = 3) -> float:
         """Return the best time of a step over runs of `steps`."""
-        self.solver.run(steps)
+        self.solver.advance(steps)
         times: list[float] = []
         for _ in range(repeats):
             begin = self.clock.record()
-            self.solver.run(steps)
+            self.solver.start(steps)
+            self.solver.finish()
             times.append(self.clock.elapsed(begin, self.clock.record()) / steps)
         return min(times)
 
@@ -189,7 +190,7 @@ def measure(
     for stage in solver.phases[0]:
         stages[stage.name] = flow.stage_seconds(stage, flow_steps)
         if stage.name == INTERPOLATE:
-            blood.load_state(state)
+            blood.set_state(state)
     named = {"fem": FEM, "interpolate": INTERPOLATE, "spread": SPREAD}
     count = cells.vertex_count
     memory = blood.memory()
@@ -199,7 +200,7 @@ def measure(
         delta=delta,
         support=SUPPORT[delta],
         precision=flow.precision,
-        layout=solver.layout_name,
+        layout=solver.layout,
         sites=len(solver.sites),
         cells=cells.count,
         vertices=vertices,
@@ -211,7 +212,7 @@ def measure(
         stages={name: seconds * 1e6 for name, seconds in stages.items()},
         vertices_per_second={name: count / stages[stage] for name, stage in named.items()},
         bytes_per_cell=of_cells / cells.count,
-        bytes_per_site=solver.layout.memory() / len(solver.sites) + memory["site"],
+        bytes_per_site=solver.populations.memory() / len(solver.sites) + memory["site"],
     )
 
 

@@ -151,12 +151,13 @@ class WeakScaling:
 
     def step_seconds(self, repeats: int = 2) -> float:
         """Return the best time of a step on the slowest rank over runs of `steps`."""
-        self.solver.run(self.steps)
+        self.solver.advance(self.steps)
         times: list[float] = []
         for _ in range(repeats):
             self.world.barrier()
             begin = time.perf_counter()
-            self.solver.run(self.steps)
+            self.solver.start(self.steps)
+            self.solver.finish()
             times.append((time.perf_counter() - begin) / self.steps)
         return float(self.world.allreduce_max(np.array(times)).min())
 
@@ -213,16 +214,16 @@ class WeakScaling:
             sent = int(world.allreduce_max(np.array([moved]))[0])
             copies = float(np.mean(world.allgather((len(table.owner) - own) / max(own, 1))))
             compute = self.compute_seconds(exchanges)
-            solver.layout.start(self.model.initial_density, self.model.initial_velocity)
+            solver.populations.start(self.model.initial_density, self.model.initial_velocity)
         return RanksRow(
             load=load.name,
             ranks=world.size,
-            transport=solver.halo.transport_name,
+            transport=solver.transport,
             hematocrit=packing.hematocrit,
             delta=delta,
             support=SUPPORT[delta],
             precision=self.precision,
-            layout=solver.layout_name,
+            layout=solver.layout,
             spacing=load.spacing,
             sites=len(solver.sites),
             cells=len(packing.centers),

@@ -57,11 +57,17 @@ class CaseRun(ABC):
         solver: the solver.
         outputs: what takes the state, in the order in which it is taken.
         monitor: what checks it.
+        stop_reason: why the run is to end after the present step, None if it is not.
     """
 
     solver: SolverBase
     outputs: Sequence[Output] = ()
     monitor: Monitor
+    stop_reason: str | None = None
+
+    def stop(self, reason: str) -> None:
+        """Ask for the end of the run after the present step (not collective)."""
+        self.stop_reason = reason
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields of this rank's items in SI units.

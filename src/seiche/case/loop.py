@@ -13,9 +13,9 @@ from types import FrameType
 
 import numpy as np
 
+from seiche.case.kind import CaseRun
 from seiche.case.outputs import Outputs
 from seiche.errors import UnstableError
-from seiche.solver import SolverBase
 from seiche.solver.replay import GRAPH_STEPS
 
 #: Seconds of stepping between two decisions.
@@ -51,21 +51,6 @@ def stop_signals() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-@dataclass
-class Limits:
-    """What ends a run before its last step.
-
-    Attributes:
-        wall_clock: seconds from `started` (a `time.monotonic()`), None without a limit.
-        started: when the run began.
-        requested: why a callback or an output asked for an end, None while none did.
-    """
-
-    wall_clock: float | None
-    started: float
-    requested: str | None = None
-
-
 class RunLoop:
     """Advances a solver to a step, with its outputs; all ranks stop after the same step.
 
@@ -73,11 +58,18 @@ class RunLoop:
     """
 
     def __init__(
-        self, solver: SolverBase, outputs: Outputs, limits: Limits, last_checkpoint: Callable[[], str]
+        self, run: CaseRun, outputs: Outputs, last_checkpoint: Callable[[], str], deadline: tuple[float, float] | None
     ) -> None:
-        """Prepare; `last_checkpoint` says for messages from where a run can continue."""
-        self._solver, self._outputs, self._limits = solver, outputs, limits
-        self._last_checkpoint = last_checkpoint
+        """Prepare.
+
+        Args:
+            run: the solver, and whoever may ask for an end.
+            outputs: what takes the state.
+            last_checkpoint: says for messages from where a run can continue.
+            deadline: limit of the wall clock in s, and when it ends (a `time.monotonic()`); None without.
+        """
+        self._run, self._solver, self._outputs = run, run.solver, outputs
+        self._last_checkpoint, self._deadline = last_checkpoint, deadline
         self._reviewed = time.monotonic()
 
     def advance(self, target: int, last: int, progress: Callable[[int], None]) -> str | None:
@@ -132,12 +124,11 @@ class RunLoop:
 
     def _decide(self, request: StopRequest, done: int) -> tuple[int, str | None, bool]:
         """Return the steps of the next chunk, why to stop, if so, and whether transports are to be reviewed."""
-        now, limits = time.monotonic(), self._limits
-        late = limits.wall_clock is not None and now - limits.started >= limits.wall_clock
+        now, reason = time.monotonic(), self._run.stop_reason
+        late = self._deadline is not None and now >= self._deadline[1]
         pace = (now - self._begin) / max(1, done - self._first)
         stale = now - self._reviewed >= REVIEW_SECONDS
-        asked = limits.requested is not None
-        mine = np.array([request.number, pace, late, stale, asked], np.float64)
+        mine = np.array([request.number, pace, late, stale, reason is not None], np.float64)
         number, slowest, over, any_stale, any_asked = self._solver.world.allreduce_max(mine)
         chunk = max(1, int(CHUNK_SECONDS / max(slowest, 1e-9)))
         if chunk > GRAPH_STEPS:  # whole graphs: steps one by one take the host longer
@@ -145,8 +136,9 @@ class RunLoop:
         if number:
             return chunk, f"signal {signal.Signals(int(number)).name}", bool(any_stale)
         if any_asked:
-            return chunk, limits.requested or "a callback of another rank", bool(any_stale)
-        return chunk, f"wall-clock limit of {limits.wall_clock:g} s" if over else None, bool(any_stale)
+            return chunk, reason or "a callback of another rank", bool(any_stale)
+        limit = self._deadline[0] if self._deadline is not None else 0.0
+        return chunk, f"wall-clock limit of {limit:g} s" if over else None, bool(any_stale)
 
     @contextmanager
     def _naming_the_last_checkpoint(self) -> Iterator[None]:

@@ -109,12 +109,12 @@ def advance(
     Raises UnstableError, with the last good checkpoint, when a field is no longer finite.
     """
     outputs.begin()
-    begin, first = time.monotonic(), solver.time_step
+    begin, first = time.monotonic(), solver.step
     started = begin if started is None else started
     chunk, done, mark, considered = 1, first, None, begin
     with listening() as request, _telling_the_last_checkpoint(outputs):
-        while solver.time_step < target:
-            reached = solver.time_step
+        while solver.step < target:
+            reached = solver.step
             last = min(target, outputs.next_event(reached), reached + min(chunk, largest or chunk))
             # The device gets its next steps before the host waits for what came before them.
             solver.start(last - reached)
@@ -133,14 +133,14 @@ def advance(
                 solver.finish()
                 solver.reconsider()
                 considered = time.monotonic()
-            if reason is not None and solver.time_step < target:
+            if reason is not None and solver.step < target:
                 solver.finish()
-                progress.update(solver.time_step)
+                progress.update(solver.step)
                 outputs.check()
                 outputs.save()
                 return reason
         solver.finish()
-        progress.update(solver.time_step, checkpoint=outputs.last_checkpoint)
+        progress.update(solver.step, checkpoint=outputs.last_checkpoint)
         outputs.settle()
         outputs.check_last()
     outputs.drain()

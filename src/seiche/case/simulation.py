@@ -17,7 +17,7 @@ from seiche.case.agreement import on_rank_zero
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
-from seiche.case.loop import Limits, RunLoop
+from seiche.case.loop import RunLoop
 from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
 from seiche.case.schedule import Schedule
@@ -83,7 +83,6 @@ class Simulation:
         self.first_step = self.solver.step
         self.checkpoints = CheckpointFile(self.parts, setup, folder / setup.case.output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.parts, [*self.parts.outputs, self.checkpoints], setup.case.output.in_flight)
-        self._limits = Limits(setup.case.run.wall_clock, self.started)
         self._trace = folder / setup.case.output.trace if setup.case.output.trace is not None else None
         continued = restart is not None and folder.resolve() in restart.resolve().parents
         on_rank_zero(
@@ -142,8 +141,10 @@ class Simulation:
             first=solver.step,
             visible=visible and self.world.rank == 0,
         )
-        self._limits.requested = None
-        loop = RunLoop(solver, self.outputs, self._limits, self.checkpoints.describe)
+        self.parts.stop_reason = None
+        limit = self.setup.case.run.wall_clock
+        deadline = (limit, self.started + limit) if limit is not None else None
+        loop = RunLoop(self.parts, self.outputs, self.checkpoints.describe, deadline)
         try:
             with serving(bar.state, self.title, serve, self.world), bar:
                 stopped = loop.advance(target, last, lambda done: self._show(bar, done))
@@ -191,7 +192,7 @@ class Simulation:
 
     def stop(self, reason: str = "a callback") -> None:
         """End the run after the present step, with a checkpoint; one rank is enough (not collective)."""
-        self._limits.requested = reason
+        self.parts.stop(reason)
 
     def notes(self) -> list[str]:
         """Return what a user should know before the run, a line each (not collective)."""

@@ -45,7 +45,7 @@ from seiche.couple.markers import Surfaces
 from seiche.couple.sharing import Sharing
 from seiche.couple.territory import Territory, halo_sites
 from seiche.flow.immersion import Contrast, Immersion
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
 from seiche.kernels.registry import KernelSpec
@@ -78,7 +78,7 @@ class SharedBoundary:
 
     def __init__(
         self,
-        solver: Solver,
+        solver: FlowSolver,
         cells: Cells,
         contact: Contact | None,
         *,
@@ -110,7 +110,7 @@ class SharedBoundary:
             self.inside = Inside(self.backend, self.bricks, self._surfaces(), mark_every)
         self._ratio = viscosity_contrast
         self.sharing = Sharing(
-            self.world, cells, self.bricks, self._territory, margins, transport, solver.forget_graphs
+            self.world, cells, self.bricks, self._territory, margins, transport, solver.discard_graphs
         )
         self.looks = Looks(self.sharing, self.share)
         self._side = self.backend.stream(urgent=True)
@@ -125,7 +125,7 @@ class SharedBoundary:
         """Find out what is around the own sites, and set up what belongs to them."""
         solver = self.solver
         self._territory = Territory(solver.region, self.world)
-        self.bricks = Bricks(self.backend, solver.region, solver.layout, self._territory)
+        self.bricks = Bricks(self.backend, solver.region, solver.populations, self._territory)
         rows, zeros = self.bricks.rows, self.backend.zeros
         self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
         self.touched = zeros(rows, np.uint64)
@@ -165,10 +165,10 @@ class SharedBoundary:
         self._moved = 0 if velocity is None else 1
         self.sharing.share()
         self._connect()
-        self.looks.restart(self.solver.time_step)
+        self.looks.restart(self.solver.step)
         self._settle()
         if self.inside is not None:
-            self.inside.settle(self.solver.loaded_inside())
+            self.inside.settle(self.solver.restored_inside)
         self._act()
 
     def _connect(self) -> None:
@@ -361,7 +361,7 @@ class SharedBoundary:
         Raises:
             UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
         """
-        return self.looks.prepare(self.solver.time_step, steps)
+        return self.looks.prepare(self.solver.step, steps)
 
     def share(self) -> None:
         """Let every rank hold the cells that it needs, after a look (collective). The state does not change."""
@@ -374,7 +374,7 @@ class SharedBoundary:
         """Take note of forces or places that were changed from outside."""
         self._settle()
         if self.inside is not None:
-            self.inside.settle(self.solver.loaded_inside())
+            self.inside.settle(self.solver.restored_inside)
         self._act()
 
     def lost_vertex(self) -> int | None:

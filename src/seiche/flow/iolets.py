@@ -261,14 +261,14 @@ class Iolets:
             weights[mine, : profiles.shape[1]] = push[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
-    def prepare(self, time_step: int, steps: int) -> None:
+    def prepare(self, step: int, steps: int) -> None:
         """Make the values of the next `steps` steps (at most `BLOCK`) available; a condition holds at t + 1/2."""
         if not (self.groups or self.windkessels) or (
-            self._row + steps <= BLOCK and self._block_start + self._row == time_step
+            self._row + steps <= BLOCK and self._block_start + self._row == step
         ):
             self._row += steps
             return
-        time = np.arange(BLOCK, dtype=np.float64) + (time_step + 0.5)
+        time = np.arange(BLOCK, dtype=np.float64) + (step + 0.5)
         for group in self.groups:
             if group.values is None:
                 continue
@@ -283,7 +283,7 @@ class Iolets:
         if self.windkessels is not None:
             self.windkessels.prepare(time)
         self._backend.assign(self.clock, np.zeros(1, np.int64))
-        self._block_start, self._row = time_step, steps
+        self._block_start, self._row = step, steps
 
     def inflow(self, count: int, by_site: Sequence[npt.NDArray[Any]]) -> Floats:
         """Return the mass that entered through each of `count` iolets on this rank, from that `by_site` of a group."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,8 @@ import numpy.typing as npt
 
 from seiche.backend import open_backend
 from seiche.case.blood.margins import kept_free
-from seiche.case.blood.schema import Biconcave, CellTable, Ellipsoid, MeshFile, SphereShape
-from seiche.case.blood.schema import BloodCase
-from seiche.case.flow.setup import FlowSetup
+from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, Ellipsoid, MeshFile, SphereShape
+from seiche.case.blood.setup import BloodSetup, CellsSetup, mean_half_width, radius_of
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Morse, Repulsion
 from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
@@ -35,9 +33,6 @@ Floats = npt.NDArray[np.float64]
 _DIRECTIONS = 400
 #: Spacings from the origin within which cells may be put into a vessel that is periodic.
 _FARTHEST = 1e6
-
-
-from seiche.case.blood.setup import BloodSetup, CellsSetup, mean_half_width, radius_of
 
 
 def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> CellsSetup:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seiche.case.blood.limits import tau_inside
-from seiche.case.blood.setup import CellsSetup
-from seiche.case.blood.tubes import TubePlan
+from seiche.case.blood.limits import advice_cells, tau_inside
+from seiche.case.blood.setup import BloodSetup, CellsSetup
+from seiche.case.blood.tubes import TubePlan, lacking, planned, refuse_unpackable
+from seiche.case.flow.check import as_lines, cost_rows, flow_rows
+from seiche.case.flow.limits import advice
 from seiche.case.flow.memory import predict, tiles_of
-from seiche.case.blood.setup import BloodSetup
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
@@ -38,6 +39,24 @@ class TubeMemory:
 
     flow: float
     cells: float
+
+
+def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
+    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    tubes = _tubes(setup)
+    beside = " beside the reservoirs" if setup.case.reservoir is not None else ""
+    rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, beside)]
+    missing = lacking(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
+    return as_lines(rows, (*advice(setup), *advice_cells(setup), *missing))
+
+
+def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
+    """Return the tubes before inlets, all of which can be packed."""
+    if setup.cells is None:
+        return {}
+    found = planned(setup, setup.cells)
+    refuse_unpackable(setup, setup.cells, found)
+    return found
 
 
 def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from seiche.case.blood.limits_openings import refuse_reservoir
 from seiche.case.blood.cells import repulsions
+from seiche.case.blood.limits_openings import refuse_reservoir
+from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import refuse_tubes
 from seiche.case.flow.limits import TAU_LARGEST_TRT
 from seiche.case.flow.openings import steps_of
-from seiche.case.blood.setup import BloodSetup
 from seiche.cells.mesh import mean_edge
 from seiche.couple.limits import Mobility
 from seiche.errors import CaseError

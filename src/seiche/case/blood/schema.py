@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seiche.case.flow.schema import FlowCase, FlowOutput
 from seiche.case.quantities import (
     BendingModulus,
     Modulus,
@@ -20,7 +23,6 @@ from seiche.case.quantities import (
     Viscosity,
     VolumeModulus,
 )
-from seiche.case.flow.schema import FlowCase, FlowOutput
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table
 from seiche.io.cell_files import is_made_by
 

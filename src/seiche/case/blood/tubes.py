@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.margins import inlets_of
 from seiche.case.blood.cells import refuse_large
-from seiche.case.blood.setup import CellsSetup
-from seiche.case.blood.setup import BloodSetup
+from seiche.case.blood.margins import inlets_of
+from seiche.case.blood.setup import BloodSetup, CellsSetup
 from seiche.cells.packing import HIGHEST_HEMATOCRIT, cell_counts, pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace

@@ -93,12 +93,12 @@ class Extraction:
         at_wall = np.flatnonzero(np.isin(site, sites.boundary, assume_unique=True))
         self._normals[at_wall] = outward_normals(sites)[place[at_wall]]
         self._wanted = tuple(dict.fromkeys(name for field in table.fields for name in FIELDS[field][2]))
-        self._snapshots = solver.snapshots(lattice_names(self._wanted), self._rows)
+        self._snapshots = solver.measures.snapshots(lattice_names(self._wanted), self._rows)
 
     @property
     def step(self) -> int:
         """Return the solver's step."""
-        return self._solver.time_step
+        return self._solver.step
 
     def rehearse(self) -> None:
         """Make ready what takes time (collective)."""
@@ -106,7 +106,7 @@ class Extraction:
 
     def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take the values of now (collective); what is returned gives them by the names of the file, in any thread."""
-        snapshot = self._solver.snapshot(self._snapshots)
+        snapshot = self._solver.measures.snapshot(self._snapshots)
 
         def values() -> dict[str, npt.NDArray[Any]]:
             si = to_si(snapshot.fields(), self._setup.units, self._wanted)

@@ -15,6 +15,7 @@ from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_geometry import Bifurcation, Box, Channel, Duct, Tube
+from seiche.case.flow.surfaces import read_surface
 from seiche.domain.links import with_iolets
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
@@ -71,15 +72,6 @@ def build_from_file(
     from seiche.io.formats.gmy import read_gmy
 
     return Vessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
-
-
-def read_surface(path: Path, unit: float) -> Surface:
-    """Return the surface in an STL file whose coordinates are in `unit` metres."""
-    from seiche.domain.surface import Surface
-    from seiche.io.formats.stl import read_stl
-
-    raw = read_stl(path)
-    return Surface(np.asarray(raw.vertices) * unit, raw.faces)
 
 
 def _from_shape(case: FlowCase) -> Vessel:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from seiche.case.flow.averages import window_of
 from seiche.case.flow.extraction import chosen
@@ -12,7 +11,6 @@ from seiche.case.flow.openings import steps_of
 from seiche.case.flow.setup import FlowSetup, ramps_of
 from seiche.case.flow.units import CS2
 from seiche.case.flow.where import select
-from seiche.case.flow.written import overwritten
 from seiche.case.schedule import Schedule
 from seiche.errors import CaseError
 from seiche.flow.choice import choose_layout
@@ -99,7 +97,6 @@ def _outputs(setup: FlowSetup) -> Iterator[str]:
     times += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
     times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
     times += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
-    yield from overwritten(setup, Path(setup.source).parent / output.folder)
     yield from _averages(setup)
     for table in output.fields:
         if table.where is not None:

@@ -16,8 +16,8 @@ from seiche.case.flow.iolet_files import Course, Supply
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.flow.units import LatticeUnits
-from seiche.case.flow.waveforms import harmonics_of, peak_velocity
-from seiche.case.load import nearest
+from seiche.case.flow.waveforms import harmonics_of, peak_velocity, womersley_number
+from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
@@ -48,11 +48,6 @@ class Inflow:
         if self.period is None:
             return self.crest * self.largest
         return peak_velocity(self.mean, self.harmonics, womersley_number(self.radius, self.period, kinematic_viscosity))
-
-
-def womersley_number(radius: float, period: float, kinematic_viscosity: float) -> float:
-    """Return alpha = a sqrt(omega/nu), omega = 2 pi/period."""
-    return radius * math.sqrt(2.0 * math.pi / (period * kinematic_viscosity))
 
 
 def match(case: FlowCase, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:

@@ -28,7 +28,7 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.run_tables import OutputTable, RunTable
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
+from seiche.case.tables import FromList, OneOrMore, OutputName, PictureName, Table
 
 #: Tables of a case with cells.
 _OF_CELLS = {"cells", "packing", "contact", "coupling", "reservoir"}
@@ -260,7 +260,8 @@ class FlowOutput(OutputTable):
 
     def names(self) -> Iterator[str]:
         """Yield the names of all files in the folder that a run may write."""
-        yield from (table.file for table in (*self.fields, *self.surface))
+        yield from (table.file for table in self.fields)
+        yield from (table.file for table in self.surface)
         yield from (name for t in self.extraction for name in (t.file, str(PurePath(t.file).with_suffix(".off"))))
         if self.averages is not None:
             yield self.averages.file

@@ -21,8 +21,8 @@ from seiche.case.schedule import Schedule
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
-    from seiche.flow.solver import FlowSolver
     from seiche.flow.snapshot import Snapshot, Snapshots
+    from seiche.flow.solver import FlowSolver
     from seiche.io.background import Job
     from seiche.io.cell_files import SurfaceFiles
     from seiche.io.cells import Cells
@@ -127,13 +127,13 @@ class FieldFile(ScheduledSeries):
 
         sizes, units = components(self._names), unit_names(self._names)
         self.writer = FieldSeries(self.path, world, cells, sizes, capacity, units=units)
-        self._snapshots = self._solver.snapshots(lattice_names(self._names), rows)
+        self._snapshots = self._solver.measures.snapshots(lattice_names(self._names), rows)
         rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take the fields of now; what is returned gives them in SI units, in any thread."""
         assert self._snapshots is not None
-        snapshot = self._solver.snapshot(self._snapshots)
+        snapshot = self._solver.measures.snapshot(self._snapshots)
         return lambda: self._in_si(snapshot)
 
     def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:

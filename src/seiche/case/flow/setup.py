@@ -4,26 +4,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from seiche.case.flow.geometry import Vessel
 from seiche.case.flow.iolet_files import Supply, notes_of, supplies
-from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of, womersley_number
+from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of
 from seiche.case.flow.rheology import Rheology, rheology_of
 from seiche.case.flow.schema import FlowCase, Lattice
 from seiche.case.flow.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.flow.walls import wall_speeds, walls_of
+from seiche.case.flow.waveforms import WOMERSLEY_RANGE, womersley_number
+from seiche.case.kind import Setup
 from seiche.errors import CaseError
 from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regularised, Trt
-
-if TYPE_CHECKING:
-    from seiche.case.blood.setup import CellsSetup
-
-#: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
-WOMERSLEY_RANGE = (0.01, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,10 @@ class Invariants:
 
 
 @dataclass(frozen=True)
-class FlowSetup:
+class FlowSetup(Setup):
     """Everything a run needs but the solver. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `cells` what is in the flow.
+    `wall_speeds` are the greatest speeds (m/s) of moving walls by name.
     """
 
     case: FlowCase
@@ -56,7 +54,23 @@ class FlowSetup:
     period: float | None
     invariants: Invariants
     wall_speeds: dict[str, float] = field(default_factory=dict)
-    cells: CellsSetup | None = None
+
+    @property
+    def dt(self) -> float:
+        """Return the duration of a step in s."""
+        return self.units.step
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what reading the case and making its geometry leave to say."""
+        return self.vessel.notes
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Return the files that the case is read from: every text in its tables that names one."""
+        source = Path(self.source)
+        texts = _texts(self.case.model_dump(exclude={"output"}))
+        return [source, *(path for path in (source.parent / text for text in texts) if _is_file(path))]
 
 
 def build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
@@ -284,3 +298,22 @@ def _invariants(
 def ramps_of(setup: FlowSetup) -> dict[str, float]:
     """Return the ramp of every iolet in steps, by name."""
     return {opening.name: steps_of(opening.ramp, setup.units) for opening in setup.case.iolet}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in nested tables: some of them are names of files."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that can be no name
+        return False

@@ -17,7 +17,7 @@ from seiche.domain.rehearsal import rehearse
 from seiche.domain.shapes import box
 from seiche.domain.world import World
 from seiche.flow.model import FlowModel, Newtonian, Precision
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.observe.efficiency import Efficiency, efficiency
 from seiche.observe.plan import PlannedRank, planned_steps
 from seiche.observe.replay import ideal_seconds
@@ -96,8 +96,8 @@ def plans(setting: Setting) -> list[Check]:
     ]
 
 
-def _solver(device: str, edge: int, world: World) -> Solver:
-    return Solver(
+def _solver(device: str, edge: int, world: World) -> FlowSolver:
+    return FlowSolver(
         box((edge,) * 3),
         FlowModel(Newtonian(0.1)),
         device=device,
@@ -124,10 +124,11 @@ def overhead(setting: Setting) -> list[Check]:
     edge = _QUICK_EDGE if setting.quick else _EDGE
     solver = _solver(setting.device, edge, World.serial())
     count = 4 * GRAPH_STEPS if solver.backend.asynchronous else 8
-    solver.run(count)
+    solver.advance(count)
 
     def run() -> None:
-        solver.run(count)
+        solver.start(count)
+        solver.finish()
 
     step = min(_seconds(run) for _ in range(5)) / count
     graphs, kinds = solver.backend.asynchronous, [_idle(stages) for stages in solver.phases]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seiche.case.flow.geometry import Vessel, build, build_from_file
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.wall import wall_surface
-from seiche.case.load import read_case
+from seiche.case.kinds import kind_of
+from seiche.case.load import check_tables, read_source
 from seiche.case.quantities import parse_quantity, shorten
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
@@ -47,7 +49,7 @@ def convert(
             surface = _read_surface(source, unit)
             return _write_surface(target, surface)
         if source.suffix.lower() in CASES and ending in GMY:
-            table = read_case(source).geometry
+            table = _case(source).geometry
             if table.gmy is not None:
                 return _copy_gmy(source.parent / table.gmy, target, spacing)
         vessel = _read(source, spacing, unit)
@@ -66,9 +68,17 @@ def convert(
     return f"{target}: {len(vessel.sites):,} sites"
 
 
+def _case(path: Path) -> FlowCase:
+    source = read_source(path)
+    case = check_tables(source.tables, str(path), kind_of(source).schema)
+    if not isinstance(case, FlowCase):
+        raise CaseError(f"{path}: a case of another kind has no vessel to convert")
+    return case
+
+
 def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
     if source.suffix.lower() in CASES:
-        return build(read_case(source), source.parent, str(source))
+        return build(_case(source), source.parent, str(source))
     if source.suffix.lower() in GMY:
         return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
     if spacing is None:
