@@ -196,15 +196,14 @@ class UltrasoundPlans(PlannedCase):
         case = self._setup.case
         case = case.model_copy(update={"run": case.run.model_copy(update={"device": self.device})})
         solver = UltrasoundSimulation(replace(self._setup, case=case), Path(), world).solver()
-        inner: Any = getattr(solver, "solver", solver)
         kinds: dict[int, tuple[float, Any]] = {}
         steps = self._setup.problem.steps
         for step in np.unique(np.linspace(1, max(1, steps - 1), _LOOKS).astype(int)):
-            inner.time_step = int(step)
-            stages = inner.stages()
+            solver.step = int(step)
+            stages = solver.stages
             kinds[id(stages)] = (kinds.get(id(stages), (0.0, None))[0] + 1.0, stages)
-        planned = planned_steps(list(kinds.values()), _counting(inner))
-        return PlannedRank(planned, _counting(inner).memory, inner.problem.points), ""
+        planned = planned_steps(list(kinds.values()), _counting(solver))
+        return PlannedRank(planned, _counting(solver).memory, int(np.prod(solver.part.shape))), ""
 
 
 def _counting(solver: Any) -> PlannedBackend:
