@@ -126,6 +126,24 @@ class Exchange:
         self._refuse_closed()
         self._way()
 
+    @property
+    def capturable(self) -> bool:
+        """Return False: a graph cannot contain them."""
+        return False
+
+    @property
+    def transport_name(self) -> str:
+        """Return how the data travels."""
+        return self.decision.transport
+
+    @property
+    def can_reconsider(self) -> bool:
+        """Return whether a machine file chose the way."""
+        return bool(self.decision.measured)
+
+    def check(self) -> None:
+        """Do nothing: a call has ended, or raised, when it returns."""
+
     def reconsider(self) -> bool:
         """Time what a machine file chose again, and choose anew where that drifted; return whether it is another now.
 
@@ -135,7 +153,7 @@ class Exchange:
             TransportError: the exchange is closed.
         """
         self._refuse_closed()
-        if not self.decision.measured:
+        if not self.can_reconsider:
             return False
         receive = self._arrays[1]
         kept = None if receive is None else receive.copy()

@@ -28,10 +28,10 @@ from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rect
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
 from seiche.ultrasound.extents import lines_of
+from seiche.ultrasound.gathered import refuse_on_ranks
 from seiche.ultrasound.local_basis import Part, least_overlap
-from seiche.ultrasound.plan import basis_of, parts_for
+from seiche.ultrasound.plan import OVERLAP, Sharing, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.ranks import OVERLAP, refuse_on_ranks
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, problem_of, refuse_unstable, request_of
@@ -216,15 +216,6 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
     )
 
 
-@dataclass(frozen=True)
-class Sharing:
-    """How several ranks share a grid: `basis` may be "auto"; `overlap` is that of the local one."""
-
-    basis: str
-    overlap: int
-    split: tuple[int, ...] | None
-
-
 def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
     """Return how the case wants its grid to be shared; with `run.error` overlaps are as narrow as keep it.
 
@@ -234,11 +225,13 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
         CaseError: there are no such overlaps, or nothing tells which waves there will be.
     """
     run, problem = setup.case.run, setup.problem
+    if ranks == 1:
+        return Sharing()
     basis = basis_of(run.basis, run.scheme, problem.shape)
     if run.split is not None and basis == "global":
         raise CaseError(f"run.split: {run.split} goes with the local basis; the global one has slabs")
     if run.error is None or basis == "global":
-        return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split)
+        return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split, transport=run.transport)
     frequencies = [one.frequency for one in setup.case.source if hasattr(one, "frequency")]
     if not frequencies:
         raise CaseError("run.error: no source has a frequency from which the error could be predicted; use run.overlap")
@@ -250,9 +243,9 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
             break
         least = error_of_ranks(problem, parts, max(frequencies))
         if least <= run.error:
-            return Sharing(basis, width, run.split)
+            return Sharing(basis, width, run.split, transport=run.transport)
     if basis == "auto" and run.split is None:
-        return Sharing("global", OVERLAP, None)
+        return Sharing("global", transport=run.transport)
     raise CaseError(
         f"run.error: {run.error:g} is not kept by any overlap of {ranks} ranks, the widest errs by {least:.1e};"
         ' use run.basis = "global"'
@@ -287,8 +280,6 @@ def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
     """
     if ranks == 1:
         return
-    if setup.case.image is not None:
-        raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {ranks}")
     try:
         refuse_on_ranks(setup.request)
         sharing_of(setup, ranks)

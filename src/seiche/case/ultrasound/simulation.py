@@ -16,8 +16,8 @@ import numpy.typing as npt
 from seiche import __version__
 from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.agreement import on_rank_zero
-from seiche.case.places_old import refuse_places
-from seiche.case.run import Looks, decisions_of, listening
+from seiche.case.places import refuse_places
+from seiche.case.run import Looks, listening
 from seiche.case.ultrasound.setup import UltrasoundSetup, prepare, refuse_impossible, sharing_of
 from seiche.domain.world import World
 from seiche.errors import CaseError, SeicheError
@@ -27,9 +27,8 @@ from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
 from seiche.report.summary import Summary, content_of, write_summary
 from seiche.ultrasound.photoacoustic import time_reversal
-from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.simulate import results_of
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.thermal import Bioheat, Tissue, heat_deposition
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -96,17 +95,20 @@ class UltrasoundSimulation:
         self.setup, self.folder, self.world = setup, folder, world
         refuse_impossible(setup, world.size)
 
-    def solver(self) -> Solver | RanksSolver:
+    def solver(self) -> UltrasoundSolver:
         """Return a new solver of the case (this allocates the fields)."""
-        run, problem, request = self.setup.case.run, self.setup.problem, self.setup.request
-        common: dict[str, Any] = {"device": run.device, "precision": run.precision, "scheme": run.scheme}
-        common |= {"record": request, "threads": run.threads}
-        if self.world.size == 1:
-            return Solver(problem, **common)
+        run = self.setup.case.run
         try:
-            sharing = sharing_of(self.setup, self.world.size)
-            common |= {"overlap": sharing.overlap, "basis": sharing.basis, "split": sharing.split}
-            return RanksSolver(problem, self.world, transport=run.transport, **common)
+            return UltrasoundSolver(
+                self.setup.problem,
+                world=self.world,
+                sharing=sharing_of(self.setup, self.world.size),
+                record=self.setup.request,
+                device=run.device,
+                precision=run.precision,
+                scheme=run.scheme,
+                threads=run.threads,
+            )
         except CaseError as error:
             raise CaseError(f"{self.setup.source_file}: {error}") from None
 
@@ -129,7 +131,7 @@ class UltrasoundSimulation:
         setup = self.setup
         on_rank_zero(self.world, self._refuse_places)
         solver = self.solver()
-        timers = _inner(solver).timers
+        timers = solver.timers
         trace = self.folder / setup.case.output.trace if setup.case.output.trace is not None else None
         keep_trace(trace, timers, self.world)
         solver.backend.synchronize()
@@ -145,10 +147,8 @@ class UltrasoundSimulation:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._write(arrays, summary)
         account.save_trace(trace, self.title)
-        decisions: list[str] = []
-        if isinstance(solver, RanksSolver):
-            decisions = decisions_of(solver.basis.exchanges)
-            solver.close()
+        decisions = solver.decisions
+        solver.close()
         return UltrasoundOutcome(arrays, content_of(summary), self.folder, seconds, report, decisions)
 
     def _refuse_places(self) -> None:
@@ -161,24 +161,24 @@ class UltrasoundSimulation:
             places["output.picture"] = (self.folder / output.picture, "picture")
         refuse_places(places, self.setup.inputs)
 
-    def _advance(self, solver: Solver | RanksSolver, visible: bool, serve: int | None) -> None:
-        steps, chunk, timers = self.setup.problem.steps, 1, _inner(solver).timers
+    def _advance(self, solver: UltrasoundSolver, visible: bool, serve: int | None) -> None:
+        steps, chunk, timers = self.setup.problem.steps, 1, solver.timers
         bar, looks = Progress(steps, self.setup.problem.points, item="points", visible=visible), Looks()
         with listening() as request, serving(bar.state, self.title, serve, self.world), bar as progress:
-            while solver.time_step < steps:
+            while solver.step < steps:
                 begin = time.perf_counter()
-                solver.run(min(chunk, steps - solver.time_step))
+                solver.advance(min(chunk, steps - solver.step))
                 pace = (time.perf_counter() - begin) / chunk
                 # The same decision on every rank.
                 told = np.array([pace, request.number, looks.stale], np.float64)
                 slowest, number, stale = self.world.allreduce_max(told)
-                if stale and isinstance(solver, RanksSolver):
-                    looks.again(solver.basis.exchanges)
+                if stale:
+                    looks.again(solver.exchanges)
                 chunk = max(1, int(_LOOK_EVERY / max(float(slowest), 1e-9)))
-                progress.update(solver.time_step, imbalance=imbalance(timers, self.world))
+                progress.update(solver.step, imbalance=imbalance(timers, self.world))
                 if number:
                     name = signal.Signals(int(number)).name
-                    raise SeicheError(f"stopped by {name} at step {solver.time_step} of {steps}; nothing was written")
+                    raise SeicheError(f"stopped by {name} at step {solver.step} of {steps}; nothing was written")
 
     def _image(self, arrays: Arrays) -> Arrays:
         setup, case = self.setup, self.setup.case
@@ -197,6 +197,8 @@ class UltrasoundSimulation:
             device=case.run.device,
             precision=case.run.precision,
             threads=case.run.threads,
+            world=self.world,
+            sharing=sharing_of(setup, self.world.size),
         )
         return {"image": image}
 
@@ -214,25 +216,21 @@ class UltrasoundSimulation:
             state.run(table.cooling)
         return {"heat": heat, "temperature": hottest, "dose": state.dose}
 
-    def _account(self, solver: Solver | RanksSolver, seconds: float) -> Account:
+    def _account(self, solver: UltrasoundSolver, seconds: float) -> Account:
         """Return the account of a run of `seconds` (collective)."""
-        inner, items, transport = _inner(solver), self.setup.problem.points, "none"
-        if isinstance(solver, RanksSolver):
-            items = int(np.prod([window.core for window in solver.part.windows]))
-            transport = solver.basis.transport_name
         return Account(
-            inner.timers,
-            inner.backend,
+            solver.timers,
+            solver.backend,
             self.world,
-            inner.phases,
-            items=items,
-            transport=transport,
+            solver.phases,
+            items=solver.items,
+            transport=solver.transport,
             seconds=seconds,
-            bandwidth=copy_bandwidth(inner.backend, self.world),
-            weights=inner.weights,
+            bandwidth=copy_bandwidth(solver.backend, self.world),
+            weights=solver.weights,
         )
 
-    def _summary(self, solver: Solver | RanksSolver, account: Account, arrays: Arrays) -> Summary:
+    def _summary(self, solver: UltrasoundSolver, account: Account, arrays: Arrays) -> Summary:
         """Return the summary; of movement it tells on rank 0 only (collective)."""
         setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
         rows, movement = account.rows(), account.movement()
@@ -246,7 +244,7 @@ class UltrasoundSimulation:
             threads=self.world.threads(run.threads),
             solver="ultrasound",
             item="points",
-            layout=f"{run.scheme}, transforms by {_inner(solver).transforms}",
+            layout=solver.layout,
             precision=run.precision,
             copy_bandwidth=account.bandwidth,
             stages=rows,
@@ -255,7 +253,7 @@ class UltrasoundSimulation:
             details={
                 "case_file": setup.source_file,
                 "scheme": run.scheme,
-                "basis": solver.plan.describe() if isinstance(solver, RanksSolver) else "whole grid",
+                "basis": "whole grid" if solver.plan is None else solver.plan.describe(),
                 "points": list(problem.shape),
                 "spacing_m": problem.spacing[0],
                 "time_step_s": problem.time_step,
@@ -341,11 +339,6 @@ class UltrasoundSimulation:
         shown = middle_slice(speed) if speed.ndim else None
         places = [grid.positions(axis) for axis in grid.axes[:2]]
         ultrasound_figure(part, name, places, panels[:4], shown, setup.case.title)
-
-
-def _inner(solver: Solver | RanksSolver) -> Solver:
-    """Return the solver of this rank's part."""
-    return solver.solver if isinstance(solver, RanksSolver) else solver
 
 
 def unit_of(name: str) -> str:
