@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy.typing as npt
 
 from seiche.case.output import Monitor, Output
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.case.tables import Table
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank
@@ -88,6 +88,10 @@ class CaseRun(ABC):
     def notes(self) -> Sequence[str]:
         """Return what a user should know before the first step (not collective)."""
         return ()
+
+    def exchange_seconds(self) -> float:
+        """Return the seconds of all messages of a step, each timed alone; 0 on one rank."""
+        return sum(exchange.trial() for exchange in self.solver.exchanges) if self.solver.world.size > 1 else 0.0
 
     def close(self) -> None:
         """Close the solver."""
@@ -188,5 +192,5 @@ class Kind:
     schema: type[Table]
     prepare: Callable[..., Setup]
     open: Callable[[Any, World, Path, Restart | None], CaseRun]
-    check: Callable[[Source, World, int], Sequence[str]]
-    plan: Callable[[Source], PlannedCase]
+    check: Callable[[CaseFile, World, int], Sequence[str]]
+    plan: Callable[[CaseFile], PlannedCase]

@@ -8,7 +8,7 @@ from importlib import import_module
 from seiche.case.kind import Kind
 from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.errors import CaseError
 
 #: Where the `Kind` of each value of `solver` is, imported when it is needed.
@@ -27,7 +27,7 @@ def kind_named(name: str) -> Kind:
     return found
 
 
-def kind_of(source: Source) -> Kind:
+def kind_of(source: CaseFile) -> Kind:
     """Return the kind of a case.
 
     Raises:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.errors import CaseError, FormatError
 
 Root = TypeVar("Root", bound=BaseModel)
@@ -25,7 +25,7 @@ TRANSLATORS = {".xml": "seiche.case.flow.hemelb:read_hemelb"}
 LARGEST_FILE = 4 * 1024 * 1024
 
 
-def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> Source:
+def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> CaseFile:
     """Return the tables of the case file `path`, unchecked, after the changes `overrides` ("run.device=cuda").
 
     A file of another program is translated, by its ending (`TRANSLATORS`).
@@ -41,7 +41,7 @@ def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | N
         data = _read_toml(path)
     for override in (*overrides, *([f"run.device={device}"] if device else [])):
         _override(data, override)
-    return Source(Path(path), data, notes)
+    return CaseFile(Path(path), data, notes)
 
 
 def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:

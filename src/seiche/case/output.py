@@ -15,7 +15,7 @@ from seiche.solver import SolverBase
 
 @dataclass(frozen=True)
 class Place:
-    """Where an output goes: the key of the case that names it, the file, and its kind (`seiche.case.places_old`).
+    """Where an output goes: the key of the case that names it, the file, and its kind (`seiche.case.places`).
 
     `series` says that states have names of their own beside the file's.
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Source:
+class CaseFile:
     """The unchecked tables of a case.
 
     Attributes:
@@ -32,6 +32,6 @@ class Source:
         """Return the value of `solver`, whatever it is."""
         return self.tables.get("solver")
 
-    def changed(self, table: str, **values: Any) -> Source:
+    def changed(self, table: str, **values: Any) -> CaseFile:
         """Return the source with other values in a table."""
-        return Source(self.path, {**self.tables, table: {**self.tables.get(table, {}), **values}}, self.notes)
+        return CaseFile(self.path, {**self.tables, table: {**self.tables.get(table, {}), **values}}, self.notes)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from seiche import __version__
 from seiche.case.agreement import on_rank_zero
-from seiche.case.run import listening
+from seiche.case.loop import stop_signals
 from seiche.domain.world import World
 from seiche.dropin.options import Options, refuse_same_files
 from seiche.dropin.problem import problem_of, sensor_points
@@ -157,7 +157,7 @@ class Leg:
         deadline = self._marks[0] + left
         portion, number, chunk = max(1, steps * options.progress // 100), 0, 1
         largest = max(1, _KEPT // max(1, 4 * len(self._series) * self.solver.recorder.sensors))
-        with listening() as request:
+        with stop_signals() as request:
             while solver.step < end:
                 now = min(chunk, portion - solver.step % portion, end - solver.step)
                 begin = time.perf_counter()

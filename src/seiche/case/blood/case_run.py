@@ -21,6 +21,7 @@ from seiche.case.kind import Match, Restart, Results
 from seiche.case.output import Final, Output, Place, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.couple.balance import measure_blood_costs
+from seiche.couple.ranks import SharedBoundary
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
@@ -86,6 +87,15 @@ class BloodCaseRun(FlowCaseRun):
         """Return flow and cells."""
         numbers, note = self.blood.state()
         return super().state().joined(State(self.solver.step, {}, {_CELLS: numbers}, {_CELLS: note}))
+
+    def exchange_seconds(self) -> float:
+        """Return the seconds of halo, places, velocities and forces of a mean step."""
+        boundary = self.blood.blood.boundary
+        if not isinstance(boundary, SharedBoundary):
+            return super().exchange_seconds()
+        messages = boundary.sharing.messages
+        cells = boundary.fluid.trial() + messages.places.trial() + messages.speeds.trial("scatter_add")
+        return super().exchange_seconds() + cells
 
     def notes(self) -> Sequence[str]:
         """Return what differs from the checkpoint, and which cells can enter nowhere."""

@@ -20,13 +20,13 @@ from seiche.case.flow.rims import rim_lines
 from seiche.case.flow.run import open_solver
 from seiche.case.kind import Kind
 from seiche.case.load import check_tables
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.cells.space import sparse_points, wall_points
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 
 
-def prepare(source: Source, world: World | None = None, *, place: bool = True) -> BloodSetup:
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> BloodSetup:
     """Make geometry and cells, on rank 0 for all ranks; no field is allocated (collective).
 
     Without `place` cells are not put into the vessel: a checkpoint has them.
@@ -45,7 +45,7 @@ def prepare(source: Source, world: World | None = None, *, place: bool = True) -
     return shared_setup(world, make)
 
 
-def _check(source: Source, world: World, ranks: int) -> list[str]:
+def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
     lines = on_rank_zero(world, lambda: rim_lines(source, BloodCase))
     if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
         print("\n".join(lines), end="\n" if lines else "")
@@ -60,7 +60,7 @@ class BloodPlan(FlowPlan):
 
     setup: BloodSetup
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaseFile) -> None:
         """Make geometry and cells, once for all numbers of ranks."""
         self.setup = prepare(source)
         self.total = len(self.setup.vessel.sites)

@@ -17,7 +17,7 @@ from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.setup import FlowSetup, build_setup
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.load import check_tables
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.domain.sharing import shared_sites, without_arrays
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -28,7 +28,7 @@ from seiche.observe.plan import PlannedRank, planned_rank
 SetupOf = TypeVar("SetupOf", bound=FlowSetup)
 
 
-def flow_setup(source: Source, case: FlowCase, ranks: int) -> FlowSetup:
+def flow_setup(source: CaseFile, case: FlowCase, ranks: int) -> FlowSetup:
     """Return the set-up of a checked case, with its geometry, made by this process.
 
     Raises:
@@ -60,7 +60,7 @@ def _with_sites(setup: SetupOf, sites: SiteSet) -> SetupOf:
     return replace(setup, vessel=replace(setup.vessel, sites=sites))
 
 
-def prepare(source: Source, world: World | None = None, *, place: bool = True) -> FlowSetup:
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> FlowSetup:
     """Make the geometry of a case, on rank 0 for all ranks; no field is allocated (collective).
 
     Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
@@ -71,7 +71,7 @@ def prepare(source: Source, world: World | None = None, *, place: bool = True) -
     )
 
 
-def _check(source: Source, world: World, ranks: int) -> list[str]:
+def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
     lines = on_rank_zero(world, lambda: rim_lines(source, FlowCase))
     if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
         print("\n".join(lines), end="\n" if lines else "")
@@ -87,7 +87,7 @@ class FlowPlan(PlannedCase):
     item = "sites"
     setup: FlowSetup
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaseFile) -> None:
         """Make the geometry, once for all numbers of ranks."""
         self.setup = prepare(source)
         self.total = len(self.setup.vessel.sites)

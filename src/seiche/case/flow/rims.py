@@ -13,7 +13,7 @@ from seiche.case.flow.schema_iolet import Opening
 from seiche.case.flow.surfaces import read_surface
 from seiche.case.load import check_tables
 from seiche.case.quantities import shorten
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError, FormatError
 
@@ -76,7 +76,7 @@ def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     return tuple((given | found)[opening.name] for opening in case.iolet)
 
 
-def rim_lines(source: Source, schema: type[FlowCase]) -> list[str]:
+def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
     """Return what the open rims of the STL surface of a case are, and tables for those without an iolet.
 
     Nothing for a case without open rims, or one that cannot be read: what is wrong with it is said elsewhere.

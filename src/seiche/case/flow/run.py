@@ -125,6 +125,14 @@ class FlowCaseRun(CaseRun):
         state = self.solver.state()
         return state if self._made.averages is None else state.joined(self._made.averages.state())
 
+    def exchange_seconds(self) -> float:
+        """Return the seconds of the halo of a mean step."""
+        solver = self.solver
+        if solver.world.size == 1:
+            return 0.0
+        modes = [solver.populations.halo_mode(phase) for phase in range(solver.populations.phases)]
+        return float(np.mean([solver.halo.trial(mode) for mode in modes]))
+
     def notes(self) -> Sequence[str]:
         """Return which extractions hold no site."""
         return empty_outputs(self.setup)

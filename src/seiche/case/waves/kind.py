@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from seiche.case.agreement import on_rank_zero
 from seiche.case.kind import Kind, PlannedCase
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.case.waves.check import describe
 from seiche.case.waves.run import WaveRun
 from seiche.case.waves.schema import WaveCase
@@ -14,7 +14,7 @@ from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 
 
-def _check(source: Source, world: World, ranks: int) -> list[str]:
+def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
     """Return what a case is and what it will cost; rank 0 makes the whole mesh."""
     return on_rank_zero(world, lambda: describe(prepare(source), ranks))
 
@@ -24,7 +24,7 @@ class WavePlan(PlannedCase):
 
     item = "elements"
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaseFile) -> None:
         """Read the case."""
         self.setup = setup = prepare(source)
         self._source, self.total, self.dimensions = source, setup.mesh.total, setup.mesh.dim

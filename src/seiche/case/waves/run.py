@@ -63,6 +63,10 @@ class WaveRun(CaseRun):
             "step": Match(repr(solver.dt), "time step", _STEP_REMEDY),
         }
 
+    def exchange_seconds(self) -> float:
+        """Return the seconds of all messages of a step: one exchange for each stage of the scheme."""
+        return sum(stage.name == "send halo" for stage in self.solver.stages) * super().exchange_seconds()
+
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return unknowns by name, `velocity` and `pressure` of this rank's elements, (elements, ..., nodes)."""
         return self.solver.fields(names or ("velocity", "pressure"))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.case.agreement import on_rank_zero
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
-from seiche.case.source import Source
+from seiche.case.source import CaseFile
 from seiche.case.waves.media import Media
 from seiche.case.waves.pulses import Start, highest_frequency, sources_of, start_of
 from seiche.case.waves.schema import WaveCase
@@ -37,7 +37,7 @@ _MOST = 2**31 / 6
 _COARSE = 1e-2
 
 
-def read_wave_case(source: Source) -> WaveCase:
+def read_wave_case(source: CaseFile) -> WaveCase:
     """Return the checked tables of a case of waves.
 
     Raises CaseError when a key or value is wrong.
@@ -111,7 +111,7 @@ class WaveSetup(Setup):
         start: a plane wave at the start, or None.
     """
 
-    read: Source
+    read: CaseFile
     case: WaveCase
     source: str
     world: World
@@ -219,7 +219,7 @@ class WaveSetup(Setup):
                 yield f"{what}{inside[0]}{more} in the layer of boundary.sponge, which damps all waves"
 
 
-def prepare(source: Source, world: World | None = None, *, place: bool = True) -> WaveSetup:
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> WaveSetup:
     """Make this rank's mesh of a case; no field is allocated (collective).
 
     Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
