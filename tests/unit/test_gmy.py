@@ -148,7 +148,7 @@ def test_several_iolets_keep_their_numbers(tmp_path):
     assert again.iolets[1].center[2] < again.iolets[2].center[2]
 
 
-def test_weighted_form_is_told_apart_by_its_sizes_and_written_back_byte_for_byte(tmp_path):
+def test_weighted_form_is_recognised_by_its_sizes_and_written_back_byte_for_byte(tmp_path):
     vessel = large_cylinder()
     weights = [7 + 2**27 * block for block in range(20)]
     (tmp_path / "x.gmy").write_bytes(vessel.file())
