@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from case_files import blood_tables, toml_of
-from seiche.case.flow.simulation import load
+from seiche.case.loading import load
 from seiche.domain.world import World
 from seiche.io.cell_files import read_list, read_surfaces
 

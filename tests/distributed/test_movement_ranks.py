@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from flow_cases import WATER, iolet_model, tilted_tube
 
-from seiche.case.flow.simulation import load
+from seiche.case.loading import load
 from seiche.domain.world import World
 from seiche.flow import Solver
 from seiche.observe.movement import gather_movement

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import seiche
-import seiche.case.ultrasound.simulation
 from prediction_cases import case_file
+from seiche.case.loading import load
 from seiche.case.plans import planned_case
 from seiche.domain.world import World
 from seiche.observe.plan import RunPlan, base_name
@@ -46,7 +46,7 @@ def test_stages_of_planned_ultrasound_are_those_of_the_run() -> None:
     world = World.from_mpi()
     with TemporaryDirectory() as folder:
         path = case_file(Path(folder), "ultrasound")
-        run: Any = seiche.case.ultrasound.simulation.load(path, output=folder, world=world)
+        run: Any = load(path, output=folder, world=world)
         plan = planned_case(path).plan(world.size)
     solver = run.solver()
     inner = getattr(solver, "solver", solver)

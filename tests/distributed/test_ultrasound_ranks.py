@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from seiche.case.ultrasound.simulation import load
 
 from seiche.bench.lfb import measure
+from seiche.case.loading import load
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.solver import RowSet, State

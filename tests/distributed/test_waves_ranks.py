@@ -286,9 +286,9 @@ points = 24
 def test_a_case_writes_the_same_files_on_two_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import h5py
 
-    from seiche.case.waves.simulation import load_waves
+    from seiche.case.loading import load as load_waves
 
-    monkeypatch.setattr("seiche.case.waves.simulation.copy_bandwidth", lambda *_: 1e10)
+    monkeypatch.setattr("seiche.case.simulation.copy_bandwidth", lambda *_: 1e10)
     world = World.from_mpi()
     folder = Path(world.bcast(str(tmp_path)))
     if world.rank == 0:

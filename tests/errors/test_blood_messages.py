@@ -12,7 +12,7 @@ import pytest
 
 from case_files import blood_tables, changed, refusal, toml_of
 from seiche.case.blood.limits import advice_cells
-from seiche.case.flow.simulation import load, prepare
+from seiche.case.loading import load, prepare
 from seiche.cells import icosphere
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, UnstableError

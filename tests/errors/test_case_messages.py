@@ -11,7 +11,7 @@ import pytest
 from case_files import SOURCE, box_tables, changed, message_of, setup_of, toml_of, tube_tables, vessel_of
 from seiche.case.flow.geometry import build
 from seiche.case.flow.limits import refuse_impossible
-from seiche.case.load import check_case, read_case
+from seiche.case.loading import check_case, read_case
 from seiche.errors import CaseError, FormatError
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}

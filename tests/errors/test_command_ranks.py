@@ -53,8 +53,8 @@ def on_two_ranks(folder: Path, code: str, *arguments: object) -> tuple[int, str,
 @pytest.mark.parametrize(
     ("broken", "command"),
     [
-        ("seiche.case.flow.simulation.load", "run case.toml"),
-        ("seiche.case.flow.simulation.prepare", "check case.toml"),
+        ("seiche.case.loading.load", "run case.toml"),
+        ("seiche.case.loading.prepare", "check case.toml"),
         ("seiche.bench.flow.main", "bench flow"),
         ("seiche.bench.flow.Solver", "bench flow --size 1 --layout list-ab"),
         ("seiche.bench.waves.main", "bench waves"),

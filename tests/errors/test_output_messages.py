@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seiche.case.flow.written import refuse_strangers
 
 from case_files import blood_tables, changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
-from seiche.case.flow.simulation import load, prepare
-from seiche.case.flow.written import refuse_strangers
-from seiche.case.load import check_case
+from seiche.case.loading import check_case, load, prepare
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError

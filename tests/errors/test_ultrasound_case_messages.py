@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seiche.case.loading import prepare
 from seiche.case.ultrasound.schema import UltrasoundCase
-from seiche.case.ultrasound.setup import prepare
 from seiche.cli import main
 from seiche.errors import FormatError, SeicheError
 from ultrasound_cases import BASIC, case

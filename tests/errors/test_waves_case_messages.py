@@ -9,9 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from seiche.case.load import read_case
+from seiche.case.loading import prepare, read_case
 from seiche.case.waves.media import read_grid
-from seiche.case.waves.setup import prepare
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 from seiche.report.waves_figures import read_motion

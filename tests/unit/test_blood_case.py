@@ -25,7 +25,8 @@ from seiche.case.blood.tubes import planned
 from seiche.case.blood.upstream import Upstream
 from seiche.case.flow.check import describe
 from seiche.case.flow.setup import Setup
-from seiche.case.flow.simulation import Simulation, load, prepare
+from seiche.case.loading import load, prepare
+from seiche.case.simulation import Simulation
 from seiche.cells.mesh import biconcave
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main

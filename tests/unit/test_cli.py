@@ -17,10 +17,10 @@ import pytest
 import seiche
 from case_files import box_tables, changed, toml_of, tube_tables, vessel_of
 from hemelb_files import write_case, xml
-from seiche.case import run as run_module
-from seiche.case.flow.simulation import load, prepare
+from seiche.case import loop as loop_module
 from seiche.case.flow.wall import make_wall, wall_surface
-from seiche.case.run import listening
+from seiche.case.loading import load, prepare
+from seiche.case.loop import stop_signals
 from seiche.cli import main
 from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
@@ -214,7 +214,7 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
 def test_sigterm_writes_a_checkpoint_and_ends_well(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(loop_module, "CHUNK_SECONDS", 0.0)
     path = write(tmp_path, changed(shear_box(10_000), "run.monitor_every", 7))
     from seiche.case.flow.outputs import Outputs
 
@@ -242,7 +242,7 @@ def test_the_wall_clock_limit_writes_a_checkpoint(tmp_path: Path, capsys: pytest
 
 def test_signal_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with listening() as request:
+    with stop_signals() as request:
         os.kill(os.getpid(), signal.SIGINT)
         assert request.number == signal.SIGINT
         with pytest.raises(KeyboardInterrupt):

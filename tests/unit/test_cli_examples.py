@@ -10,8 +10,7 @@ import pytest
 
 from seiche.case.flow.geometry import build
 from seiche.case.flow.picture import picture_step
-from seiche.case.flow.simulation import load, prepare
-from seiche.case.load import read_case
+from seiche.case.loading import load, prepare, read_case
 from seiche.cells.overlap import overlapping_pairs
 from seiche.domain.shapes import tube
 

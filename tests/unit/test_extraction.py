@@ -16,7 +16,7 @@ from case_files import changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.extraction import chosen
 from seiche.case.flow.limits import advice, refuse_impossible
 from seiche.case.flow.schema_extraction import ExtractionOutput
-from seiche.case.flow.simulation import load
+from seiche.case.loading import load
 from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError

@@ -15,8 +15,7 @@ from scipy.special import jv
 from case_files import toml_of
 from hemelb_files import COSINE, OUTPUT, PUBLIC, WOMERSLEY, write_case, write_public_case, xml
 from seiche.case.flow.hemelb import read_hemelb
-from seiche.case.flow.simulation import load, prepare
-from seiche.case.load import read_case, read_case_and_notes
+from seiche.case.loading import load, prepare, read_case, read_case_and_notes
 from seiche.cli import main
 from seiche.domain.sites import LinkKind
 from seiche.flow.profiles import womersley

@@ -11,7 +11,7 @@ import pytest
 
 from case_files import toml_of
 from hemelb_files import COSINE, PARABOLIC, WOMERSLEY, write_case, xml
-from seiche.case.flow.simulation import load, prepare
+from seiche.case.loading import load, prepare
 from seiche.cli import main
 from seiche.errors import CaseError
 

@@ -14,7 +14,7 @@ import pytest
 import seiche
 from case_files import changed, toml_of, tube_tables
 from seiche.case.flow.limits import advice
-from seiche.case.flow.simulation import prepare
+from seiche.case.loading import prepare
 from seiche.domain import shapes
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.world import World

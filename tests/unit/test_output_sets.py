@@ -13,8 +13,8 @@ import pytest
 import seiche
 from case_files import changed, toml_of, tube_tables
 from seiche.case.flow.schema import Line, Plane, Points, Sphere
-from seiche.case.flow.simulation import prepare
 from seiche.case.flow.where import select
+from seiche.case.loading import prepare
 from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.errors import CaseError

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from seiche.case.document import page
+from seiche.case.loading import load, prepare
 from seiche.case.ultrasound.schema import UltrasoundCase
-from seiche.case.ultrasound.setup import prepare
-from seiche.case.ultrasound.simulation import load
 from seiche.cli import main
 from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Emitter, Grid, Medium, Sensor, Source, simulate

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from seiche.case.ultrasound.setup import error_of_ranks, local_parts, prepare, sharing_of
-from seiche.case.ultrasound.simulation import load
+from seiche.case.loading import load, prepare
+from seiche.case.ultrasound.setup import error_of_ranks, local_parts, sharing_of
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError

@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
+from seiche.case.loading import load as load_waves
+from seiche.case.loading import prepare
 from seiche.case.waves.document import page
-from seiche.case.waves.setup import prepare
-from seiche.case.waves.simulation import load_waves
 from seiche.cli import main
 from seiche.waves import Gaussian, Material, Mesh, SizeField, Solver
 from seiche.waves.forest import Brick, Forest

@@ -13,7 +13,8 @@ from case_files import changed, open_blood_tables, toml_of
 from seiche.case.blood.coupled import packed
 from seiche.case.blood.entering import Room
 from seiche.case.blood.margins import kept_free
-from seiche.case.flow.simulation import Simulation, load
+from seiche.case.loading import load
+from seiche.case.simulation import Simulation
 from seiche.cells import ellipsoid
 from seiche.cells.overlap import meet
 from seiche.cells.prism import Prism

@@ -18,6 +18,7 @@ from seiche.case.output import Monitor, Output
 from seiche.case.source import CaseFile
 from seiche.case.tables import Table
 from seiche.domain.world import World
+from seiche.halo.exchange import HaloExchange
 from seiche.observe.plan import PlannedRank
 from seiche.solver import SolverBase, State
 
@@ -91,7 +92,9 @@ class CaseRun(ABC):
 
     def exchange_seconds(self) -> float:
         """Return the seconds of all messages of a step, each timed alone; 0 on one rank."""
-        return sum(exchange.trial() for exchange in self.solver.exchanges) if self.solver.world.size > 1 else 0.0
+        if self.solver.world.size == 1:
+            return 0.0
+        return sum(each.trial() for each in self.solver.exchanges if isinstance(each, HaloExchange))
 
     def close(self) -> None:
         """Close the solver."""

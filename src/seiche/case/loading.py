@@ -5,12 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seiche.case.kind import Setup
 from seiche.case.kinds import kind_of
-from seiche.case.load import read_source
+from seiche.case.load import check_tables, read_source
+from seiche.case.output import Place
+from seiche.case.places import overwritten
 from seiche.case.simulation import Simulation
+from seiche.case.source import CaseFile
+from seiche.case.tables import Table
 from seiche.domain.world import World
+from seiche.errors import CaseError
 
 
 def load(
@@ -44,6 +50,7 @@ def load(
     kind = kind_of(source)
     setup = kind.prepare(source, world, place=restart is None)
     folder = Path(output) if output is not None else source.folder / setup.case.output.folder
+    refuse_inputs(setup, folder)
     checkpoint = Path(restart) if restart is not None else None
     return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)
 
@@ -58,4 +65,42 @@ def prepare(
         FormatError: a file is broken.
     """
     source = read_source(path, overrides, device)
-    return kind_of(source).prepare(source, world or World.serial())
+    setup = kind_of(source).prepare(source, world or World.serial())
+    refuse_inputs(setup, source.folder / setup.case.output.folder)
+    return setup
+
+
+def refuse_inputs(setup: Setup, folder: Path) -> None:
+    """Refuse outputs in `folder` that would replace what the case reads.
+
+    Raises:
+        CaseError: one would.
+    """
+    places = [Place(key, folder / name) for key, name in setup.case.output.files()]
+    for message in overwritten(places, setup.inputs):
+        raise CaseError(f"{setup.source}: {message}")
+
+
+def read_case(path: Path | str, overrides: Sequence[str] = ()) -> Table:
+    """Return the checked tables of a case file of any kind, after changes such as "run.device=cuda".
+
+    Raises:
+        CaseError: a key or value is wrong.
+        FormatError: the file cannot be read as what it is.
+    """
+    return check_case(read_source(path, overrides).tables, str(path))
+
+
+def check_case(tables: dict[str, Any], source: str) -> Table:
+    """Return the checked tables of a case that was read from `source`.
+
+    Raises:
+        CaseError: a key or value is wrong.
+    """
+    return check_tables(tables, source, kind_of(CaseFile(Path(source), tables)).schema)
+
+
+def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
+    """Return the case like `read_case`, and one line for each thing that a translation leaves to say."""
+    source = read_source(path, overrides)
+    return check_case(source.tables, str(path)), source.notes

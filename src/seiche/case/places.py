@@ -73,17 +73,25 @@ def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
         CaseError: an output would replace one of the `inputs` or a file of another kind, or its folder cannot be made
             or written to.
     """
-    read = {one.resolve() for one in inputs if one.exists()}
+    for message in overwritten(places, inputs):
+        raise CaseError(message)
     for place in places:
         key, path = place.key, place.path
         if path.is_dir():
             raise CaseError(f"{key}: {path} is a folder; give the output another name")
-        for one in sorted(read):
-            if path.resolve() == one or (place.series and is_made_by(path.parent.resolve() / path.name, one)):
-                raise CaseError(f"{key}: would overwrite {one}, which the case reads; give it another name or folder")
         for one in states_of(place):
             refuse_foreign_file(key, one, kind_of(place))
         _refuse_folder(key, path)
+
+
+def overwritten(places: Iterable[Place], inputs: Iterable[Path]) -> Iterator[str]:
+    """Yield a message for each place, or state of a series there, that is one of the `inputs`."""
+    read = sorted({one.resolve() for one in inputs if one.exists()})
+    for place in places:
+        path = place.path.parent.resolve() / place.path.name
+        for one in read:
+            if place.path.resolve() == one or (place.series and is_made_by(path, one)):
+                yield f"{place.key}: would overwrite {one}, which the case reads; give it another name or folder"
 
 
 def _refuse_folder(key: str, path: Path) -> None:

@@ -46,16 +46,16 @@ class OutputTable(Table):
         description="states that may be on their way to the disk; a run that is faster waits, so memory stays bounded",
     )
 
-    def names(self) -> Iterator[str]:
-        """Yield the names of all files in the folder that a run may write."""
-        yield self.checkpoint.file
-        yield self.summary
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        yield "output.checkpoint.file", self.checkpoint.file
+        yield "output.summary", self.summary
         if self.trace is not None:
-            yield self.trace
+            yield "output.trace", self.trace
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = list(self.names())
+        names = [name for _, name in self.files()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ValueError(f'two outputs have the same file name "{twice}"')

@@ -54,9 +54,6 @@ class Exchange(Protocol):
     def check(self) -> None:
         """Raise TransportError if a message did not arrive."""
 
-    def trial(self) -> float:
-        """Return the seconds of one exchange alone (collective)."""
-
     def close(self) -> None:
         """Free the transport (collective)."""
 

@@ -228,14 +228,14 @@ class BloodOutput(FlowOutput):
 
     cells: Annotated[tuple[CellsOutput, ...], OneOrMore] = Field(default=(), description="time series of the cells")
 
-    def names(self) -> Iterator[str]:
-        """Yield the names of all files in the folder that a run may write."""
-        yield from (table.file for table in self.cells)
-        yield from super().names()
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        yield from ((f'output.cells["{table.file}"]', table.file) for table in self.cells)
+        yield from super().files()
 
     @model_validator(mode="after")
     def _states_differ(self) -> Self:
-        names = list(self.names())
+        names = [name for _, name in self.files()]
         for table in self.cells:
             taken = next((name for name in names if is_made_by(PurePath(table.file), PurePath(name))), None)
             if taken:

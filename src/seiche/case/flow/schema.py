@@ -258,16 +258,18 @@ class FlowOutput(OutputTable):
         default=None, description="time or steps between two samples of the flow rates; 200 samples a run by default"
     )
 
-    def names(self) -> Iterator[str]:
-        """Yield the names of all files in the folder that a run may write."""
-        yield from (table.file for table in self.fields)
-        yield from (table.file for table in self.surface)
-        yield from (name for t in self.extraction for name in (t.file, str(PurePath(t.file).with_suffix(".off"))))
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        yield from ((f'output.fields["{table.file}"]', table.file) for table in self.fields)
+        yield from ((f'output.surface["{table.file}"]', table.file) for table in self.surface)
+        for table in self.extraction:
+            for name in (table.file, str(PurePath(table.file).with_suffix(".off"))):
+                yield f'output.extraction["{table.file}"]', name
         if self.averages is not None:
-            yield self.averages.file
+            yield "output.averages.file", self.averages.file
         if self.picture is not None:
-            yield self.picture
-        yield from super().names()
+            yield "output.picture", self.picture
+        yield from super().files()
 
 
 class FlowCase(Table):

@@ -315,12 +315,12 @@ class UltrasoundOutput(OutputTable):
     file: OutputName = Field(default="result.h5", description="records and medium, HDF5 in SI units")
     picture: PictureName | None = Field(default=None, description="figure of the field, a .png, .pdf or .svg")
 
-    def names(self) -> Iterator[str]:
-        """Yield the names of all files in the folder that a run may write."""
-        yield self.file
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        yield "output.file", self.file
         if self.picture is not None:
-            yield self.picture
-        yield from super().names()
+            yield "output.picture", self.picture
+        yield from super().files()
 
 
 class UltrasoundCase(Table):

@@ -320,15 +320,18 @@ class WaveOutput(OutputTable):
     snapshots: Annotated[tuple[SnapshotOutput, ...], OneOrMore] = Field(default=(), description="time series in planes")
     peak: PeakOutput | None = Field(default=None, description="peak ground velocity")
 
-    def names(self) -> Iterator[str]:
-        """Yield the names of all files in the folder that a run may write."""
-        tables: list[ReceiverOutput | SnapshotOutput | PeakOutput] = [self.receivers, *self.snapshots]
-        tables += [self.peak] if self.peak is not None else []
-        for table in tables:
-            yield from (name for name in (table.file, table.picture, getattr(table, "film", None)) if name)
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        tables: list[tuple[str, ReceiverOutput | SnapshotOutput | PeakOutput]] = [("output.receivers", self.receivers)]
+        tables += [(f'output.snapshots["{table.file}"]', table) for table in self.snapshots]
+        tables += [("output.peak", self.peak)] if self.peak is not None else []
+        for key, table in tables:
+            for name in ("file", "picture", "film"):
+                if (file := getattr(table, name, None)) is not None:
+                    yield f"{key}.{name}", file
         if self.receivers.sac:
-            yield f"{self.receivers.file}.sac"
-        yield from super().names()
+            yield "output.receivers.sac", f"{self.receivers.file}.sac"
+        yield from super().files()
 
 
 class WaveCase(Table):
