@@ -236,16 +236,16 @@ def test_moments_are_chosen_for_their_collision_only():
     box = shapes.box((16, 16, 16))
     assert step_bytes(box, "moments", "float32") == pytest.approx(80 + 112 / 512)
     assert step_bytes(box, "moments", "float16") == pytest.approx(56 + 112 / 512)
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, MODELS["water"]) == "moments"
-    assert choose_layout(box, "auto", "float32", "cpu", D3Q19, MODELS["water"]) == "list-aa"
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, FlowModel(WATER)) == "tiles-8"
-    assert choose_layout(shapes.box((12, 12, 12)), "auto", "float32", "cuda", D3Q19, MODELS["water"]) == "tiles-4"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=MODELS["water"]) == "moments"
+    assert choose_layout(box, "auto", "float32", "cpu", D3Q19, model=MODELS["water"]) == "list-aa"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=FlowModel(WATER)) == "tiles-8"
+    assert choose_layout(shapes.box((12, 12, 12)), "auto", "float32", "cuda", D3Q19, model=MODELS["water"]) == "tiles-4"
     with pytest.raises(
         CaseError, match="layout 'tile' is not one of auto, list-ab, list-aa, tiles-4, tiles-8, moments"
     ):
-        choose_layout(box, "tile", "float32", "cuda", D3Q19, MODELS["water"])
+        choose_layout(box, "tile", "float32", "cuda", D3Q19, model=MODELS["water"])
     curved = replace(MODELS["water"], walls=Walls("bouzidi"))
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, curved) == "moments"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=curved) == "moments"
     with pytest.raises(CaseError, match=r'layout "moments" keeps ten numbers a site, .* "regularised" leaves'):
         Solver(box, FlowModel(WATER), layout="moments")
     with pytest.raises(
@@ -278,8 +278,8 @@ def test_the_layout_on_a_gpu_is_the_one_that_was_measured_to_be_the_fastest():
         (box, "float16", "moments"),
         (tube, "float16", "tiles-8"),
     ):
-        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, water) == fastest
-        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, FlowModel(WATER)) == "tiles-8"
+        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, model=water) == fastest
+        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, model=FlowModel(WATER)) == "tiles-8"
 
 
 @pytest.mark.parametrize(

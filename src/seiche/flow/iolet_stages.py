@@ -27,6 +27,7 @@ class IoletStages:
         layout: Layout,
         iolets: Iolets,
         physics: Physics,
+        *,
         precision: tuple[Any, Any],
         named: Callable[[str, Action], Action],
     ) -> None:

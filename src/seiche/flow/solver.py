@@ -63,7 +63,9 @@ class Solver:
         check_model(sites, model, self.precision, self.world.size)
         self.backend: Backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
-        self.layout_name = by_rank_zero(self.world, lambda: choose_layout(sites, layout, store, device, lattice, model))
+        self.layout_name = by_rank_zero(
+            self.world, lambda: choose_layout(sites, layout, store, device, lattice, model=model)
+        )
         edge = tile_edge(self.layout_name)
         owner = owners(sites, self.world, method=partition, weights=weights, block=edge)
         self.region = Region(sites, owner, self.world.rank, lattice)
@@ -72,7 +74,13 @@ class Solver:
         self._phase = 0
         self._physics = Physics(self.backend, self.layout, model, self.precision.compute)
         self.iolets = Iolets(
-            self.backend, self.layout, self.region, model.iolets, self.precision.compute, self.world, transport
+            self.backend,
+            self.layout,
+            self.region,
+            model.iolets,
+            real=self.precision.compute,
+            world=self.world,
+            transport=transport,
         )
         self.halo = HaloExchange(
             self.backend,
@@ -84,11 +92,21 @@ class Solver:
         precisions = (self.precision.compute, self.precision.storage)
         beside = (self.precision.compute, self.layout.boundary_store)
         named = partial(annotated, self.backend)
-        self._walls = WallStages(self.backend, self.layout, self.region, model.walls, beside, self.world, named)
-        openings = IoletStages(self.backend, self.layout, self.iolets, self._physics, precisions, named)
+        self._walls = WallStages(
+            self.backend, self.layout, self.region, model.walls, precision=beside, world=self.world, named=named
+        )
+        openings = IoletStages(self.backend, self.layout, self.iolets, self._physics, precision=precisions, named=named)
         self.timers = StageTimers(self.backend.clock())
-        parts = (self._physics, precisions, self._walls, openings, self.timers)
-        self._steps = Steps(self.backend, self.layout, self.halo, *parts)
+        self._steps = Steps(
+            self.backend,
+            self.layout,
+            self.halo,
+            self._physics,
+            precision=precisions,
+            walls=self._walls,
+            iolets=openings,
+            timers=self.timers,
+        )
         self._observation = Observation(self.backend, self.layout, self.region, self._physics, precisions)
         self._staging = Staging(self._observation)
         self._watcher = Watcher(self.backend, self.world, self._observation, self.iolets)

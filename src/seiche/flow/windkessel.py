@@ -53,6 +53,7 @@ class Windkessels:
         clock: Array,
         outlets: dict[str, WindkesselIolet],
         responses: Sequence[float],
+        *,
         real: Any,
         block: int,
     ) -> None:
