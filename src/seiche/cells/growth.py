@@ -85,6 +85,7 @@ class Growth:
         surfaces: Sequence[Surface],
         kinds: npt.NDArray[Any],
         gap: float,
+        *,
         seed: int | Sequence[int],
         backend: Backend,
         start: Packing | None = None,

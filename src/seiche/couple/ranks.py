@@ -110,7 +110,13 @@ class SharedBoundary:
             self.inside = Inside(self.backend, self.bricks, self._surfaces(), mark_every)
         self._ratio = viscosity_contrast
         self.sharing = Sharing(
-            self.world, cells, self.bricks, self._territory, margins, transport, solver.forget_graphs
+            self.world,
+            cells,
+            self.bricks,
+            self._territory,
+            margins=margins,
+            transport=transport,
+            before_closing=solver.forget_graphs,
         )
         self.looks = Looks(self.sharing, self.share)
         self._side = self.backend.stream(urgent=True)

@@ -106,9 +106,8 @@ def checkpoint_job(
             part.write_bytes(b"")
     world.barrier()
     file = ParallelFile(part, world, Path(path))
-    return _Writing(
-        Path(path), file, world, _Content(time_step, n_sites, attributes, layouts), everything, first, finished
-    )
+    content = _Content(time_step, n_sites, attributes, layouts)
+    return _Writing(Path(path), file, world, content, arrays=everything, first=first, finished=finished)
 
 
 @dataclass(frozen=True)
@@ -120,6 +119,18 @@ class _Content:
     attributes: Mapping[str, Attribute]
     layouts: tuple[ArrayLayout, ...]
 
+    def footer(self, table: list[tuple[int, ...]]) -> bytes:
+        """Return the footer of a file with this table of chunks."""
+        arrays = [{"name": item.name, "dtype": item.dtype.str, "shape": list(item.shape)} for item in self.layouts]
+        content = {
+            "time_step": int(self.time_step),
+            "sites": self.n_sites,
+            "attributes": dict(self.attributes),
+            "arrays": arrays,
+            "chunks": table,
+        }
+        return json.dumps(content).encode()
+
 
 class _Writing(Job):
     """A checkpoint on its way to the disk."""
@@ -130,6 +141,7 @@ class _Writing(Job):
         file: ParallelFile,
         world: World,
         content: _Content,
+        *,
         arrays: Mapping[str, Rows],
         first: int,
         finished: Callable[[bool], None],
@@ -147,13 +159,7 @@ class _Writing(Job):
 
     def commit(self, stored: list[list[tuple[int, ...]]]) -> None:
         content, last = self._content, self._content.layouts[-1]
-        footer = _footer(
-            content.time_step,
-            content.n_sites,
-            content.attributes,
-            content.layouts,
-            [chunk for rank in stored for chunk in rank],
-        )
+        footer = content.footer([chunk for rank in stored for chunk in rank])
         end = last.offset + content.n_sites * last.row_bytes
         self._file.write(end, np.frombuffer(footer, np.uint8))
         head = PREAMBLE.pack(MAGIC, VERSION, zlib.crc32(footer), end, len(footer))
@@ -235,24 +241,6 @@ def _write_chunk(
         file.write(layout.offset + (first + begin) * layout.row_bytes, rows)
         entry.append(zlib.crc32(rows.reshape(-1).view(np.uint8).data))
     return tuple(entry)
-
-
-def _footer(
-    time_step: int,
-    n_sites: int,
-    attributes: Mapping[str, Attribute],
-    layouts: tuple[ArrayLayout, ...],
-    table: list[tuple[int, ...]],
-) -> bytes:
-    arrays = [{"name": item.name, "dtype": item.dtype.str, "shape": list(item.shape)} for item in layouts]
-    content = {
-        "time_step": int(time_step),
-        "sites": n_sites,
-        "attributes": dict(attributes),
-        "arrays": arrays,
-        "chunks": table,
-    }
-    return json.dumps(content).encode()
 
 
 def _read_rows(

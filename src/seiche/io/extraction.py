@@ -48,6 +48,7 @@ class ExtractionSeries:
         self,
         path: str | os.PathLike[str],
         world: World,
+        *,
         spacing: float,
         origin: tuple[float, float, float],
         coords: npt.NDArray[np.integer[Any]],

@@ -88,6 +88,7 @@ def choose(
     machine: Machine | None,
     places: Sequence[Place],
     size: int,
+    *,
     lines: Real | None = None,
 ) -> Plan:
     """Return the plan of a problem whose basis is left open: the faster one, the local one without a machine file.
@@ -114,7 +115,9 @@ def choose(
         return Plan("global")
     if machine is None:
         return Plan("local")
-    local = {split: _local_seconds(problem, parts, machine, places, size, lines) for split, parts in splits.items()}
+    local = {
+        split: _local_seconds(problem, parts, machine, places, size, lines=lines) for split, parts in splits.items()
+    }
     split = min(local, key=lambda split: local[split])
     times = {"local": local[split]}
     if slabs is not None:
@@ -145,6 +148,7 @@ def _local_seconds(
     machine: Machine,
     places: Sequence[Place],
     size: int,
+    *,
     lines: Real | None,
 ) -> float:
     gpus, power = all(place.gpu for place in places), _is_power_law(problem)
@@ -186,7 +190,13 @@ def shared_points(part: Part, owner: Part) -> int:
 
 
 def plan_of(
-    problem: Problem, world: World, basis: str, split: tuple[int, ...] | None, overlap: int, options: dict[str, Any]
+    problem: Problem,
+    world: World,
+    basis: str,
+    options: dict[str, Any],
+    *,
+    split: tuple[int, ...] | None,
+    overlap: int,
 ) -> Plan:
     """Return the plan that is asked for, or the one of the machine model (collective)."""
     basis = basis_of(basis, options.get("scheme", "exact"), problem.shape)
@@ -201,13 +211,14 @@ def plan_of(
     }
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, splits, machine, places(backend, world), size, lines)
+    return choose(problem, splits, machine, places(backend, world), size, lines=lines)
 
 
 def parts_for(
     shape: tuple[int, ...],
     ranks: int,
     basis: str,
+    *,
     split: tuple[int, ...] | None,
     overlap: int,
     lines: Real | None = None,

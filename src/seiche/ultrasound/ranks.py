@@ -82,10 +82,11 @@ class RanksSolver:
         refuse_on_ranks(request)
         options["threads"] = world.threads(options.get("threads"))
         exact = options.get("scheme", "exact") == "exact"
-        self.plan = plan_of(problem, world, basis or ("local" if exact else "global"), split, overlap, options)
+        basis = basis or ("local" if exact else "global")
+        self.plan = plan_of(problem, world, basis, options, split=split, overlap=overlap)
         basis = self.plan.basis
         lines = lines_of(options)
-        self.parts = parts_for(problem.shape, world.size, basis, self.plan.split, overlap, lines)
+        self.parts = parts_for(problem.shape, world.size, basis, split=self.plan.split, overlap=overlap, lines=lines)
         if basis == "local" and lines is not None and world.size > 1:
             self._fix_transforms(lines, options)
         self.problem, self.world, self.recorder = problem, world, self

@@ -156,10 +156,12 @@ class Solver:
         self.timers = StageTimers(self.backend.clock())
         self.ghosts: Ghosts | None = None
         if self.world.size > 1:
-            self.ghosts = Ghosts(self.operator, self.world, ghosts, transport, state, self._traces, self.timers)
+            self.ghosts = Ghosts(
+                self.operator, self.world, ghosts, transport, state=state, traces=self._traces, timers=self.timers
+            )
         self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
         self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
-        self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
+        self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
         #: Of the attenuation, whose `state` goes on in `set_state` as `memory`.
@@ -172,7 +174,9 @@ class Solver:
             self._rate: tuple[list[Stage], ...] = ()
         else:
             how = variant if self.bodies is None else "fused-flux"
-            self._sweeps = Sweeps(self.operator, how, (self.u, self._k), self._traces, self.ghosts, self.bodies)
+            self._sweeps = Sweeps(
+                self.operator, how, (self.u, self._k), self._traces, ghosts=self.ghosts, bodies=self.bodies
+            )
             self._phases = (self._step(0), self._step(1))
             self._rate = self._sweeps.stage(0, 0, dt=1.0, b=0.0), self._sweeps.stage(0, 1, dt=1.0, b=0.0)
 
