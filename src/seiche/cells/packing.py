@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Backend, open_backend
-from seiche.cells.growth import Growth, Packing, centered, lengths_of
-from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.growth import Growth, centered, lengths_of
+from seiche.cells.overlap import Packing, overlapping_pairs
 from seiche.cells.vessels import Box, Vessel, refuse_tight
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
