@@ -9,14 +9,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import SeicheError
+from seiche.io.files import Closing
 
 #: What a file system without locks says; those with many hosts and no locks (Lustre without `flock`) need none.
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP)
@@ -70,7 +70,7 @@ def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict
     return error
 
 
-class ParallelFile:
+class ParallelFile(Closing):
     """An existing file that all ranks of `world` write into; opening and `sync` are collective, the rest is not.
 
     Nothing of it needs MPI but the agreement on errors, so that any thread may write. Ranks on several hosts lock the
@@ -146,13 +146,3 @@ class ParallelFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        """Return the open file."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the file."""
-        self.close()
