@@ -20,7 +20,6 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -106,30 +105,8 @@ def checkpoint_job(
             part.write_bytes(b"")
     world.barrier()
     file = ParallelFile(part, world, Path(path))
-    content = _Content(time_step, n_sites, attributes, layouts)
-    return _Writing(Path(path), file, world, content, arrays=everything, first=first, finished=finished)
-
-
-@dataclass(frozen=True)
-class _Content:
-    """What the footer says beside the table of chunks."""
-
-    time_step: int
-    n_sites: int
-    attributes: Mapping[str, Attribute]
-    layouts: tuple[ArrayLayout, ...]
-
-    def footer(self, table: list[tuple[int, ...]]) -> bytes:
-        """Return the footer of a file with this table of chunks."""
-        arrays = [{"name": item.name, "dtype": item.dtype.str, "shape": list(item.shape)} for item in self.layouts]
-        content = {
-            "time_step": int(self.time_step),
-            "sites": self.n_sites,
-            "attributes": dict(self.attributes),
-            "arrays": arrays,
-            "chunks": table,
-        }
-        return json.dumps(content).encode()
+    header = CheckpointHeader(time_step, n_sites, dict(attributes), layouts, ())
+    return _Writing(Path(path), file, world, header, arrays=everything, first=first, finished=finished)
 
 
 class _Writing(Job):
@@ -140,17 +117,17 @@ class _Writing(Job):
         path: Path,
         file: ParallelFile,
         world: World,
-        content: _Content,
+        header: CheckpointHeader,
         *,
         arrays: Mapping[str, Rows],
         first: int,
         finished: Callable[[bool], None],
     ) -> None:
-        self._path, self._file, self._world, self._content = path, file, world, content
+        self._path, self._file, self._world, self._header = path, file, world, header
         self._arrays, self._first, self._finished = arrays, first, finished
 
     def store(self) -> list[tuple[int, ...]]:
-        arrays, layouts = list(self._arrays.values()), self._content.layouts
+        arrays, layouts = list(self._arrays.values()), self._header.layouts
         begins = range(0, len(arrays[0]), CHUNK_ROWS)
         chunks = [_write_chunk(self._file, layouts, arrays, self._first, begin) for begin in begins]
         self._file.force()
@@ -158,9 +135,9 @@ class _Writing(Job):
         return chunks
 
     def commit(self, stored: list[list[tuple[int, ...]]]) -> None:
-        content, last = self._content, self._content.layouts[-1]
-        footer = content.footer([chunk for rank in stored for chunk in rank])
-        end = last.offset + content.n_sites * last.row_bytes
+        header, last = self._header, self._header.layouts[-1]
+        footer = _footer(header, [chunk for rank in stored for chunk in rank])
+        end = last.offset + header.n_sites * last.row_bytes
         self._file.write(end, np.frombuffer(footer, np.uint8))
         head = PREAMBLE.pack(MAGIC, VERSION, zlib.crc32(footer), end, len(footer))
         head += struct.pack("<I", zlib.crc32(head))
@@ -241,6 +218,18 @@ def _write_chunk(
         file.write(layout.offset + (first + begin) * layout.row_bytes, rows)
         entry.append(zlib.crc32(rows.reshape(-1).view(np.uint8).data))
     return tuple(entry)
+
+
+def _footer(header: CheckpointHeader, chunks: list[tuple[int, ...]]) -> bytes:
+    arrays = [{"name": item.name, "dtype": item.dtype.str, "shape": list(item.shape)} for item in header.layouts]
+    content = {
+        "time_step": int(header.time_step),
+        "sites": header.n_sites,
+        "attributes": header.attributes,
+        "arrays": arrays,
+        "chunks": chunks,
+    }
+    return json.dumps(content).encode()
 
 
 def _read_rows(
