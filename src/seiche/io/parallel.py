@@ -71,7 +71,7 @@ def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict
 
 
 class ParallelFile(Closing):
-    """An existing file that all ranks of `world` write into; opening and `sync` are collective, the rest is not.
+    """An existing file that all ranks of `world` write into; opening is collective, the rest is not.
 
     Nothing of it needs MPI but the agreement on errors, so that any thread may write. Ranks on several hosts lock the
     bytes that they write: a host that holds a copy of a page of the file (NFS) else writes old bytes beside them too.
@@ -83,7 +83,7 @@ class ParallelFile(Closing):
 
     def __init__(self, path: Path, world: World, name: Path | None = None) -> None:
         """Open `path` for writing without truncating it."""
-        self.name, self._world = name or path, world
+        self.name = name or path
         self._descriptor = -1
         self._locked = world.local_size < world.size
         with all_or_none(world):
@@ -135,11 +135,6 @@ class ParallelFile(Closing):
             os.fsync(self._descriptor)
         except OSError as error:
             raise OSError(f"{self.name}: cannot be forced to the disk: {error.strerror}") from error
-
-    def sync(self) -> None:
-        """Return on every rank when what any rank wrote before is on the disk."""
-        with all_or_none(self._world):
-            self.force()
 
     def close(self) -> None:
         """Close the file on this rank; a second call does nothing."""

@@ -82,7 +82,6 @@ class Mesh:
         *,
         rank: int = 0,
         ranks: int = 1,
-        weights: npt.NDArray[np.float64] | None = None,
         tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> Mesh:
@@ -91,15 +90,14 @@ class Mesh:
         Args:
             forest: all leaves.
             rank: whose elements.
-            ranks: how many there are.
-            weights: cost of each leaf; equal costs when left out.
+            ranks: how many there are; they get equal numbers of leaves.
             tree_size: sides of a tree; for an axis also a list of the widths of its trees.
             origin: lower corner of the brick.
 
         Raises:
             CaseError: more ranks than leaves, or leaves that are not balanced.
         """
-        ends = cuts(np.ones(len(forest)) if weights is None else weights, ranks)
+        ends = cuts(np.ones(len(forest)), ranks)
 
         def locate(points: Integers) -> tuple[Integers, Integers]:
             at = forest.holder(points)
