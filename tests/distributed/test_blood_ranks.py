@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from cell_cases import BALL, BOX, PLACES, SOFT, assert_same, beside, blood, compare, fetched
-from launch import run_ranks
+from launch import run_ranks, run_ranks_on_gpus
 
 from seiche.cells import Cells, CellType, Contact, Repulsion, biconcave
 from seiche.couple import Blood, BloodCosts, measure_blood_costs, repartitioned
@@ -274,7 +274,4 @@ def ranks_equal_the_cpu(transport: str) -> None:
 @pytest.mark.parametrize("transport", ["host", "peer", "nccl"])
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_cells_on_gpus_are_those_of_one_cpu(transport: str, ranks: int) -> None:
-    cupy = pytest.importorskip("cupy")
-    if transport == "nccl" and cupy.cuda.runtime.getDeviceCount() < ranks:
-        pytest.skip("NCCL needs a GPU a rank")
-    run_ranks(ranks, ranks_equal_the_cpu, transport, timeout=400)
+    run_ranks_on_gpus(ranks, ranks_equal_the_cpu, transport)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flow_cases import BLOOD, FIELDS, WATER, blood_in_a_tilted_tube, iolet_model, tilted_tube
+from flow_cases import BLOOD, WATER, blood_in_a_tilted_tube, iolet_model, tilted_tube
+from flow_runs import assert_same, load_and_run, run_and_save
 from launch import run_ranks
 
 from seiche.domain import shapes
@@ -17,7 +18,6 @@ from seiche.domain.world import World
 from seiche.flow import FlowModel, Solver
 from seiche.flow.balance import measure_costs
 from seiche.flow.choice import LAYOUT_NAMES
-from seiche.io.checkpoint import read_checkpoint, write_checkpoint
 
 STEPS = 40
 
@@ -26,16 +26,6 @@ def alone(sites: SiteSet, model: FlowModel, steps: int) -> Solver:
     solver = Solver(sites, model, threads=1)
     solver.run(steps)
     return solver
-
-
-def assert_same(solver: Solver, reference: Solver) -> None:
-    """Compare the rows that this rank owns with those of a run that one process did alone."""
-    mine = solver.owned
-    for name, values in reference.state().items():
-        np.testing.assert_array_equal(solver.state()[name], values[mine], err_msg=name)
-    fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
-    for name in FIELDS:
-        np.testing.assert_array_equal(fields[name], expected[name][mine], err_msg=name)
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -104,30 +94,14 @@ def half_way(path: str, layout: str) -> None:
     """Leave a checkpoint after an odd number of steps."""
     world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes={},
-    )
-    solver.close()
+    run_and_save(path, solver, STEPS // 2 + 1)
 
 
 def go_on(path: str, layout: str) -> None:
     """Go on from the checkpoint and compare with a run that never stopped."""
     world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    assert checkpoint.time_step == STEPS // 2 + 1
-    solver.load_state(checkpoint.arrays, checkpoint.time_step)
-    solver.run(STEPS - checkpoint.time_step)
-    assert_same(solver, alone(sites, model, STEPS))
-    print(f"rank {world.rank} of {world.size} agrees")
-    solver.close()
+    load_and_run(path, solver, STEPS, alone(sites, model, STEPS))
 
 
 @pytest.mark.parametrize(

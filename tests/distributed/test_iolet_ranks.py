@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flow_cases import BLOOD
+from flow_runs import assert_same, load_and_run, run_and_save
 from launch import run_ranks
 
 from seiche.domain import shapes
@@ -25,7 +26,6 @@ from seiche.flow import (
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.model import Iolet
 from seiche.flow.section import developed_profile
-from seiche.io.checkpoint import read_checkpoint, write_checkpoint
 
 STEPS = 40
 PULSE = TimeTable(np.array([0.0, 10.0, 30.0]), np.array([0.01, 0.02, 0.01]), repeat=True)
@@ -76,12 +76,6 @@ def alone(model: tuple[SiteSet, FlowModel], steps: int) -> Solver:
     return solver
 
 
-def assert_same(solver: Solver, reference: Solver) -> None:
-    for name, values in reference.state().items():
-        np.testing.assert_array_equal(solver.state()[name], values[solver.owned], err_msg=name)
-    assert solver.iolet_state() == reference.iolet_state()
-
-
 @pytest.mark.ranks(1, 2, 3, 4)
 def test_ranks_equal_one_rank_with_every_condition():
     world = World.from_mpi()
@@ -98,28 +92,13 @@ def test_ranks_equal_one_rank_with_every_condition():
 def half_way(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), MIXTURES[name]()
     solver = Solver(sites, model, world=world, threads=1)
-    solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes=solver.iolet_state(),
-    )
-    solver.close()
+    run_and_save(path, solver, STEPS // 2 + 1)
 
 
 def go_on(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), MIXTURES[name]()
     solver = Solver(sites, model, layout="tiles-4", world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, checkpoint.attributes)
-    solver.run(STEPS - checkpoint.time_step)
-    assert_same(solver, alone((sites, model), STEPS))
-    print(f"rank {world.rank} of {world.size} agrees")
-    solver.close()
+    load_and_run(path, solver, STEPS, alone((sites, model), STEPS))
 
 
 @pytest.mark.parametrize(("writers", "readers", "name"), [(1, 3, "circuits"), (3, 2, "everything")])

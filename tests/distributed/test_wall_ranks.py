@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flow_cases import BLOOD, FIELDS, iolet_model, tilted_tube
+from flow_cases import BLOOD, iolet_model, tilted_tube
+from flow_runs import assert_same
 
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -23,15 +24,6 @@ def lower_half(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 def moving_tube() -> tuple[SiteSet, FlowModel]:
     walls = Walls("bouzidi", (MovingWall("low", (0.01, 0.002, 0.0), (0.001, 0.0, 0.0), patch=lower_half),))
     return tilted_tube(), replace(iolet_model(BLOOD), walls=walls)
-
-
-def assert_same(solver: Solver, reference: Solver) -> None:
-    mine = solver.owned
-    for name, values in reference.state().items():
-        np.testing.assert_array_equal(solver.state()[name], values[mine], err_msg=name)
-    fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
-    for name in FIELDS:
-        np.testing.assert_array_equal(fields[name], expected[name][mine], err_msg=name)
 
 
 def planes_tube() -> tuple[SiteSet, FlowModel]:

@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from launch import run_ranks
+from launch import run_ranks, run_ranks_on_gpus
 from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, material_of, mesh_of, sizes, solver_of, start
 
 from seiche.bench import waves as bench_waves
@@ -222,10 +222,7 @@ def test_sums_over_ranks_are_rounded_once() -> None:
 @pytest.mark.parametrize("transport", ["host", "peer", "nccl"])
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_ranks_on_gpus_equal_one_cpu(transport: str, ranks: int) -> None:
-    cupy = pytest.importorskip("cupy")
-    if transport == "nccl" and cupy.cuda.runtime.getDeviceCount() < ranks:
-        pytest.skip("NCCL needs a GPU a rank")
-    run_ranks(ranks, ranks_equal_the_cpu, transport, timeout=400)
+    run_ranks_on_gpus(ranks, ranks_equal_the_cpu, transport)
 
 
 def ranks_equal_the_cpu(transport: str) -> None:

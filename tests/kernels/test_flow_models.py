@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import FIELDS, WATER, iolet_model
-from oracle import LATTICES, Oracle
+from oracle import Oracle, follow, random_state
 
 from seiche.domain import shapes
-from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, Precision, Solver, Trt
@@ -46,23 +45,9 @@ BOX = shapes.box((8, 8, 8))
 TUBE = shapes.tube(3.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
 
 
-def random_state(sites: SiteSet, velocity_set: str) -> Floats:
-    random, lattice = np.random.default_rng(1), LATTICES[velocity_set]
-    rho, u = 1 + random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    noise = random.uniform(-2e-3, 2e-3, (len(sites), len(lattice.weights)))
-    return lattice.to_solver(lattice.equilibrium(rho, u)) + noise
-
-
-def follow(solver: Solver, oracle: Oracle, steps: int) -> None:
-    """Step both from the same random state and compare after each step."""
-    lattice, state = oracle.lattice, random_state(oracle.sites, oracle.model.velocity_set)
-    solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
-    populations = lattice.from_solver(state)
-    for step in range(steps):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - lattice.to_solver(populations)).max()
-        assert error < 20 * (step + 1) * ROUNDING
+def compare(solver: Solver, oracle: Oracle, steps: int) -> None:
+    """Compare populations after each step and fields after the last one."""
+    populations = follow(solver, oracle, steps, 20 * ROUNDING)
     arrived = oracle.arriving(populations)
     fields = solver.fields(["shear_rate", "velocity"])
     np.testing.assert_allclose(fields["shear_rate"], oracle.shear_rate(arrived), rtol=0, atol=2e-14)
@@ -72,7 +57,7 @@ def follow(solver: Solver, oracle: Oracle, steps: int) -> None:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("layout", ["list-aa", "tiles-4"])
 def test_steps_in_a_periodic_box_are_those_of_the_equations(device: str, layout: str, name: str):
-    follow(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2)
+    compare(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2)
 
 
 @pytest.mark.parametrize("velocity_set", ["D3Q15", "D3Q27"])
@@ -83,7 +68,7 @@ def test_steps_with_walls_and_both_kinds_of_iolets_are_those_of_the_equations(
     model = replace(iolet_model(WATER), velocity_set=velocity_set)
     oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    follow(solver, oracle, 3)
+    compare(solver, oracle, 3)
     np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
 
 
@@ -95,7 +80,7 @@ def test_a_force_of_every_site_enters_the_collision_as_in_the_equations(device: 
     field = np.random.default_rng(5).uniform(-2e-3, 2e-3, (len(BOX), 3))
     solver.set_force(field)
     oracle.force = oracle.force + field
-    follow(solver, oracle, 2)
+    compare(solver, oracle, 2)
 
 
 def everything(velocity_set: str) -> FlowModel:

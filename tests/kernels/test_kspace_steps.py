@@ -81,16 +81,15 @@ def compare(
         assert error < allowed * (1 if name == "p" else 3), name
 
 
+MEDIA = {
+    "lossless": {},
+    "stokes": {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
+    "power law": {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)},
+}
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize(
-    "medium",
-    [
-        {},
-        {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
-        {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)},
-    ],
-    ids=["lossless", "stokes", "power law"],
-)
+@pytest.mark.parametrize("medium", MEDIA.values(), ids=MEDIA)
 @pytest.mark.parametrize("varying", [False, True], ids=["uniform", "layered"])
 def test_initial_pressure_spreads_as_in_numpy(shape, medium, varying, device):
     rest = layered(shape) if varying else {}
@@ -159,15 +158,7 @@ def test_staggered_densities_may_be_given(device):
 
 @pytest.mark.parametrize("scheme", ["separable", "local4"])
 @pytest.mark.parametrize("shape", [*SHAPES, (22, 7, 35)], ids=str)
-@pytest.mark.parametrize(
-    "medium",
-    [
-        {},
-        {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
-        {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)},
-    ],
-    ids=["lossless", "stokes", "power law"],
-)
+@pytest.mark.parametrize("medium", MEDIA.values(), ids=MEDIA)
 @pytest.mark.parametrize("varying", [False, True], ids=["uniform", "layered"])
 def test_schemes_along_one_axis_at_a_time_step_as_in_numpy(shape, medium, varying, scheme, device):
     rest = layered(shape) if varying else {}

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, FIELDS, WATER, iolet_model, tilted_tube
-from oracle import LATTICES, Oracle
+from oracle import LATTICES, Oracle, follow, random_state
 
 from seiche.domain import shapes
-from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 from seiche.flow import (
     CarreauYasuda,
@@ -49,35 +48,15 @@ IN_TUBE = [
     (WATER, "anti-bounce-back", "D3Q15"),
     (WATER, "nash", "D3Q27"),
 ]
+#: Error of one step of populations of order 0.01.
+ROUNDING = 5e-15
 BOX = shapes.box((16, 8, 8))
 TUBE = shapes.tube(4.3, 12.0, 1.0, axis=(1.0, 0.2, 0.1))
 
 
-def random_state(sites: SiteSet, velocity_set: VelocitySet = D3Q19) -> Floats:
-    """Return shifted populations near a random equilibrium, and what a collision that is not regularised leaves."""
-    random = np.random.default_rng(1)
-    excess, u = random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    return velocity_set.equilibrium(excess, u) + random.uniform(-2e-3, 2e-3, (len(sites), velocity_set.Q))
-
-
-def follow(solver: Solver, oracle: Oracle, steps: int) -> Floats:
-    """Step both from what the solver made of a random state; return the populations of the oracle."""
-    velocity_set = VELOCITY_SETS[solver.model.velocity_set]
-    lattice = LATTICES[velocity_set.name]
-    begin = random_state(solver.sites, velocity_set)
-    solver.load_state({"populations": begin, "relaxation": oracle.relaxation}, 0)
-    populations = lattice.from_solver(solver.state()["populations"])
-    for step in range(steps):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - lattice.to_solver(populations)).max()
-        assert error < 5e-15 * (step + 1)
-    return populations
-
-
 @pytest.mark.parametrize(("layout", "name"), IN_BOX)
 def test_steps_in_a_periodic_box_are_those_of_the_equations(device: str, layout: str, name: str):
-    follow(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2)
+    follow(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2, ROUNDING)
 
 
 @pytest.mark.parametrize(("rheology", "scheme", "velocity_set"), IN_TUBE)
@@ -89,7 +68,7 @@ def test_steps_with_walls_and_iolets_are_those_of_the_equations(
     model = replace(model, iolets=(model.iolets[0], outlet))
     oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout="moments", threads=1)
-    populations = follow(solver, oracle, 3)
+    populations = follow(solver, oracle, 3, ROUNDING)
     np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
     arrived, fields = oracle.arriving(populations), solver.fields(["density", "velocity", "shear_rate"])
     rho, u = oracle.moments(arrived)
@@ -236,16 +215,16 @@ def test_moments_are_chosen_for_their_collision_only():
     box = shapes.box((16, 16, 16))
     assert step_bytes(box, "moments", "float32") == pytest.approx(80 + 112 / 512)
     assert step_bytes(box, "moments", "float16") == pytest.approx(56 + 112 / 512)
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, MODELS["water"]) == "moments"
-    assert choose_layout(box, "auto", "float32", "cpu", D3Q19, MODELS["water"]) == "list-aa"
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, FlowModel(WATER)) == "tiles-8"
-    assert choose_layout(shapes.box((12, 12, 12)), "auto", "float32", "cuda", D3Q19, MODELS["water"]) == "tiles-4"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=MODELS["water"]) == "moments"
+    assert choose_layout(box, "auto", "float32", "cpu", D3Q19, model=MODELS["water"]) == "list-aa"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=FlowModel(WATER)) == "tiles-8"
+    assert choose_layout(shapes.box((12, 12, 12)), "auto", "float32", "cuda", D3Q19, model=MODELS["water"]) == "tiles-4"
     with pytest.raises(
         CaseError, match="layout 'tile' is not one of auto, list-ab, list-aa, tiles-4, tiles-8, moments"
     ):
-        choose_layout(box, "tile", "float32", "cuda", D3Q19, MODELS["water"])
+        choose_layout(box, "tile", "float32", "cuda", D3Q19, model=MODELS["water"])
     curved = replace(MODELS["water"], walls=Walls("bouzidi"))
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, curved) == "moments"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=curved) == "moments"
     with pytest.raises(CaseError, match=r'layout "moments" keeps ten numbers a site, .* "regularised" leaves'):
         Solver(box, FlowModel(WATER), layout="moments")
     with pytest.raises(
@@ -278,8 +257,8 @@ def test_the_layout_on_a_gpu_is_the_one_that_was_measured_to_be_the_fastest():
         (box, "float16", "moments"),
         (tube, "float16", "tiles-8"),
     ):
-        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, water) == fastest
-        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, FlowModel(WATER)) == "tiles-8"
+        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, model=water) == fastest
+        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, model=FlowModel(WATER)) == "tiles-8"
 
 
 @pytest.mark.parametrize(

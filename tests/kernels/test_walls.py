@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, FIELDS, WATER, iolet_model
-from oracle import LATTICES, Oracle
+from oracle import Oracle, fitting, follow
 
 from seiche.domain import shapes
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
@@ -80,33 +80,11 @@ class WallOracle(Oracle):
         return result
 
 
-def fitting(model: FlowModel, layout: str) -> FlowModel:
-    """Return the model with a collision that the layout can hold."""
-    return replace(model, collision=Regularised()) if layout == "moments" else model
-
-
-def random_state(sites: SiteSet, name: str) -> Floats:
-    lattice, random = LATTICES[name], np.random.default_rng(1)
-    rho, u = 1 + random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    return lattice.to_solver(lattice.equilibrium(rho, u)) + random.uniform(
-        -2e-3, 2e-3, (len(sites), len(lattice.weights))
-    )
-
-
 def compare(
     sites: SiteSet, model: FlowModel, steps: int, bound: float, device: str, **options: object
 ) -> tuple[Solver, WallOracle]:
-    oracle, state = WallOracle(sites, model), random_state(sites, model.velocity_set)
-    solver = Solver(sites, model, device=device, threads=1, **options)
-    solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
-    if options.get("layout") == "moments":
-        state = solver.state()["populations"]  # what is left of it
-    populations = oracle.lattice.from_solver(state)
-    for step in range(steps):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - oracle.lattice.to_solver(populations)).max()
-        assert error < bound * (step + 1)
+    solver, oracle = Solver(sites, model, device=device, threads=1, **options), WallOracle(sites, model)
+    follow(solver, oracle, steps, bound)
     return solver, oracle
 
 

@@ -59,7 +59,8 @@ def done(
 ) -> dict[str, frozenset[str]]:
     """Return what each stage of a step was after."""
     parts: Any = SimpleNamespace(arrays=[None] * arrays, capturable=capturable, by_stages=by_stages)
-    steps = Steps(device, parts, parts, parts, ("float32", "float32"), parts, parts, parts)  # type: ignore[arg-type]
+    precision = ("float32", "float32")
+    steps = Steps(device, parts, parts, parts, precision=precision, walls=parts, iolets=parts, timers=parts)  # type: ignore[arg-type]
     names = ("receive", "walls edge", "edge") if walls else ("receive", "edge")
     stages = [Stage(name, device.action(name)) for name in names]
     send, edges = steps._beside_interior([Stage("send", device.action("send"))], stages)

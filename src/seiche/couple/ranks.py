@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,13 @@ class SharedBoundary:
             self.inside = Inside(self.backend, self.bricks, self._surfaces(), mark_every)
         self._ratio = viscosity_contrast
         self.sharing = Sharing(
-            self.world, cells, self.bricks, self._territory, margins, transport, solver.discard_graphs
+            self.world,
+            cells,
+            self.bricks,
+            self._territory,
+            margins=margins,
+            transport=transport,
+            before_closing=solver.discard_graphs,
         )
         self.looks = Looks(self.sharing, self.share)
         self._side = self.backend.stream(urgent=True)
@@ -256,45 +263,7 @@ class SharedBoundary:
         looked = 4 * self.cells.count  # the role of every cell of which there is room
         backend, cells, side, fluid = self.backend, self.cells, self._side, self.fluid
         speeds, places = self.sharing.messages.speeds, self.sharing.messages.places
-
-        def beside(name: str, action: Launch, *, useful: bool = True) -> Launch:
-            """Return the action in the stream of shared cells; the timers see there what computes."""
-
-            def run() -> None:
-                timed = useful and backend.asynchronous
-                with backend.use(side), self.solver.timers.beside(name, useful=True) if timed else nullcontext():
-                    action()
-
-            return run
-
-        def interpolate() -> None:
-            second = self.scheme != "euler" and self._moved > 0
-            self._moved += 1
-            self._alone[second]()
-
-        def receive_velocities() -> None:
-            side.wait(backend.current().record())
-            with backend.use(side):
-                fluid.finish(self.flow)
-
-        def move() -> None:
-            self._shared[self.scheme != "euler" and self._moved > 1]()
-
-        def message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
-            return Stage(name, action, volume, (after,), useful=False, messages=messages)
-
-        def shared(name: str, action: Launch, after: str, volume: int = 0) -> Stage:
-            return Stage(name, beside(name, action), volume, (after,))
-
-        def side_message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
-            return message(name, beside(name, action, useful=False), after, messages, volume)
-
-        def start_speeds() -> None:
-            speeds.start(self.here, "scatter_add")
-
-        def finish_speeds() -> None:
-            speeds.finish(self.here, "scatter_add")
-
+        message, shared, side_message = self._message, self._shared_stage, self._side_message
         sent, received = fluid.sent("velocities"), fluid.received("velocities")
         gone, come = speeds.sent("speeds", "scatter_add"), speeds.received("speeds", "scatter_add")
         left, arrived = places.sent("places"), places.received("places")
@@ -304,20 +273,23 @@ class SharedBoundary:
         interpolated, forces, settled = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
         alone, own, many, place, force = count(1 << ALONE), count(1 << SHARED), count(MANY), cells.place, cells.force
         here = count(MANY, divided=True)  # those in bricks of this rank, about
+        start, finish = (partial(call, self.here, "scatter_add") for call in (speeds.start, speeds.finish))
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
-            message("receive velocities", receive_velocities, "send velocities", received, fluid.bytes),
+            message("receive velocities", self._receive_velocities, "send velocities", received, fluid.bytes),
             shared("interpolate shared", self._interpolate, "receive velocities", looked + here * interpolated),
-            side_message("send speeds", start_speeds, "interpolate shared", gone, speeds.bytes),
-            Stage("interpolate velocity", interpolate, looked + alone * interpolated, ("stream-collide interior",)),
+            side_message("send speeds", start, "interpolate shared", gone, speeds.bytes),
+            Stage(
+                "interpolate velocity", self._move_alone, looked + alone * interpolated, ("stream-collide interior",)
+            ),
             Stage(
                 "membrane forces",
                 lambda: cells.forces(1 << ALONE),
                 looked + alone * forces,
                 ("interpolate velocity",),
             ),
-            side_message("receive speeds", finish_speeds, "send speeds", come, speeds.bytes),
-            shared("move shared", move, "receive speeds"),
+            side_message("receive speeds", finish, "send speeds", come, speeds.bytes),
+            shared("move shared", self._move_shared, "receive speeds"),
             side_message("send places", lambda: places.start(place), "move shared", left, places.bytes),
             shared("forces of shared", lambda: cells.forces(1 << SHARED), "move shared", own * forces),
             side_message("send forces", lambda: speeds.start(force), "forces of shared", given, speeds.bytes),
@@ -335,6 +307,40 @@ class SharedBoundary:
             Stage("list vertices", self._list, 0, ("await shared",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
         ]
+
+    def _message(self, name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
+        return Stage(name, action, volume, (after,), useful=False, messages=messages)
+
+    def _side_message(self, name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
+        return self._message(name, self._beside(name, action, useful=False), after, messages, volume)
+
+    def _shared_stage(self, name: str, action: Launch, after: str, volume: int = 0) -> Stage:
+        return Stage(name, self._beside(name, action), volume, (after,))
+
+    def _beside(self, name: str, action: Launch, *, useful: bool = True) -> Launch:
+        """Return the action in the stream of shared cells; the timers see there what computes."""
+        timed = useful and self.backend.asynchronous
+
+        def run() -> None:
+            timer = self.solver.timers.beside(name, useful=True) if timed else nullcontext()
+            with self.backend.use(self._side), timer:
+                action()
+
+        return run
+
+    def _move_alone(self) -> None:
+        """Interpolate the velocities of cells that are alone and move them."""
+        second = self.scheme != "euler" and self._moved > 0
+        self._moved += 1
+        self._alone[second]()
+
+    def _move_shared(self) -> None:
+        self._shared[self.scheme != "euler" and self._moved > 1]()
+
+    def _receive_velocities(self) -> None:
+        self._side.wait(self.backend.current().record())
+        with self.backend.use(self._side):
+            self.fluid.finish(self.flow)
 
     def _list(self) -> None:
         for launch in self._listing:

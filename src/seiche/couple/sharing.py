@@ -63,6 +63,7 @@ class Sharing:
         cells: Cells,
         bricks: Bricks,
         territory: Territory,
+        *,
         margins: tuple[int, int, int],
         transport: TransportName,
         before_closing: Callable[[], None],

@@ -224,7 +224,8 @@ class Leg:
         output.close()
         if fields and options.checkpoint_file is not None:
             step = self.solver.step
-            write_checkpoint(options.checkpoint_file, self._input, fields, step, CREATED_BY, self._records())
+            names = {"created_by": CREATED_BY, "records": self._records()}
+            write_checkpoint(options.checkpoint_file, self._input, fields, step, **names)
 
     def _spent(self) -> dict[str, float]:
         pairs = zip(self._marks[1:], self._marks[:-1], self._earlier, strict=True)

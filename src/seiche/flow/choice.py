@@ -116,6 +116,7 @@ def choose_layout(
     storage: str,
     device: str,
     velocity_set: VelocitySet = D3Q19,
+    *,
     model: FlowModel | None = None,
 ) -> LayoutName:
     """Return `layout`, or for "auto" the one of `candidates` whose steps are predicted to be the fastest.
@@ -148,7 +149,7 @@ def recommendation(
     model: FlowModel | None = None,
 ) -> str:
     """Return the layout that "auto" takes and why, in words."""
-    chosen = choose_layout(sites, "auto", storage, device, velocity_set, model)
+    chosen = choose_layout(sites, "auto", storage, device, velocity_set, model=model)
     if device.startswith("cpu"):
         return f"{chosen}: on a CPU as fast as the others, with one copy of the populations"
     needs = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}

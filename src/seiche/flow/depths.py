@@ -75,6 +75,7 @@ class Depths:
         layout: Layout,
         region: Region,
         openings: tuple[Rows, Rows, npt.NDArray[np.uint32]],
+        *,
         precision: tuple[Any, Any],
         world: World,
         transport: str,

@@ -190,12 +190,12 @@ class Layout(ABC):
             columns.append(self.backend.download(buffer))
         return Leaving(columns)
 
-    def set_leaving(self, q: int, values: npt.NDArray[Any], phase: int = 0) -> None:
-        """Overwrite the populations (n_owned,) that leave along q, as the state before a step of this phase."""
+    def set_leaving(self, q: int, values: npt.NDArray[Any]) -> None:
+        """Overwrite the populations (n_owned,) that leave along q, as the state before a step of the first kind."""
         if self.store == "float16":
             values = values * HALF_SCALE
-        slots = self.backend.upload(self.leaving_slots(phase, q))
-        self._move("Unpack", phase, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
+        slots = self.backend.upload(self.leaving_slots(0, q))
+        self._move("Unpack", 0, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
 
     def _move(
         self, action: Literal["Pack", "Unpack"], phase: int, slots: Array, buffer: Array, distance: int = 0

@@ -79,7 +79,9 @@ class FlowSolver(SolverBase):
         check_model(sites, model, self.precision, self.world.size)
         self.backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
-        self._layout = by_rank_zero(self.world, lambda: choose_layout(sites, layout, store, device, lattice, model))
+        self._layout = by_rank_zero(
+            self.world, lambda: choose_layout(sites, layout, store, device, lattice, model=model)
+        )
         edge = tile_edge(self._layout)
         owner = owners(sites, self.world, method=partition, weights=weights, block=edge)
         self.region = Region(sites, owner, self.world.rank, lattice)
@@ -88,18 +90,36 @@ class FlowSolver(SolverBase):
         self.step = self.phase = 0
         self._physics = Physics(self.backend, self.populations, model, self.precision.compute)
         self.iolets = Iolets(
-            self.backend, self.populations, self.region, model.iolets, self.precision.compute, self.world, transport
+            self.backend,
+            self.populations,
+            self.region,
+            model.iolets,
+            real=self.precision.compute,
+            world=self.world,
+            transport=transport,
         )
         plan = self.populations.plan
         self.halo = HaloExchange(self.backend, self.world, plan, store, transport=transport)  # type: ignore[arg-type]
         precisions = (self.precision.compute, store)
         beside = (self.precision.compute, self.populations.boundary_store)
         named = partial(annotated, self.backend)
-        self._walls = WallStages(self.backend, self.populations, self.region, model.walls, beside, self.world, named)
-        openings = IoletStages(self.backend, self.populations, self.iolets, self._physics, precisions, named)
+        self._walls = WallStages(
+            self.backend, self.populations, self.region, model.walls, precision=beside, world=self.world, named=named
+        )
+        openings = IoletStages(
+            self.backend, self.populations, self.iolets, self._physics, precision=precisions, named=named
+        )
         self.timers = StageTimers(self.backend.clock())
-        parts = (self._physics, precisions, self._walls, openings, self.timers)
-        self._steps = Steps(self.backend, self.populations, self.halo, *parts)
+        self._steps = Steps(
+            self.backend,
+            self.populations,
+            self.halo,
+            self._physics,
+            precision=precisions,
+            walls=self._walls,
+            iolets=openings,
+            timers=self.timers,
+        )
         self.measures = Measures(self, self._walls, self._physics)
         self._prepare: Callable[[int], int] | None = None
         self._contrast: Contrast | None = None

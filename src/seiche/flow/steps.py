@@ -63,6 +63,7 @@ class Steps:
         layout: Layout,
         halo: HaloExchange,
         physics: Physics,
+        *,
         precision: tuple[str, str],
         walls: WallStages,
         iolets: IoletStages,

@@ -87,7 +87,7 @@ def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapp
         return Partition(world, shape, parts, problem, transforms)
     plan, exact = plan_of(problem, world, sharing, options), options["scheme"] == "exact"
     lines = lines_of(options)
-    parts = parts_for(shape, world.size, plan.basis, plan.split, sharing.overlap, lines)
+    parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=sharing.overlap, lines=lines)
     basis: LocalBasis | Slabs
     if plan.basis == "local":
         basis = LocalBasis(world, parts, sharing.slope, sharing.transport)

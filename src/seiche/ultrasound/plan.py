@@ -112,6 +112,7 @@ def choose(
     machine: Machine | None,
     places: Sequence[Place],
     size: int,
+    *,
     lines: Real | None = None,
 ) -> Plan:
     """Return the plan of a problem whose basis is left open: the faster one, the local one without a machine file.
@@ -138,7 +139,9 @@ def choose(
         return Plan("global")
     if machine is None:
         return Plan("local")
-    local = {split: _local_seconds(problem, parts, machine, places, size, lines) for split, parts in splits.items()}
+    local = {
+        split: _local_seconds(problem, parts, machine, places, size, lines=lines) for split, parts in splits.items()
+    }
     split = min(local, key=lambda split: local[split])
     times = {"local": local[split]}
     if slabs is not None:
@@ -169,6 +172,7 @@ def _local_seconds(
     machine: Machine,
     places: Sequence[Place],
     size: int,
+    *,
     lines: Real | None,
 ) -> float:
     gpus, power = all(place.gpu for place in places), _is_power_law(problem)
@@ -223,13 +227,14 @@ def plan_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[s
     splits = {one: _for_lines(parts, lines) for one, parts in possible.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, splits, machine, places(backend, world), size, lines)
+    return choose(problem, splits, machine, places(backend, world), size, lines=lines)
 
 
 def parts_for(
     shape: tuple[int, ...],
     ranks: int,
     basis: str,
+    *,
     split: tuple[int, ...] | None,
     overlap: int,
     lines: Real | None = None,

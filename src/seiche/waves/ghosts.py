@@ -64,6 +64,7 @@ class Ghosts:
         world: World,
         kind: GhostKind,
         transport: TransportName,
+        *,
         state: tuple[Array, Array],
         traces: tuple[Array, Array],
         timers: StageTimers,

@@ -121,10 +121,11 @@ class Receivers:
         self,
         operator: Operator,
         positions: Sequence[Sequence[float]],
-        every: int,
         clock: Array,
         window: int,
         world: World,
+        *,
+        every: int,
     ) -> None:
         """Share the points out to elements and reserve memory for a window of samples (collective).
 

@@ -157,7 +157,7 @@ class WaveSolver(SolverBase):
         self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
         probes = (self._clock, self._window, self.world)
         self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
-        self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
+        self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
         self.bodies = Bodies(self.operator, attenuation) if attenuation is not None else None
@@ -172,7 +172,9 @@ class WaveSolver(SolverBase):
             self._phases = (self._steps.leapfrog(self._leap),) * 2
         else:
             how = variant if self.bodies is None else "fused-flux"
-            sweeps = Sweeps(self.operator, how, (self.u, arrays.k), arrays.traces, self.ghosts, self.bodies)
+            sweeps = Sweeps(
+                self.operator, how, (self.u, arrays.k), arrays.traces, ghosts=self.ghosts, bodies=self.bodies
+            )
             self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
             self._rate = sweeps.stage(0, 0, dt=1.0, b=0.0), sweeps.stage(0, 1, dt=1.0, b=0.0)
 
@@ -187,7 +189,7 @@ class WaveSolver(SolverBase):
         self._clock = self.backend.zeros(1, np.uint64)
         self.ghosts: Ghosts | None = None
         if self.world.size > 1:
-            self.ghosts = Ghosts(operator, self.world, kind, transport, state, traces, self.timers)
+            self.ghosts = Ghosts(operator, self.world, kind, transport, state=state, traces=traces, timers=self.timers)
         return Arrays(self.u, self._k, traces, self._clock)
 
     def _time_step(self, wanted: float | None) -> float:

@@ -54,8 +54,11 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
                 )
         gap = _gap(case, units, surfaces)
         backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
-        options = (case.coupling.delta, viscosity, setup.model.collision, case.coupling.scheme)
-        limits = tuple(step_limit(backend, kind, *options, case.coupling.slip) for kind in types)
+        delta, scheme, slip = case.coupling.delta, case.coupling.scheme, case.coupling.slip
+        collision = setup.model.collision
+        limits = tuple(
+            step_limit(backend, kind, delta, viscosity, collision=collision, scheme=scheme, slip=slip) for kind in types
+        )
         _refuse_unstable(units, types, limits)
         free = kept_free(setup)
         reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0

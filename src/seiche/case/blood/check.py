@@ -125,7 +125,7 @@ def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> Tube
     case = setup.case.model_copy(update={"lattice": lattice.model_copy(update={"layout": "auto"})})
     tube = replace(setup, case=case, model=model, vessel=replace(setup.vessel, sites=sites))
     chosen = VELOCITY_SETS[model.velocity_set]
-    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, chosen, model)
+    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, chosen, model=model)
     flow = next(row.memory for row in predict(tube) if row.layout == layout)
     flow += COLUMNS * np.dtype(setup.precision.compute).itemsize * min(CHUNK, len(sites)) + 8 * len(sites)
     return TubeMemory(flow, memory_of_cells(tube, cells, plan.cells.tolist()).total)

@@ -150,4 +150,6 @@ class Extraction:
             ExtractionField(name, *FIELDS[field][:2], (reference,) if field == "pressure" else ())
             for name, field in zip(self._table.field_names(), self._table.fields, strict=True)
         ]
-        return ExtractionSeries(path, self._world, sites.spacing, sites.origin, self._coords, fields)
+        return ExtractionSeries(
+            path, self._world, spacing=sites.spacing, origin=sites.origin, coords=self._coords, fields=fields
+        )

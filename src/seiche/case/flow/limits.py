@@ -85,7 +85,7 @@ def _layout(setup: FlowSetup) -> Iterator[str]:
     case, lattice = setup.case, VELOCITY_SETS[setup.model.velocity_set]
     try:
         storage = setup.precision.storage
-        choose_layout(setup.vessel.sites, case.lattice.layout, storage, case.run.device, lattice, setup.model)
+        choose_layout(setup.vessel.sites, case.lattice.layout, storage, case.run.device, lattice, model=setup.model)
     except CaseError as error:
         yield f"lattice.layout: {error}"
 

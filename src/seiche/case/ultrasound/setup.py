@@ -295,7 +295,7 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
     """
     run = setup.case.run
     lines = lines_of({"device": run.device, "precision": run.precision, "scheme": run.scheme})
-    return parts_for(setup.problem.shape, ranks, "local", split, overlap, lines)
+    return parts_for(setup.problem.shape, ranks, "local", split=split, overlap=overlap, lines=lines)
 
 
 def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
