@@ -56,7 +56,7 @@ LIKE = "="
 Found = dict[str, Table]
 
 
-class RunFailed(Exception):
+class RunError(Exception):
     """A command that did not end well; its last words."""
 
 
@@ -107,17 +107,17 @@ def versions() -> dict[str, str]:
 
 
 def execute(words: Iterable[str], folder: Path) -> str:
-    """Run a command in `folder` and return its standard output; RunFailed with its last line if it fails."""
+    """Run a command in `folder` and return its standard output; RunError with its last line if it fails."""
     command = list(words)
     try:
         done = subprocess.run(
             command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
         )
     except subprocess.TimeoutExpired:
-        raise RunFailed(f"still running after {LIMIT:.0f} s: {shlex.join(command)}") from None
+        raise RunError(f"still running after {LIMIT:.0f} s: {shlex.join(command)}") from None
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise RunFailed(f"exit status {done.returncode}: {lines[-1]}")
+        raise RunError(f"exit status {done.returncode}: {lines[-1]}")
     return done.stdout
 
 
@@ -129,7 +129,7 @@ def plan_of(path: Path, device: str, ranks: int) -> Any:
         except ModuleNotFoundError:
             continue
         return module.planned_case(path, (), device).plan(ranks)
-    raise RunFailed(f"planned_case is in none of {', '.join(PLANS)}: correct PLANS in tools/golden.py")
+    raise RunError(f"planned_case is in none of {', '.join(PLANS)}: correct PLANS in tools/golden.py")
 
 
 def plans(name: str, ranks: Iterable[int]) -> dict[str, Found]:
@@ -216,7 +216,7 @@ def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job
                 return perform(job, commands, folder)
             with tempfile.TemporaryDirectory(prefix="golden-") as name:
                 return perform(job, commands, Path(name))
-        except RunFailed as error:
+        except RunError as error:
             return str(error)
 
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -271,7 +271,7 @@ def write(path: Path, runs: dict[str, Found]) -> None:
 def renamed(found: Found, renames: dict[str, dict[str, str]]) -> Found:
     """Return the files of a run of the baseline under their new names."""
     files, stages = renames.get("files", {}), renames.get("stages", {})
-    names = {**renames.get("datasets", {}), **renames.get("keys", {})}
+    names = {**stages, **renames.get("datasets", {}), **renames.get("keys", {})}
     attributes = renames.get("attributes", {})
 
     def new_name(name: str) -> str:
@@ -318,12 +318,15 @@ def record(options: argparse.Namespace) -> int:
     """Run and store; what is not run now stays as it is in the file."""
     _, runs = read(options.file)
     failed = 0
-    for job, outcome in outcomes(jobs_of(options.quick, options.only, options.ranks), options):
+    all_outcomes = outcomes(jobs_of(options.quick, options.only, options.ranks), options)
+    for number, (job, outcome) in enumerate(all_outcomes, start=1):
         if isinstance(outcome, str):
             failed += 1
             print(f"{job.name}: {outcome}", flush=True)
         else:
             runs.update(outcome)
+        if number % 20 == 0:  # the whole takes long on a busy machine
+            write(options.file, runs)
     write(options.file, runs)
     print(f"{len(runs)} runs in {options.file}, {failed} failed")
     return 1 if failed else 0

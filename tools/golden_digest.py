@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,23 +89,29 @@ def of_checkpoint(path: Path) -> Table:
 
 
 def of_json_file(path: Path) -> Table:
-    """Return the digests of a JSON file by key, two levels down; of stages their names, without times."""
+    """Return the digests of a JSON file by key; of stages their names, without times."""
     content = json.loads(path.read_text())
     table: Table = {}
-    for key, value in content.items() if isinstance(content, dict) else [("content", content)]:
-        if key in KEYS_LEFT_OUT:
-            continue
-        if key == "stages":
-            table[key] = [row["name"] for row in value if row["name"] not in ROWS_LEFT_OUT]
-        elif key == "movement":
-            table["movement.stages"] = [*value.pop("stages", {})]
-            table["movement.not_useful"] = value.pop("not_useful", [])
-            table |= {f"{key}.{name}": of_json(each) for name, each in value.items() if name not in KEYS_LEFT_OUT}
-        elif isinstance(value, dict):
-            table |= {f"{key}.{name}": of_json(each) for name, each in value.items() if name not in KEYS_LEFT_OUT}
-        else:
-            table[key] = of_json(value)
-    return table
+    if isinstance(content, dict) and str(content.get("schema", "")).startswith("seiche-summary"):
+        rows = [row["name"] for row in content.pop("stages", [])]
+        table["stages"] = [name for name in rows if name not in ROWS_LEFT_OUT]
+        movement = content.get("movement") or {}
+        table["movement.stages"] = [*movement.pop("stages", {})]
+        table["movement.not_useful"] = movement.pop("not_useful", [])
+    return table | dict(_leaves(content, ""))
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the digests of the leaves of tables, and of lists of tables column by column."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key not in KEYS_LEFT_OUT:
+                yield from _leaves(item, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        keys = dict.fromkeys(key for row in value for key in row)
+        yield from _leaves({key: [row.get(key, {}) for row in value] for key in keys}, name)
+    else:
+        yield name, of_json(value)
 
 
 def of_file(path: Path) -> Table | None:

@@ -83,39 +83,46 @@ def layouts() -> list[Run]:
 FLOW = [
     small("flow", quick=(1, 2), restarts=((2, 1), (1, 3), (3, 2))),
     small("windkessel", quick=(2,), restarts=((2, 1), (1, 3), (3, 2))),
-    small("rotor"),
+    small("rotor", ranks=(1, 3)),
     Run(
         "gmy",
         CASES / "gmy.toml",
+        ranks=(2,),
         prepare=(("convert", "flow.toml", "vessel.gmy"),),
         files=(CASES / "flow.toml",),
     ),
-    *(small(f"flow {v}", f"lattice.velocity_set={v}", *BARE, file="flow") for v in ("D3Q15", "D3Q27")),
-    *(small(f"flow {c}", f"lattice.collision={c}", *BARE, file="flow") for c in ("bgk", "mrt", "regularised")),
-    *(small(f"flow {p}", f"run.partition={p}", *BARE, file="flow", ranks=(2, 3)) for p in ("curve", "slabs")),
-    *(small(f"outlet {s}", f"iolet.outlet.scheme={s}", *BARE, file="flow") for s in ("anti-bounce-back", "plane")),
-    small("flow bouzidi", "walls.kind=bouzidi", *BARE, file="flow"),
-    small("inlet computed", "iolet.inlet.profile=computed", *BARE, file="flow", ranks=(1, 2)),
-    small("fluid casson", 'fluid={ rheology = { kind = "casson", preset = "human" } }', *BARE, file="flow"),
+    *(small(f"flow {v}", f"lattice.velocity_set={v}", *BARE, file="flow", ranks=(1, 3)) for v in ("D3Q15", "D3Q27")),
+    *(
+        small(f"flow {c}", f"lattice.collision={c}", *BARE, file="flow", ranks=(1, 3))
+        for c in ("bgk", "mrt", "regularised")
+    ),
+    *(small(f"flow {p}", f"run.partition={p}", *BARE, file="flow", ranks=(3,)) for p in ("curve", "slabs")),
+    *(
+        small(f"outlet {s}", f"iolet.outlet.scheme={s}", *BARE, file="flow", ranks=(3,))
+        for s in ("anti-bounce-back", "plane")
+    ),
+    small("flow bouzidi", "walls.kind=bouzidi", *BARE, file="flow", ranks=(1, 3)),
+    small("inlet computed", "iolet.inlet.profile=computed", *BARE, file="flow", ranks=(2,)),
+    small("fluid casson", 'fluid={ rheology = { kind = "casson", preset = "human" } }', *BARE, file="flow", ranks=(2,)),
 ]
 BLOOD = [
     small("blood", quick=(1, 2), restarts=((2, 1), (1, 3))),
     small("blood-mixed", restarts=((2, 1), (1, 3))),
     small("blood-open", quick=(2,), restarts=((2, 1), (1, 2))),
-    small("blood triangles", "cells.0.model=triangles", "coupling.delta=cosine", file="blood"),
-    small("blood float32", "run.precision.compute=float32", "coupling.slip=0.0", file="blood", ranks=(1, 2)),
+    small("blood triangles", "cells.0.model=triangles", "coupling.delta=cosine", file="blood", ranks=(2,)),
+    small("blood float32", "run.precision.compute=float32", "coupling.slip=0.0", file="blood", ranks=(2,)),
 ]
 WAVES = [
     small("waves", quick=(1, 2), restarts=((2, 1),)),
     small("attenuation", quick=(2,), restarts=((2, 1), (1, 3), (3, 2))),
     small("leapfrog", quick=(2,), restarts=((2, 1), (1, 3), (3, 2))),
-    small("attenuation float32", "run.precision=float32", file="attenuation"),
-    small("leapfrog float32", "run.precision=float32", file="leapfrog"),
+    small("attenuation float32", "run.precision=float32", file="attenuation", ranks=(2,)),
+    small("leapfrog float32", "run.precision=float32", file="leapfrog", ranks=(1, 3)),
     *(
-        small(f"waves ghosts {g}", f"run.ghosts={g}", file="waves", ranks=(2, 3))
+        small(f"waves ghosts {g}", f"run.ghosts={g}", file="waves", ranks=(3,))
         for g in ("half", "faces", "variables", "elements")
     ),
-    *(small(f"waves nodes {n}", f"mesh.nodes={n}", file="waves", ranks=(1, 2)) for n in (2, 5, 8)),
+    *(small(f"waves nodes {n}", f"mesh.nodes={n}", file="waves", ranks=(2,)) for n in (2, 5, 8)),
 ]
 SCHEMES = ("exact", "separable", "local4")
 ULTRASOUND = [
@@ -123,19 +130,26 @@ ULTRASOUND = [
     small("tissue", quick=(2,)),
     small("ultrasound wide", "grid.shape=[64, 64, 48]", "grid.steps=15", file="ultrasound", ranks=(1, 2)),
     *(
-        small(f"ultrasound {scheme} {precision}", f"run.scheme={scheme}", f"run.precision={precision}", file="tissue")
+        small(
+            f"ultrasound {scheme} {precision}",
+            f"run.scheme={scheme}",
+            f"run.precision={precision}",
+            file="tissue",
+            ranks=(1, 3),
+        )
         for scheme in SCHEMES
         for precision in ("float32", "float64")
     ),
     *(
-        small(f"tissue {mode}", f"medium.alpha_mode={mode}", file="tissue")
+        small(f"tissue {mode}", f"medium.alpha_mode={mode}", file="tissue", ranks=(2,))
         for mode in ("no_absorption", "no_dispersion", "relaxation")
     ),
-    small("tissue stokes", "medium.alpha_mode=stokes", "medium.alpha_power=2.0", file="tissue"),
+    small("tissue stokes", "medium.alpha_mode=stokes", "medium.alpha_power=2.0", file="tissue", ranks=(1, 2)),
     *(small(f"tissue basis {b}", f"run.basis={b}", file="tissue", ranks=(2, 3)) for b in ("local", "global")),
     small(
         "sensors",
-        'record={ points = [["1.1 mm", "0.3 mm", "0 mm"]], frequencies = ["500 kHz"], quantities = ["p", "p_rms", "u_non_staggered", "I", "I_avg"] }',
+        'record={ points = [["1.1 mm", "0.3 mm", "0 mm"]], frequencies = ["500 kHz"],'
+        ' quantities = ["p", "p_rms", "u_non_staggered", "I", "I_avg"] }',
         'heat={ duration = "2 s", cooling = "1 s", perfusion = "0.01 1/s" }',
         file="tissue",
         ranks=(1,),
