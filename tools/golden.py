@@ -49,6 +49,7 @@ RENAMES = HERE / "golden_renames.json"
 LIMIT = 1200.0
 #: Where the function is that plans a case on devices that only count.
 PLANS = ("seiche.case.plans", "seiche.predict.plans", "seiche.case.predict.plans")
+DEVICES = ("cpu", "cuda")
 PLANNED_RANKS = (1, 2, 4)
 #: Where a table of the baseline names another that it is like.
 LIKE = "="
@@ -135,7 +136,7 @@ def plan_of(path: Path, device: str, ranks: int) -> Any:
 def plans(name: str, ranks: Iterable[int]) -> dict[str, Found]:
     """Return the stages of the phases of a case on every device and number of ranks, by key of a run."""
     found: dict[str, Found] = {}
-    for device in ("cpu", "cuda"):
+    for device in DEVICES:
         for count in ranks:
             plan = plan_of(CASES / f"{name}.toml", device, count)
             here: Found = {"run": {"layout": plan.layout, "items": plan.items, "item": plan.item}}
@@ -185,11 +186,16 @@ def perform(job: Job, commands: Commands, folder: Path) -> dict[str, Found]:
     return found
 
 
+def matches(name: str, patterns: str) -> bool:
+    """Return whether a name is one of some patterns with commas between them."""
+    return any(fnmatch(name, pattern) for pattern in patterns.split(","))
+
+
 def jobs_of(quick: bool, only: str, ranks: set[int]) -> list[Job]:
     """Return what to do, the longest first as far as is known: those with restarts."""
     found = []
     for run in RUNS:
-        if not fnmatch(run.name, only):
+        if not matches(run.name, only):
             continue
         for count in run.quick if quick else run.ranks:
             restarts = [on for begin, on in run.restarts if begin == count and (on <= 2 or not quick)]
@@ -199,9 +205,16 @@ def jobs_of(quick: bool, only: str, ranks: set[int]) -> list[Job]:
     found += [
         Job(None, planned=name, planned_ranks=tuple(counts))
         for name in PREDICTED
-        if counts and fnmatch(f"planned {name}", only)
+        if counts and matches(f"planned {name}", only)
     ]
     return sorted(found, key=lambda job: (-len(job.restarts), -job.ranks))
+
+
+def keys_of(job: Job) -> list[str]:
+    """Return the keys of the runs that a job does."""
+    if job.run is None:
+        return [f"planned {job.planned} {device} @ {count}" for device in DEVICES for count in job.planned_ranks]
+    return [job.name, *(f"{job.name}>{ranks}" for ranks in job.restarts)]
 
 
 def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job, dict[str, Found] | str]]:
@@ -327,6 +340,8 @@ def record(options: argparse.Namespace) -> int:
             runs.update(outcome)
         if number % 20 == 0:  # the whole takes long on a busy machine
             write(options.file, runs)
+    known = {key for job in jobs_of(False, "*", set()) for key in keys_of(job)}
+    runs = {key: found for key, found in runs.items() if key in known}
     write(options.file, runs)
     print(f"{len(runs)} runs in {options.file}, {failed} failed")
     return 1 if failed else 0
@@ -360,7 +375,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("record", "compare", "list", "planned"))
     parser.add_argument("--quick", action="store_true", help="under three minutes on two cores")
-    parser.add_argument("--only", default="*", metavar="PATTERN", help='names of runs, such as "blood*"')
+    parser.add_argument("--only", default="*", metavar="PATTERNS", help='names of runs, such as "blood*,tube"')
     parser.add_argument("--ranks", type=lambda text: set(map(int, text.split(","))), default=set(), metavar="1,2")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--file", type=Path, default=BASELINE, help="the baseline")

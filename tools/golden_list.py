@@ -61,6 +61,8 @@ LAYOUTS = ("list-ab", "list-aa", "tiles-4", "tiles-8", "moments")
 #: Nothing but the last state: what the layouts are compared by.
 BARE = ("output.extraction=[]", "output.surface=[]", "time.steps=60", "output.fields.0.every=60")
 REGULARISED = ("lattice.collision=regularised",)
+#: Blocks of eight sites for three ranks.
+LONGER = ("geometry.shape.length=6 mm",)
 
 
 def layouts() -> list[Run]:
@@ -70,6 +72,7 @@ def layouts() -> list[Run]:
             f"flow {layout} {precision}",
             f"lattice.layout={layout}",
             *(REGULARISED if layout == "moments" else ()),
+            *(LONGER if layout in ("tiles-8", "moments") else ()),
             *changes,
             *BARE,
             file="flow",
@@ -145,10 +148,11 @@ ULTRASOUND = [
         for mode in ("no_absorption", "no_dispersion", "relaxation")
     ),
     small("tissue stokes", "medium.alpha_mode=stokes", "medium.alpha_power=2.0", file="tissue", ranks=(1, 2)),
-    *(small(f"tissue basis {b}", f"run.basis={b}", file="tissue", ranks=(2, 3)) for b in ("local", "global")),
+    small("tissue basis local", "run.basis=local", "run.overlap=4", file="tissue", ranks=(3,)),
+    small("tissue basis global", "run.basis=global", file="tissue", ranks=(2, 3)),
     small(
         "sensors",
-        'record={ points = [["1.1 mm", "0.3 mm", "0 mm"]], frequencies = ["500 kHz"],'
+        'record={ points = [["1.1 mm", "0.3 mm", "0 mm"]], frequencies = ["500 kHz"], periods = 1,'
         ' quantities = ["p", "p_rms", "u_non_staggered", "I", "I_avg"] }',
         'heat={ duration = "2 s", cooling = "1 s", perfusion = "0.01 1/s" }',
         file="tissue",
@@ -156,7 +160,9 @@ ULTRASOUND = [
     ),
 ]
 SHORTENED = [
-    example("bifurcation", "geometry.spacing=0.2 mm", "lattice.step=120 us", "time={ steps = 400 }"),
+    example(
+        "bifurcation", "geometry.spacing=0.2 mm", "lattice.step=120 us", "time={ steps = 400 }", "iolet.inlet.ramp=100"
+    ),
     example("tube", "time.steps=1500", "output.fields.0.every=1500"),
     example("poiseuille_box", "time.steps=2000", "output.fields.0.every=2000"),
     example("blood-tube", "time.duration=60 us", "output.cells.0.every=30 us"),
@@ -167,12 +173,13 @@ SHORTENED = [
         "lattice.velocity_scale=60 mm/s",
         "run.device=cpu",
         "time={ steps = 30 }",
+        "iolet.inlet.ramp=10",
         "cells.red.shape.vertices=162",
         "cells.platelet.shape.vertices=42",
         "output.checkpoint={}",
         "output.cells.0.every=30",
     ),
-    example("photoacoustic"),
+    example("photoacoustic", ranks=(1,)),
     example("skull-focus", "grid.duration=50 us", ranks=(1,)),
     example("basin", "mesh.frequency=0.8 Hz", "time={ steps = 60 }", "output.snapshots.0.points=40"),
 ]
