@@ -12,11 +12,11 @@ from seiche.backend import open_backend
 from seiche.bench import machine as bench_machine
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.machine import measure as measurement
-from seiche.machine.file import parse_machine
-from seiche.machine.locality import Place
-from seiche.machine.measure import measure
-from seiche.machine.measure_exchanges import exchange_curve, neighbour_gap
+from seiche.machine.laws.file import parse_machine
+from seiche.machine.laws.locality import Place
+from seiche.machine.measure import survey as measurement
+from seiche.machine.measure.exchanges import exchange_curve, neighbour_gap
+from seiche.machine.measure.survey import measure
 
 
 @pytest.mark.ranks(2)

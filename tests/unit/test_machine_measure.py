@@ -24,10 +24,8 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.transports import single_copy
 from seiche.io import files
-from seiche.machine import measure_files, probes, repeat
-from seiche.machine.adapt import adapted
-from seiche.machine.file import read_machine, write_machine
-from seiche.machine.locality import (
+from seiche.machine.laws.file import read_machine, write_machine
+from seiche.machine.laws.locality import (
     Place,
     bindings,
     bound,
@@ -38,7 +36,11 @@ from seiche.machine.locality import (
     numa_cpus,
     pairs,
 )
-from seiche.machine.measure import measure
+from seiche.machine.measure import files as measure_files
+from seiche.machine.measure import probes
+from seiche.machine.measure.adapt import adapted
+from seiche.machine.measure.survey import measure
+from seiche.observe import repeat
 from seiche.report import stored
 
 NEAR = Place("a", {0: (0, 1)}, "0000:01:00.0", "H200", 0)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from seiche.errors import FormatError
-from seiche.machine.benchpress import read_copies, read_injection, read_ping_pongs
-from seiche.machine.curve import Curve
-from seiche.machine.fit import errors, fit, least_squares, warnings_of
-from seiche.machine.terms import injection_rate
+from seiche.machine.laws.curve import Curve
+from seiche.machine.laws.fit import errors, fit, least_squares, warnings_of
+from seiche.machine.laws.terms import injection_rate
+from seiche.machine.measure.benchpress import read_copies, read_injection, read_ping_pongs
 
 SUMMIT = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "benchpress" / "summit"
 raw = pytest.mark.skipif(not SUMMIT.is_dir(), reason="the shared measurements are not here")

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from seiche.backend.base import Array, Backend, Kernel, Stream
+from seiche.backend.arrays import Array
+from seiche.backend.base import Backend, Kernel, Stream
 from seiche.errors import BackendUnavailable, CaseError
 
 #: More threads than any machine has cores: OpenMP would end the process when it cannot have them.

@@ -5,36 +5,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.kernels.registry import KernelSpec, Members
-
-if TYPE_CHECKING:
-    from seiche.backend.transforms import Transforms
+from seiche.backend.arrays import Array, argument_dtype
+from seiche.backend.transforms import Transforms
+from seiche.kernels.registry import KernelSpec
 
 #: Copies that `copy_times` measures; the first ones warm up.
 COPIES, COPIES_TO_WARM_UP = 9, 2
-
-#: Memory of a backend: a NumPy array on the CPU, a CuPy array on a GPU. Only the backend looks inside.
-Array: TypeAlias = Any
-
-
-def argument_dtype(members: Members) -> np.dtype[Any]:
-    """Return the NumPy dtype whose bytes are the C++ argument struct with these members (natural alignment)."""
-    fields: list[tuple[Any, ...]] = []
-    for name, kind in members:
-        if kind == "ptr":
-            fields.append((name, np.uint64))
-        elif isinstance(kind, str):
-            fields.append((name, np.dtype(kind)))
-        elif isinstance(kind[0], str):
-            fields.append((name, np.dtype(kind[0]), (kind[1],)))
-        else:
-            fields.append((name, argument_dtype(kind)))
-    return np.dtype(fields, align=True)
 
 
 class Kernel(ABC):
@@ -83,6 +64,8 @@ class Backend(ABC):
     asynchronous: bool
     #: Multiprocessors of a GPU: so many teams have one for themselves.
     multiprocessors: int
+    #: PCI address of a GPU, None for other devices.
+    pci_address: str | None = None
 
     @abstractmethod
     def describe(self) -> str:

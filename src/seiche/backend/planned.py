@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.base import Array, Kernel, argument_dtype
+from seiche.backend.arrays import Array, argument_dtype
+from seiche.backend.base import Kernel
 from seiche.backend.cpu import CpuBackend
 from seiche.backend.transforms import Bound, Transforms
 from seiche.kernels.registry import KernelSpec

@@ -24,11 +24,11 @@ from seiche.case.ultrasound.simulation import UltrasoundSimulation
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
-from seiche.machine.file import Machine, StageTime, read_machine, write_machine
-from seiche.machine.measure import measure
-from seiche.machine.repeat import seconds_of_all
-from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.laws.file import Machine, StageTime, read_machine, write_machine
+from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.measure.survey import measure
 from seiche.observe.plan import RunPlan
+from seiche.observe.repeat import seconds_of_all
 from seiche.report.stored import refuse_output
 
 #: Raised by one when a key changes its meaning.

@@ -53,6 +53,7 @@ from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.held import ALONE, MANY, SHARED
 from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
+from seiche.machine.in_use import predict_transports
 from seiche.observe.stage import Messages, Stage
 
 Launch = Callable[[], None]
@@ -133,7 +134,8 @@ class SharedBoundary:
         owned = np.zeros(rows * BRICK**3, np.uint8)
         owned[self.bricks.slots] = 1
         self._owned = self.backend.upload(np.packbits(owned, bitorder="little").view(np.uint64))
-        self.fluid = HaloExchange(self.backend, self.world, self._fluid_plan(), self._real, transport)
+        given = (self.backend, self.world, self._fluid_plan(), self._real, transport)
+        self.fluid = HaloExchange(*given, predict=predict_transports)
         self.fluid.prepare(self.flow, "gather")
 
     def _fluid_plan(self) -> HaloPlan:

@@ -30,6 +30,7 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, Watch, Watcher
 from seiche.halo.exchange import HaloExchange
+from seiche.machine.in_use import predict_transports
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.solver.replay import GRAPH_STEPS, Replay
@@ -80,6 +81,7 @@ class Solver:
             self.layout.plan,
             self.precision.storage,
             transport=transport,  # type: ignore[arg-type]
+            predict=predict_transports,
         )
         precisions = (self.precision.compute, self.precision.storage)
         beside = (self.precision.compute, self.layout.boundary_store)

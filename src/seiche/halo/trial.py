@@ -10,7 +10,7 @@ from seiche.domain.world import World
 from seiche.halo.launches import moves
 from seiche.halo.transports import Transport
 from seiche.kernels.registry import Store
-from seiche.machine.repeat import Timing, queued, timed_together
+from seiche.observe.repeat import Timing, queued, timed_together
 
 #: Exchanges in the graph by which one is timed.
 _EXCHANGES = 64

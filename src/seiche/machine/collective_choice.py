@@ -9,15 +9,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from seiche.domain.seats import host_names
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.choice import Decision, decide, drifted, machine_in_use
-from seiche.halo.transports.devices import host_names
+from seiche.halo.choice import Decision, decide, drifted
 from seiche.halo.transports.memory import Memory
 from seiche.machine.collective_ways import Parts, Way
-from seiche.machine.locality import Place, gpu_numa_node, numa_cpus
-from seiche.machine.predict import exchange_times, layout_of
-from seiche.machine.repeat import timed_together
+from seiche.machine.in_use import machine_in_use
+from seiche.machine.laws.locality import Place, gpu_numa_node, numa_cpus
+from seiche.machine.laws.predict import exchange_times, layout_of
+from seiche.observe.repeat import timed_together
 
 #: Seconds of timing a way before it is taken.
 _TRIAL = 0.02

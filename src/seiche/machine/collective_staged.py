@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from seiche.domain.world import World
-from seiche.halo.plan import raise_together
-from seiche.halo.transports.devices import host_names
+from seiche.domain.seats import host_names
+from seiche.domain.world import World, raise_together
 from seiche.halo.transports.host import message_of_pieces
 from seiche.halo.transports.memory import Bytes, DeviceMemory, HostMemory, Memory, Window
 from seiche.machine.collective_ways import Parts, Way, shared_handles, starts

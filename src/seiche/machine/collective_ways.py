@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from seiche.domain.world import World
+from seiche.domain.seats import host_names
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.plan import raise_together
 from seiche.halo.transports.device_mpi import takes_device_addresses
-from seiche.halo.transports.devices import host_names
 from seiche.halo.transports.memory import DeviceMemory, Memory, Window, bytes_at
 from seiche.halo.transports.nccl import join, nccl_library
 

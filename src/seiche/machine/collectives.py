@@ -29,10 +29,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from seiche.domain.world import World
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision
-from seiche.halo.plan import raise_together
 from seiche.halo.transports.memory import Memory, memory_of
 from seiche.machine.collective_choice import choose_again, choose_way
 from seiche.machine.collective_staged import DuplicatePointer, ExtraMessage, Staged

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from seiche.backend import Backend
+from seiche.domain.seats import seats
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports.base import UNDER_WAY, Transport
 from seiche.halo.transports.device_mpi import DeviceMpiTransport
-from seiche.halo.transports.devices import seats
 from seiche.halo.transports.host import HostTransport
 from seiche.halo.transports.local import LocalTransport
 from seiche.halo.transports.nccl import NcclTransport

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import TransportError
-from seiche.halo.transports.devices import cuda_runtime
+from seiche.halo.transports.cuda_runtime import cuda_runtime
 from seiche.halo.transports.single_copy import open_to_others, read_memory, write_memory
 
 Bytes = npt.NDArray[np.uint8]

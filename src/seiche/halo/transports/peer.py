@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from seiche.backend import Backend
-from seiche.domain.world import World
+from seiche.domain.seats import seats
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.plan import raise_together
 from seiche.halo.transports.base import UNDER_WAY, Transport, places
-from seiche.halo.transports.devices import cuda_runtime, seats
+from seiche.halo.transports.cuda_runtime import cuda_runtime
 from seiche.kernels.registry.halo import halo_await, halo_publish
 
 #: Seconds that a rank waits for a message before it gives up; SEICHE_PATIENCE overrides it.

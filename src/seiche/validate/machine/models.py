@@ -9,12 +9,12 @@ import numpy as np
 
 from seiche.backend import open_backend
 from seiche.domain.world import World
-from seiche.machine import terms
-from seiche.machine.curve import Curve, Piece, postal
-from seiche.machine.file import read_machine
-from seiche.machine.fit import errors, fit, segment
-from seiche.machine.measure_copies import launches, staged_copies
-from seiche.machine.models import crossover, max_rate
+from seiche.machine.laws import terms
+from seiche.machine.laws.curve import Curve, Piece, postal
+from seiche.machine.laws.file import read_machine
+from seiche.machine.laws.fit import errors, fit, segment
+from seiche.machine.laws.models import crossover, max_rate
+from seiche.machine.measure.copies import launches, staged_copies
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.validate.check import Check, Setting
 

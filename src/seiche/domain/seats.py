@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import platform
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from seiche.backend import Backend
 from seiche.domain.world import World
@@ -17,21 +17,6 @@ class Seat(NamedTuple):
     gpu: str | None
 
 
-def gpu_of(backend: Backend) -> str | None:
-    """Return the PCI address of the GPU of `backend`, None for other devices."""
-    if not backend.name.startswith("cuda"):
-        return None
-    runtime = cuda_runtime()
-    return str(runtime.deviceGetPCIBusId(runtime.getDevice()))
-
-
-def cuda_runtime() -> Any:
-    """Return CuPy's CUDA runtime; only for ranks that have a CUDA backend."""
-    import cupy
-
-    return cupy.cuda.runtime
-
-
 def host_names(world: World) -> list[str]:
     """Return the hosts of all ranks (collective)."""
     return world.allgather(_host(world))
@@ -39,7 +24,7 @@ def host_names(world: World) -> list[str]:
 
 def seats(backend: Backend, world: World) -> list[Seat]:
     """Return the seats of all ranks (collective)."""
-    return world.allgather(Seat(_host(world), gpu_of(backend)))
+    return world.allgather(Seat(_host(world), backend.pci_address))
 
 
 def _host(world: World) -> str:

@@ -12,10 +12,10 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
-from seiche.machine.locality import Place, bound
-from seiche.machine.measure_messages import cpus_for
-from seiche.machine.models import Locality
-from seiche.machine.repeat import Series, Timing, shares
+from seiche.machine.laws.locality import Place, bound
+from seiche.machine.laws.models import Locality
+from seiche.machine.measure.messages import cpus_for
+from seiche.observe.repeat import Series, Timing, shares
 
 #: Bytes of a message; each size opens a transport of its own.
 SIZES = tuple(2**k for k in range(3, 26))

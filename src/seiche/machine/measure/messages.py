@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.machine.locality import Place, bindings, bound
-from seiche.machine.models import Locality
-from seiche.machine.repeat import Series, Timing, Work, timed_pair, timed_together
+from seiche.machine.laws.locality import Place, bindings, bound
+from seiche.machine.laws.models import Locality
+from seiche.observe.repeat import Series, Timing, Work, timed_pair, timed_together
 
 SIZES = tuple(2**k for k in range(23))
 #: Messages under way at once, and their sizes; senders at once, and their messages.

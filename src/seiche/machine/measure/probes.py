@@ -13,8 +13,8 @@ import numpy as np
 from seiche.domain.world import World
 from seiche.halo.transports.device_mpi import takes_device_addresses
 from seiche.halo.transports.single_copy import open_to_others, read_memory
-from seiche.machine.file import Probe
-from seiche.machine.locality import Place
+from seiche.machine.laws.file import Probe
+from seiche.machine.laws.locality import Place
 
 #: Variables by which an MPI process finds its job: a probe's process must not take part in this one.
 _JOB = ("PMI_", "PMI2_", "PMIX_", "OMPI_", "HYDRA_", "MPI_LOCAL", "MPIR_", "PRTE_", "HYDI_")

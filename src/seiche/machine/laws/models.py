@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from seiche.machine.curve import Curve
+from seiche.machine.laws.curve import Curve
 
 #: Where two ends of a message are: same NUMA node, same host, another host.
 Locality: TypeAlias = Literal["on-socket", "on-node", "off-node"]

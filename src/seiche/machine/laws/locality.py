@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from seiche.backend import Backend
+from seiche.domain.seats import seats
 from seiche.domain.world import World
-from seiche.halo.transports.devices import seats
-from seiche.machine.models import Locality
+from seiche.machine.laws.models import Locality
 
 _NODES = Path("/sys/devices/system/node")
 _DEVICES = Path("/sys/bus/pci/devices")
