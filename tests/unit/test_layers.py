@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -126,3 +127,17 @@ def test_every_kind_of_import_closes_a_circle_and_is_named(back: str, tmp_path: 
     assert circles(found) == ["one.a -> one.deep.c -> one.deep.d -> one.a"]
     assert circles(found, ("one.deep",)) == []
     assert circles(package_graph(found)) == ["one -> one.deep -> one"]
+
+
+def test_only_the_headers_at_the_top_ask_which_compiler_is_running() -> None:
+    top = Path(seiche.__file__).parent / "kernels"
+    below = sorted(top.glob("*/*.hpp"))
+    assert len(below) > 50
+    asking = [
+        f"{path.relative_to(top)}:{number}: {line}"
+        for path in below
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", line)
+        or re.search(r"__CUDA|__NVCC__|__GNUC__|__clang", line)
+    ]
+    assert asking == []
