@@ -141,3 +141,15 @@ def test_only_the_headers_at_the_top_ask_which_compiler_is_running() -> None:
         or re.search(r"__CUDA|__NVCC__|__GNUC__|__clang", line)
     ]
     assert asking == []
+
+
+def test_only_the_backend_asks_what_a_device_is() -> None:
+    root = Path(seiche.__file__).parent
+    asking = [
+        f"{path.relative_to(root)}:{number}: {line}"
+        for path in sorted(root.rglob("*.py"))
+        if path.relative_to(root).parts[0] != "backend"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"""startswith\(\(?["'](cuda|cpu)|\.asynchronous\b|device\.partition""", line)
+    ]
+    assert asking == []

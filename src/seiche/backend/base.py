@@ -60,12 +60,32 @@ class Backend(ABC):
     """A device: memory, kernels, streams. Arguments are packed by `pack`, kernels launched in the current stream."""
 
     name: str
-    #: Whether kernels return before they are done, so that host work and messages can go on beside them.
-    asynchronous: bool
+    #: Whether it is a GPU; ask what is meant (below) where that has a name of its own.
+    is_gpu: bool
     #: Multiprocessors of a GPU: so many teams have one for themselves.
     multiprocessors: int
     #: PCI address of a GPU, None for other devices.
     pci_address: str | None = None
+
+    @property
+    def host_memory(self) -> bool:
+        """Whether arrays lie in the host's memory, so that nothing needs a copy to get there."""
+        return not self.is_gpu
+
+    @property
+    def concurrent_streams(self) -> bool:
+        """Whether kernels return before they are done, and those of several streams run side by side."""
+        return self.is_gpu
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether captured work is replayed by the device alone, which saves the host's launches."""
+        return self.is_gpu
+
+    @property
+    def prefers_fused_transforms(self) -> bool:
+        """Whether transforms of lines inside of kernels are faster than those of a library between kernels."""
+        return self.is_gpu
 
     @abstractmethod
     def describe(self) -> str:

@@ -163,7 +163,7 @@ class CpuBackend(Backend):
     """CPU cores with OpenMP threads."""
 
     name = "cpu"
-    asynchronous = False
+    is_gpu = False
     multiprocessors = 0
 
     def __init__(self, threads: int | None = None) -> None:

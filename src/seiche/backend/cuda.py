@@ -153,7 +153,7 @@ class CudaClock:
 class CudaBackend(Backend):
     """One GPU."""
 
-    asynchronous = True
+    is_gpu = True
 
     def __init__(self, device: int | None, local_rank: int = 0) -> None:
         """Use GPU `device`, or the one whose number is the rank on this host modulo the number of GPUs.

@@ -139,7 +139,7 @@ class PlannedBackend(CpuBackend):
     def __init__(self, *, gpu: bool = False) -> None:
         """Count."""
         super().__init__(1)
-        self.asynchronous = gpu
+        self.is_gpu = gpu
         self.multiprocessors = 0
         self.ledger, self.memory, self.running = Ledger(), 0, False
         self._planned: dict[KernelSpec, PlannedKernel] = {}

@@ -154,7 +154,7 @@ def _transpose(world: World, backend: Backend, size: int) -> Row:
     send, receive = (backend.zeros(size * world.size, np.uint8) for _ in range(2))
     trials: dict[str, Callable[[], float]] = {}
     opened = []
-    for strategy in candidates(backend.asynchronous, 1):
+    for strategy in candidates(backend.is_gpu, 1):
         try:
             exchange = Exchange(world, send, receive, strategy=strategy)  # type: ignore[arg-type]
         except TransportError:  # on all ranks: these cannot travel like this

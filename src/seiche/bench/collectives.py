@@ -112,7 +112,7 @@ def main(
                 times = (
                     {}
                     if known is None
-                    else exchange_times(known, layout, size, whole=what == "alltoallv", gpus=backend.asynchronous)
+                    else exchange_times(known, layout, size, whole=what == "alltoallv", gpus=backend.is_gpu)
                 )
                 rows.append(
                     Row(what, name, layout.size, processes, size, timing.minimum, timing.spread, times.get(name))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from seiche.backend import parse_device
 from seiche.backend.planned import PlannedBackend
 from seiche.domain.rehearsal import rehearse
 from seiche.domain.world import World
@@ -42,8 +43,8 @@ class PlannedCase(ABC):
     def __init__(self, name: str, device: str, transport: str, steps: int, items: int) -> None:
         """Remember what does not depend on the ranks."""
         self.name, self.transport, self.steps, self.items = name, transport, steps, items
-        self.gpu = device.startswith("cuda")
-        self.device = f"{'cuda' if self.gpu else 'cpu'}:planned"
+        word = parse_device(device)
+        self.gpu, self.device = word.is_gpu, word.planned
 
     def plan(self, ranks: int) -> RunPlan:
         """Return what each of `ranks` ranks does in a step and holds.

@@ -263,7 +263,7 @@ class SharedBoundary:
             """Return the action in the stream of shared cells; the timers see there what computes."""
 
             def run() -> None:
-                timed = useful and backend.asynchronous
+                timed = useful and backend.concurrent_streams
                 with backend.use(side), self.solver.timers.beside(name, useful=True) if timed else nullcontext():
                     action()
 

@@ -193,7 +193,7 @@ class Solver:
 
     def _can_replay(self, remaining: int) -> bool:
         circuits = self.iolets.windkessels
-        on_device = self.backend.asynchronous and all(exchange.capturable for exchange in self._exchanges)
+        on_device = self.backend.has_graphs and all(exchange.capturable for exchange in self._exchanges)
         on_device = on_device and not (circuits and circuits.needs_host)
         ready = self._phase == 0 and not self.timers.due and self.time_step > 0
         return on_device and ready and remaining >= GRAPH_STEPS

@@ -53,7 +53,7 @@ class _Direction:
         # Messages may be unpacked side by side only if no two of them write the same slot.
         self.disjoint = all_distinct(*targets)
         #: Where the whole exchange is device work: beside the caller's, and before it where both want the device.
-        self.stream = backend.stream(urgent=True) if backend.asynchronous and self.transport.capturable else None
+        self.stream = backend.stream(urgent=True) if backend.concurrent_streams and self.transport.capturable else None
         self.received_events: deque[Any] = deque()
         self.next_slot = 0
         self.under_way: deque[tuple[int, int, Mode]] = deque()

@@ -58,7 +58,7 @@ def timed_exchange(
                 launch()
             transport.release(slot)
 
-    if not (graph and backend.asynchronous and transport.capturable):
+    if not (graph and backend.has_graphs and transport.capturable):
         return timed_together(world, queued(backend, once), seconds).part(transport.slots)
     rounds = max(1, _EXCHANGES // transport.slots)
 

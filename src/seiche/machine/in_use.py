@@ -39,7 +39,7 @@ def machine_in_use(world: World, backend: Backend | None) -> Machine | None:
     path = os.environ.get(VARIABLE)
     if not path:
         return None
-    key = (path, world.size, "" if backend is None else backend.name.partition(":")[0])
+    key = (path, world.size, "" if backend is None else type(backend).__name__)
     if key not in _machines:
         try:
             machine = read_machine(path)

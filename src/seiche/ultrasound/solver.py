@@ -101,7 +101,7 @@ class Solver:
         if transforms not in get_args(Transforms):
             raise CaseError(f"transforms: {transforms!r} is not auto, library or lines")
         if scheme != "exact":
-            fixed = self.backend.asynchronous if transforms == "auto" else transforms == "lines"
+            fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
             if isinstance(state.local, Slabs):
                 return TwoLayoutScheme(state, *state.local.open_columns(state), scheme, fixed=fixed)
             return AxisWiseScheme(state, scheme, fixed=fixed)
@@ -109,7 +109,7 @@ class Solver:
         whole = state.local is not None and state.local.overlaps is None
         lines = transforms == "lines"
         if transforms == "auto":
-            lines = self.backend.asynchronous and not whole and has_lines(self.problem, real)
+            lines = self.backend.prefers_fused_transforms and not whole and has_lines(self.problem, real)
         if lines and whole:
             raise CaseError("transforms: those of lines do not cover a grid that ranks share; use the library's")
         return ExactLinesScheme(state) if lines else ExactScheme(state)
@@ -170,7 +170,7 @@ class Solver:
         with self.timers.running():
             while self.time_step < end:
                 alone = self.state.local is None  # what ranks send each other is not captured
-                if alone and self.backend.asynchronous and self.timers.steps > 2 and not self.timers.due:
+                if alone and self.backend.has_graphs and self.timers.steps > 2 and not self.timers.due:
                     self._replay()
                 else:
                     self.step()

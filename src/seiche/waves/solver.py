@@ -327,7 +327,7 @@ class Solver:
         return [self._phases[k % len(self._phases)] for k in range(GRAPH_STEPS)]
 
     def _can_replay(self, remaining: int) -> bool:
-        on_device = self.backend.asynchronous and all(
+        on_device = self.backend.has_graphs and all(
             exchange.capturable for exchange in (self.ghosts.exchanges if self.ghosts else [])
         )
         ready = not self.timers.due and self.steps % 2 == 0 and self.steps > 0

@@ -38,7 +38,7 @@ def exchange_curve(
     Ranks beside the pair have nothing to exchange.
     """
     curve, turns = Series(), shares(SIZES, seconds)
-    with bound(cpus_for(world, places, pair, wanted) if not backend.asynchronous else None):
+    with bound(cpus_for(world, places, pair, wanted) if backend.host_memory else None):
         # The first rank's clock says which sizes there is time for.
         while (turn := world.bcast(next(turns, None) if world.rank == 0 else None)) is not None:
             size, share = turn

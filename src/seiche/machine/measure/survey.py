@@ -288,7 +288,7 @@ def measure(
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
     at = _Survey(world, backend, seconds, say)
     say("copy bandwidth")
-    at.host(backend if not backend.asynchronous else None)
+    at.host(None if backend.is_gpu else backend)
     if at.gpus:
         at.memory["device"], at.memory_intervals["device"] = copy_rates(backend, world)
     at.probes["single_copy"] = probes.single_copy(world, at.places)

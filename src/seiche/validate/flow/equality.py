@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import seiche
+from seiche.backend import parse_device
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -73,7 +74,7 @@ def _resumed(setting: Setting, before: LayoutName, after: LayoutName) -> Solver:
 
 def devices(setting: Setting) -> list[Check]:
     """Every other device computes what the CPU computes."""
-    if setting.device.startswith("cpu"):
+    if not parse_device(setting.device).is_gpu:
         return []
     sites, model = everything_at_once(setting.quick)
     wrong = 0

@@ -97,7 +97,7 @@ def this_machine(setting: Setting) -> list[Check]:
         Check("one more kernel in a graph", (launch.graph_kernel or 0.0) * 1e6, sense="recorded", unit="us"),
     ]
     directions: tuple[Literal["h2d", "d2h"], ...] = ("h2d", "d2h")
-    for direction in directions if backend.asynchronous else ():
+    for direction in directions if not backend.host_memory else ():
         curve = staged_copies(backend, direction, 2.0 if setting.quick else 10.0)
         found = errors(fit(curve.sizes, curve.seconds), curve.sizes, curve.seconds)
         checks.append(Check(f"{direction} copies, median error of the fit", float(np.median(found)), 0.05))
