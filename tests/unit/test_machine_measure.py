@@ -285,7 +285,7 @@ def test_memory_of_another_process_is_read_or_refused_with_a_reason(monkeypatch:
     def blocked(*arguments: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(probes, "read_memory", blocked)
+    monkeypatch.setattr(probes, "recognise", blocked)
     found = probes.single_copy(World.serial(), [LOOSE])
     assert found.works is False
     assert found.reason == ("Operation not permitted: large host messages are copied twice and can be 20 times slower")

@@ -111,7 +111,9 @@ def decide(
             break
         try:
             made = make(name)
-        except TransportError:  # raised on all ranks together: the next one
+        except TransportError as error:  # raised on all ranks together: the next one
+            if world.rank == 0:
+                _log.info("%s is not taken: %s", name, error)
             continue
         measured[name] = trial(made)
         if not doubt and drifted(times[name], measured[name], FAR):

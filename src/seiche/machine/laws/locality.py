@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.backend import Backend
-from seiche.domain.seats import seats
+from seiche.domain.seats import host_name, seats
 from seiche.domain.world import World
 from seiche.machine.laws.models import Locality
 
@@ -150,7 +150,7 @@ def hardware(all_places: Sequence[Place], mpi: str) -> dict[str, Any]:
     gpus = dict.fromkeys((place.gpu, place.gpu_name) for place in all_places if place.host == first and place.gpu)
     sockets = len(list(_NODES.glob("node[0-9]*"))) or 1
     return {
-        "host": first,
+        "host": host_name(first),
         "hosts": len(hosts),
         "ranks": len(all_places),
         "cpu": processor(),
