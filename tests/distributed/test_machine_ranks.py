@@ -46,7 +46,7 @@ def test_each_further_neighbour_of_an_exchange_adds_a_gap(ranks: int) -> None:
     """All exchange with all; on processors, where each message is one more for the host."""
     world = World.from_mpi()
     backend, here = open_backend("cpu", 1), [Place("a", {0: (0, 1)})] * ranks
-    pair = exchange_curve(world, backend, here, (0, 1), "on-socket", "host", 0.2)
+    pair = exchange_curve(world, backend, here, (0, 1), "on-socket", transport="host", seconds=0.2)
     assert not isinstance(pair, str)
     gap = neighbour_gap(world, backend, pair, "host", 0.2)
     assert world.allgather(gap) == [gap] * ranks

@@ -42,7 +42,7 @@ def test_crossover_counts_of_the_printed_tables(machine: str, distinct: float, c
     curves = [m.curve("device_mpi", "off-node"), m.curve("d2h", "on-socket")]
     curves += [m.curve("h2d", "on-socket"), m.curve("host", "off-node")]
     for size, expected in zip(SIZES, counts, strict=True):
-        found = crossover(*curves, size, distinct)
+        found = crossover(*curves, size, distinct=distinct)
         assert (NEVER if found is None else round(found, 1)) == expected
 
 

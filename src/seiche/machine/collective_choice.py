@@ -35,7 +35,7 @@ def candidates(gpus: bool, processes: int) -> tuple[str, ...]:
 
 
 def choose_way(
-    world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool, make: Callable[[str], Way]
+    world: World, memory: Memory | None, parts: Parts, make: Callable[[str], Way], *, processes: int, whole: bool
 ) -> tuple[Way, Decision]:
     """Return the way that is taken, and why; all ranks must call it together.
 

@@ -96,7 +96,7 @@ class Exchange:
         try:
             if self.holds:
                 memory = _memory(world, send, receive)
-                parts = _parts(world, send, receive, send_counts, receive_counts, processes)
+                parts = _parts(world, send, receive, send_counts, receive_counts, processes=processes)
             elif send is not None or receive is not None:
                 problem = f"rank {world.rank} helps rank {self.first} and must give no array"
         except TransportError as error:
@@ -109,7 +109,7 @@ class Exchange:
         self._make: Callable[[str], Way] = lambda name: WAYS[name](world, memory, parts, processes, split)
         self._way: Way
         if strategy == "auto":
-            self._way, self.decision = choose_way(world, memory, parts, processes, split, self._make)
+            self._way, self.decision = choose_way(world, memory, parts, self._make, processes=processes, whole=split)
         else:
             self._way, self.decision = self._make(strategy), Decision(strategy)
         #: What was chosen by a machine file, and why, one after the other.
@@ -236,7 +236,9 @@ def _memory(world: World, send: Any, receive: Any) -> Memory:
     return memory
 
 
-def _parts(world: World, send: Any, receive: Any, send_counts: Counts, receive_counts: Counts, processes: int) -> Parts:
+def _parts(
+    world: World, send: Any, receive: Any, send_counts: Counts, receive_counts: Counts, *, processes: int
+) -> Parts:
     ranks = world.size // processes
     sizes = []
     for what, array, counts in (("send", send, send_counts), ("receive", receive, receive_counts)):

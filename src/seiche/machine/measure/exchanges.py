@@ -30,6 +30,7 @@ def exchange_curve(
     places: Sequence[Place],
     pair: tuple[int, int],
     wanted: Locality,
+    *,
     transport: TransportName,
     seconds: float,
 ) -> Series | str:
@@ -44,7 +45,7 @@ def exchange_curve(
             size, share = turn
             peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
             try:
-                curve.add(size, _exchange(world, backend, peers, size, transport, share))
+                curve.add(size, _exchange(world, backend, peers, size, transport=transport, seconds=share))
             except TransportError as error:  # raised on all ranks together
                 return str(error)
     return curve
@@ -63,13 +64,13 @@ def neighbour_gap(world: World, backend: Backend, pair: Series, transport: Trans
         if size <= _SMALL:
             others = tuple(rank for rank in range(world.size) if rank != world.rank)
             share = seconds / _SMALL.bit_length()
-            together = _exchange(world, backend, others, size, transport, share).minimum
+            together = _exchange(world, backend, others, size, transport=transport, seconds=share).minimum
             extra.append((together - alone) / (world.size - 2))
     return max(0.0, float(np.median(extra)))
 
 
 def _exchange(
-    world: World, backend: Backend, peers: tuple[int, ...], size: int, transport: TransportName, seconds: float
+    world: World, backend: Backend, peers: tuple[int, ...], size: int, *, transport: TransportName, seconds: float
 ) -> Timing:
     """Time exchanges of `size` bytes with each of some ranks (collective)."""
     count = size // _VALUE

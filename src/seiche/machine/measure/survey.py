@@ -45,6 +45,7 @@ _CURVES = 24
 #: Of a path, what a machine of one rank or without GPUs lacks.
 _ALONE = "one rank: start it by mpiexec on two or more"
 _NO_GPU = "no GPU"
+_GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
 
 
 class _Survey:
@@ -123,19 +124,21 @@ class _Survey:
                 self.absent[f"{path} {where}"] = _missing(where)
                 continue
             self.say(f"{path} messages, {where}")
-            curves = messages.messages(world, self.places, found[:_PAIRS], where, buffers, self.share)
-            rows = messages.bursts(world, self.places, found[0], where, buffers, self.share / 2)
+            curves = messages.messages(world, self.places, found[:_PAIRS], where, buffers, seconds=self.share)
+            rows = messages.bursts(world, self.places, found[0], where, buffers, seconds=self.share / 2)
             one = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
             gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one)
-            both = messages.both_ways(world, self.places, found[0], where, buffers, self.share / 2)
+            both = messages.both_ways(world, self.places, found[0], where, buffers, seconds=self.share / 2)
             duplex = terms.duplex(both.sizes, both.seconds, one)
             measured = self.add(path, where, curves, min(gap, 0.1), duplex)
             if len(found) < 2:
                 self.absent[f"injection of {path} {where}"] = "one pair of ranks: needs several"
                 continue
             self.say(f"{path} messages of several senders, {where}")
-            self._inject(measured, messages.injection(world, self.places, found, where, buffers, self.share / 2))
+            self._inject(
+                measured, messages.injection(world, self.places, found, where, buffers, seconds=self.share / 2)
+            )
 
     def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
         senders, sizes, timings = zip(*rows, strict=True)
@@ -176,7 +179,7 @@ class _Survey:
                 continue
             self.say(f"exchanges between hosts' memories, {where}")
             given = (self.world, self.cpu, self.places, found[0], where)
-            result = exchanges.exchange_curve(*given, "host", self.share)
+            result = exchanges.exchange_curve(*given, transport="host", seconds=self.share)
             if isinstance(result, str):
                 self.absent[key] = result
             else:
@@ -235,7 +238,7 @@ class _Survey:
         gap: float | None = None
         if path == "peer_exchange":
             given = (self.world, self.backend, self.places, found[0], where)
-            result = exchanges.exchange_curve(*given, "peer", self.share)
+            result = exchanges.exchange_curve(*given, transport="peer", seconds=self.share)
             if isinstance(result, Series) and self.world.size > 2:
                 try:
                     gap = exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
@@ -252,6 +255,50 @@ class _Survey:
             self.absent[f"{path} {where}"] = result
         else:
             self.add(path, where, [result] if isinstance(result, Series) else result, gap)
+
+    def time_all(self) -> None:
+        """Measure everything but files."""
+        self.say("copy bandwidth")
+        self.host(None if self.backend.is_gpu else self.backend)
+        if self.gpus:
+            self.memory["device"], self.memory_intervals["device"] = copy_rates(self.backend, self.world)
+        self.probes["single_copy"] = probes.single_copy(self.world, self.places)
+        self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
+        self.probes["peer_access"] = peers.peer_access(self.world, self.places)
+        several = self.world.size > 1
+        if several:
+            self.time_messages("host", messages.host_buffers, gpus=False)
+            self.time_host_exchanges()
+        else:
+            self.absent["host"] = _ALONE
+        if self.gpus:
+            self.launch["device"] = self.on(0, lambda: copies.launches(self.backend))
+            self.time_copies()
+        if self.gpus and several:
+            self.time_peers()
+            if self.probes["device_mpi"].works:
+                self.time_messages("device_mpi", messages.device_buffers(self.backend), gpus=True)
+
+    def explain_absent(self) -> None:
+        """Note of every path of GPUs that was not measured why."""
+        for path in _GPU_PATHS:
+            if not any(each.path == path for each in self.paths) and not any(
+                key.startswith(path) for key in self.absent
+            ):
+                reason = self.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
+                self.absent[path] = reason if self.gpus else _NO_GPU
+
+    def time_files(self, folder: Path | None) -> Files | None:
+        """Time writing files in a folder, where one was given."""
+        if folder is None:
+            self.absent["files"] = "no folder was given"
+            return None
+        self.say("file writes")
+        try:
+            return file_writes(self.world, folder, seconds=self.share)
+        except OSError as error:  # on all ranks: a full disk, or a folder that one of them may not write in
+            self.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
+            return None
 
 
 def _missing(where: Locality) -> str:
@@ -287,38 +334,9 @@ def measure(
     begin = time.perf_counter()
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
     at = _Survey(world, backend, seconds, say)
-    say("copy bandwidth")
-    at.host(None if backend.is_gpu else backend)
-    if at.gpus:
-        at.memory["device"], at.memory_intervals["device"] = copy_rates(backend, world)
-    at.probes["single_copy"] = probes.single_copy(world, at.places)
-    at.probes["device_mpi"] = probes.device_mpi(world, at.gpus)
-    at.probes["peer_access"] = peers.peer_access(world, at.places)
-    if world.size > 1:
-        at.time_messages("host", messages.host_buffers, gpus=False)
-        at.time_host_exchanges()
-    else:
-        at.absent["host"] = _ALONE
-    if at.gpus:
-        at.launch["device"] = at.on(0, lambda: copies.launches(backend))
-        at.time_copies()
-        if world.size > 1:
-            at.time_peers()
-            if at.probes["device_mpi"].works:
-                at.time_messages("device_mpi", messages.device_buffers(backend), gpus=True)
-    for path in ("device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"):
-        if not any(each.path == path for each in at.paths) and not any(key.startswith(path) for key in at.absent):
-            reason = at.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
-            at.absent[path] = reason if at.gpus else _NO_GPU
-    files: Files | None = None
-    if folder is None:
-        at.absent["files"] = "no folder was given"
-    else:
-        say("file writes")
-        try:
-            files = file_writes(world, folder, seconds=at.share)
-        except OSError as error:  # on all ranks: a full disk, or a folder that one of them may not write in
-            at.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
+    at.time_all()
+    at.explain_absent()
+    files = at.time_files(folder)
     described = hardware(at.places, world.library())
     found = Machine(
         schema_=SCHEMA,
