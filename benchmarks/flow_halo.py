@@ -19,7 +19,7 @@ from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.flow import FlowModel, Newtonian, Precision, Solver
-from seiche.machine.repeat import seconds_of_all
+from seiche.observe.repeat import seconds_of_all
 
 #: Sites of a slab along its axis, and of the faces of two ranks and of more.
 ALONG, FACES = 64, {True: (32, 56), False: (56, 64)}

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seiche.case.ultrasound.simulation import UltrasoundSimulation
 
 import seiche
 from prediction_cases import case_file, machine, piece
 from seiche.backend import open_backend
 from seiche.bench import choice as bench_choice
 from seiche.case import run
-from seiche.case.ultrasound.simulation import UltrasoundSimulation
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
-from seiche.halo.choice import VARIABLE
 from seiche.machine import collective_choice
 from seiche.machine.collectives import Exchange
-from seiche.machine.file import Measured, read_machine, write_machine
-from seiche.machine.measure import measure
+from seiche.machine.in_use import VARIABLE, predict_transports
+from seiche.machine.laws.file import Measured, read_machine, write_machine
+from seiche.machine.measure.survey import measure
 
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 SLOW = Measured(path="host", locality="on-socket", pieces=[piece(0.4, 1e-9)])
@@ -52,7 +52,7 @@ def test_a_chosen_transport_carries_the_values(
     world = World.from_mpi()
     backend, plan = open_backend(device, 1, world.local_rank), ring(world, 5)
     monkeypatch.setenv(VARIABLE, str(write_lassen(world, tmp_path, hardware={})))
-    exchange = HaloExchange(backend, world, plan, "float64")
+    exchange = HaloExchange(backend, world, plan, "float64", predict=predict_transports)
     host = np.zeros(5 * (1 + len(plan.peers)))
     host[:5] = 10 * world.rank + np.arange(5)
     array = backend.upload(host)
@@ -104,7 +104,7 @@ def test_a_file_of_another_machine_is_measured_again_before_the_choice(
 ) -> None:
     world = World.from_mpi()
     monkeypatch.setenv(VARIABLE, "summit")
-    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32")
+    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32", predict=predict_transports)
     exchange.trial()
     assert exchange.transport_name == "host"
     warned = [record.message for record in caplog.records if "is not of this machine" in record.message]

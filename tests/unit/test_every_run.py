@@ -12,7 +12,7 @@ import pytest
 
 from prediction_cases import case_file, machine
 from seiche.cli import main
-from seiche.machine.file import write_machine
+from seiche.machine.laws.file import write_machine
 from seiche.report.losses import losses
 from trace_checks import check_format, check_nesting, slices
 

@@ -25,10 +25,8 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.transports import single_copy
 from seiche.io import files
-from seiche.machine import measure_files, probes, repeat
-from seiche.machine.adapt import adapted
-from seiche.machine.file import read_machine, write_machine
-from seiche.machine.locality import (
+from seiche.machine.laws.file import read_machine, write_machine
+from seiche.machine.laws.locality import (
     Place,
     bindings,
     bound,
@@ -39,7 +37,11 @@ from seiche.machine.locality import (
     numa_cpus,
     pairs,
 )
-from seiche.machine.measure import measure
+from seiche.machine.measure import files as measure_files
+from seiche.machine.measure import probes
+from seiche.machine.measure.adapt import adapted
+from seiche.machine.measure.survey import measure
+from seiche.observe import repeat
 from seiche.report import stored
 
 NEAR = Place("a", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
@@ -289,7 +291,7 @@ def test_refused_memory_of_another_process_is_reported_with_the_reason(monkeypat
     def blocked(*arguments: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(probes, "read_memory", blocked)
+    monkeypatch.setattr(probes, "recognise", blocked)
     found = probes.single_copy(World.serial(), [LOOSE])
     assert found.works is False
     assert found.reason == ("Operation not permitted: large host messages are copied twice and can be 20 times slower")

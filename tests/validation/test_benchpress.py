@@ -10,10 +10,10 @@ import pytest
 
 from benchpress_files import summit_times, write_summit_files
 from seiche.errors import FormatError
-from seiche.machine.benchpress import read_copies, read_injection, read_ping_pongs
-from seiche.machine.curve import Curve
-from seiche.machine.fit import errors, fit, least_squares, warnings_of
-from seiche.machine.terms import injection_rate
+from seiche.machine.laws.curve import Curve
+from seiche.machine.laws.fit import errors, fit, least_squares, warnings_of
+from seiche.machine.laws.terms import injection_rate
+from seiche.machine.measure.benchpress import read_copies, read_injection, read_ping_pongs
 
 PAPER_CUTS = [256, 16384]
 

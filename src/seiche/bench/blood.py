@@ -18,7 +18,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from seiche.backend import Backend
+from seiche.backend import Backend, parse_device
 from seiche.backend.base import Graph
 from seiche.bench.flow import heading
 from seiche.cells import Box, Cells, CellType, Contact, MembraneModel, Packing, Repulsion, Skalak, biconcave, pack
@@ -185,7 +185,7 @@ def measure(
     blood = Blood(solver, cells, contact=contact, delta=delta)
     step = flow.step_seconds(steps)
     blood.check()
-    state, flow_steps = blood.state(), 4 if not backend.asynchronous else GRAPH_STEPS // 2
+    state, flow_steps = blood.state(), 4 if not backend.has_graphs else GRAPH_STEPS // 2
     stages = {}
     for stage in solver.phases[0]:
         stages[stage.name] = flow.stage_seconds(stage, flow_steps)
@@ -240,7 +240,7 @@ def main(
         from seiche.report.style import kind_of_picture
 
         kind_of_picture(figure.name)
-    on_gpu = device.startswith("cuda")
+    on_gpu = parse_device(device).is_gpu
     edge = size or (256 if on_gpu else 64)
     count = steps or (96 if on_gpu else 10)
     flow = Suspension(edge, device, precision, layout or ("moments" if on_gpu else "tiles-8"), threads)

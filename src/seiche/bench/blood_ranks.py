@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from seiche.backend import parse_device
 from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, thinned
 from seiche.bench.flow import heading
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
@@ -167,7 +168,7 @@ class WeakScaling:
         So lists of vertices are made anew about as often. Leaves the state useless.
         """
         solver, clock = self.solver, self.solver.backend.clock()
-        count = GRAPH_STEPS if solver.backend.asynchronous else 2
+        count = GRAPH_STEPS if solver.backend.has_graphs else 2
         graphs = max(1, self.steps // count)
 
         def work() -> None:
@@ -286,8 +287,8 @@ def main(
                 packing = tiled(load, ranks, tile, counts)
                 spent = packed + time.perf_counter() - begin
                 options: dict[str, Any] = {"precision": precision, "transport": transport, "threads": threads}
-                options["layout"] = layout or ("moments" if device.startswith("cuda") else "tiles-8")
-                even = (steps or (512 if device.startswith("cuda") else 10)) // 2 * 2
+                options["layout"] = layout or ("moments" if parse_device(device).is_gpu else "tiles-8")
+                even = (steps or (512 if parse_device(device).is_gpu else 10)) // 2 * 2
                 flow = WeakScaling(part, load, device, steps=max(even, 2), **options)
                 described = flow.solver.backend.describe()
                 for delta in deltas:

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import seiche
+from seiche.backend import parse_device
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -205,7 +206,7 @@ def cases(names: Sequence[str], device: str, size: int | None, times: int = 1) -
 
     `times` boxes stand on each other, `times` as many sites are in the tube.
     """
-    on_gpu = device.startswith("cuda")
+    on_gpu = parse_device(device).is_gpu
     for name in names:
         if name == "box":
             edge = size or (384 if on_gpu else 112)
@@ -234,7 +235,7 @@ def main(
     `weak` gives every rank the `size`; else all ranks share it.
     """
     world = World.from_mpi()
-    pairs = precisions or PRECISIONS["cuda" if device.startswith("cuda") else "cpu"]
+    pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]
     rows: list[Row] = []
     copy = 0.0
     described = ""

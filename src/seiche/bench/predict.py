@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from seiche.backend import open_backend
+from seiche.backend import open_backend, parse_device
 from seiche.bench.flow import heading
 from seiche.bench.machine import available
 from seiche.bench.prediction_cases import EXAMPLES, LARGE
@@ -23,11 +23,11 @@ from seiche.case.plans import planned_case
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
-from seiche.machine.file import Machine, StageTime, read_machine, write_machine
-from seiche.machine.measure import measure
-from seiche.machine.repeat import seconds_of_all
-from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.laws.file import Machine, StageTime, read_machine, write_machine
+from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.measure.survey import measure
 from seiche.observe.plan import RunPlan
+from seiche.observe.repeat import seconds_of_all
 from seiche.report.stored import refuse_output
 from seiche.solver import SolverBase
 
@@ -127,7 +127,7 @@ def main(
     target = read_machine(machine) if machine is not None else measure(world, backend, seconds=_MACHINE)
     rows = []
     for name in names or EXAMPLES:
-        extent = size or ("large" if backend.asynchronous else "small")
+        extent = size or ("large" if backend.is_gpu else "small")
         row = _row(name, extent, word, target, seconds, known.get(name), world)
         if row is not None:
             rows.append(row)
@@ -137,7 +137,7 @@ def main(
     if world.rank == 0:
         _show_errors(rows)
         if keep and machine is not None:
-            write_machine(machine, _with_stages(target, rows, gpu=backend.asynchronous))
+            write_machine(machine, _with_stages(target, rows, gpu=backend.is_gpu))
     return rows
 
 
@@ -210,7 +210,7 @@ def _row(
         world.barrier()
         if world.rank:
             return None
-        plan = planned_case(path, changes, device=device.partition(":")[0]).plan(world.size)
+        plan = planned_case(path, changes, device=parse_device(device).kind).plan(world.size)
     if transport != "none":
         plan = replace(plan, transport=transport)
     width = world.local_size
@@ -257,7 +257,7 @@ def _advance(solver: SolverBase, steps: int) -> None:
 def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
     """Return the seconds of a step, the smallest of some timings, and mean and least ones of stages over ranks."""
     timers = solver.timers
-    warm = _WARM_GPU if solver.backend.asynchronous else _WARM
+    warm = _WARM_GPU if solver.backend.has_graphs else _WARM
     _advance(solver, warm)
     timers.every, timers.skip = 1, 0  # all steps that are looked at below, none left out
     timers.reset()

@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from seiche.backend import open_backend
+from seiche.backend import open_backend, parse_device
 from seiche.bench.flow import heading
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -171,7 +171,7 @@ def main(
     backend = open_backend(device, threads)
     described, copy = backend.describe(), copy_bandwidth(backend, World.serial())
     rows: list[Row] = []
-    for size in sizes or ((256, 384) if device.startswith("cuda") else (64, 128)):
+    for size in sizes or ((256, 384) if parse_device(device).is_gpu else (64, 128)):
         for name in physics:
             for scheme in schemes:
                 rows.append(measure(size, scheme, name, precision, device=device, threads=threads, seconds=seconds))

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import parse_device
 from seiche.bench.flow import heading
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -137,7 +138,7 @@ def main(
     rows: list[Row] = []
     bench = _Bench(device, threads, world, transport, seconds, strong)
     numbers = (nodes,) if isinstance(nodes, int) else tuple(nodes)
-    whole = size or (32 if device.startswith("cuda") else 8)
+    whole = size or (32 if parse_device(device).is_gpu else 8)
     for number in numbers:
         edge = whole if len(numbers) == 1 else max(1, round(whole * 8 / number))
         for medium, flux in configurations:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seiche.backend import parse_device
 from seiche.case.kind import PlannedCase
 from seiche.case.kinds import kind_of
 from seiche.case.load import read_source
@@ -25,7 +26,8 @@ class CasePlans:
     def __init__(self, name: str, planned: PlannedCase) -> None:
         """Remember what does not depend on the ranks."""
         self.name, self.planned = name, planned
-        self.gpu = planned.setup.case.run.device.startswith("cuda")
+        self._device = parse_device(planned.setup.case.run.device)
+        self.gpu = self._device.is_gpu
 
     @property
     def solver(self) -> str:
@@ -49,7 +51,7 @@ class CasePlans:
             CaseError: the case cannot run on so many.
         """
         planned = self.planned
-        device = f"{'cuda' if self.gpu else 'cpu'}:planned"
+        device = self._device.planned
         planned.refuse(ranks)
         found = rehearse(ranks, lambda world: planned.rank(world, device))
         return RunPlan(

@@ -12,10 +12,10 @@ from typing import Any
 
 from seiche.case.plans import CasePlans, planned_case
 from seiche.errors import CaseError
-from seiche.halo.choice import VARIABLE
 from seiche.io.files import refuse_folder, replacing
-from seiche.machine.file import Machine, known_machines, read_machine
-from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.in_use import VARIABLE
+from seiche.machine.laws.file import Machine, known_machines, read_machine
+from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import BEGIN, Prediction, as_json, as_text, prediction_figure
 from seiche.report.stored import refuse_output

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
-from seiche.backend.base import argument_dtype
+from seiche.backend.arrays import argument_dtype
 from seiche.cells.neighbors import neighbor_pairs, spread_points
 from seiche.cells.overlap import Packing, overlapping_pairs
 from seiche.cells.vessels import Vessel, signed_distance

@@ -54,6 +54,7 @@ from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.held import ALONE, MANY, SHARED
 from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
+from seiche.machine.in_use import predict_transports
 from seiche.observe.stage import Messages, Stage
 
 Launch = Callable[[], None]
@@ -140,7 +141,8 @@ class SharedBoundary:
         owned = np.zeros(rows * BRICK**3, np.uint8)
         owned[self.bricks.slots] = 1
         self._owned = self.backend.upload(np.packbits(owned, bitorder="little").view(np.uint64))
-        self.fluid = HaloExchange(self.backend, self.world, self._fluid_plan(), self._real, transport)
+        given = (self.backend, self.world, self._fluid_plan(), self._real, transport)
+        self.fluid = HaloExchange(*given, predict=predict_transports)
         self.fluid.prepare(self.flow, "gather")
 
     def _fluid_plan(self) -> HaloPlan:
@@ -319,7 +321,7 @@ class SharedBoundary:
 
     def _beside(self, name: str, action: Launch, *, useful: bool = True) -> Launch:
         """Return the action in the stream of shared cells; the timers see there what computes."""
-        timed = useful and self.backend.asynchronous
+        timed = useful and self.backend.concurrent_streams
 
         def run() -> None:
             timer = self.solver.timers.beside(name, useful=True) if timed else nullcontext()

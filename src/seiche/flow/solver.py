@@ -29,6 +29,7 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, Watch
 from seiche.halo.exchange import HaloExchange
+from seiche.machine.in_use import predict_transports
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.solver.base import Health, SolverBase
@@ -99,7 +100,14 @@ class FlowSolver(SolverBase):
             transport=transport,
         )
         plan = self.populations.plan
-        self.halo = HaloExchange(self.backend, self.world, plan, store, transport=transport)  # type: ignore[arg-type]
+        self.halo = HaloExchange(
+            self.backend,
+            self.world,
+            plan,
+            store,
+            transport=transport,  # type: ignore[arg-type]
+            predict=predict_transports,
+        )
         precisions = (self.precision.compute, store)
         beside = (self.precision.compute, self.populations.boundary_store)
         named = partial(annotated, self.backend)

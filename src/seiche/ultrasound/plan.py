@@ -16,12 +16,12 @@ import numpy.typing as npt
 from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.halo.choice import machine_in_use
 from seiche.kernels.registry import Real
-from seiche.machine.file import Machine
-from seiche.machine.halo_times import transport_times
-from seiche.machine.locality import Place, places
-from seiche.machine.predict import exchange_times, layout_of
+from seiche.machine.in_use import machine_in_use
+from seiche.machine.laws.file import Machine
+from seiche.machine.laws.halo_times import transport_times
+from seiche.machine.laws.locality import Place, places
+from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.ultrasound.extents import lines_of, widened
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem

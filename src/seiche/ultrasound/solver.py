@@ -123,7 +123,7 @@ class UltrasoundSolver(SolverBase):
     def _open_scheme(self, transforms: str) -> ExactScheme | AxisWiseScheme:
         state, problem = self._state, self._partition.problem
         if self.scheme != "exact":
-            fixed = self.backend.asynchronous if transforms == "auto" else transforms == "lines"
+            fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
             if isinstance(state.local, Slabs):
                 return TwoLayoutScheme(state, *state.local.open_columns(state), self.scheme, fixed=fixed)
             return AxisWiseScheme(state, self.scheme, fixed=fixed)
@@ -131,7 +131,7 @@ class UltrasoundSolver(SolverBase):
         whole = state.local is not None and state.local.overlaps is None
         lines = transforms == "lines"
         if transforms == "auto":
-            lines = self.backend.asynchronous and not whole and has_lines(problem, real)
+            lines = self.backend.prefers_fused_transforms and not whole and has_lines(problem, real)
         if lines and whole:
             raise CaseError("transforms: those of lines do not cover a grid that ranks share; use the library's")
         return ExactLinesScheme(state) if lines else ExactScheme(state)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import seiche
+from seiche.backend import parse_device
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -74,7 +75,7 @@ def _resumed(setting: Setting, before: LayoutName, after: LayoutName) -> FlowSol
 
 def devices(setting: Setting) -> list[Check]:
     """Every other device computes what the CPU computes."""
-    if setting.device.startswith("cpu"):
+    if not parse_device(setting.device).is_gpu:
         return []
     sites, model = everything_at_once(setting.quick)
     wrong = 0

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from seiche.backend import parse_device
 from seiche.domain import shapes
 from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Regularised, VelocityIolet
 from seiche.flow.solver import FlowSolver
@@ -166,7 +167,7 @@ def equality(setting: Setting) -> list[Check]:
     for solver in solvers:
         solver.advance(20)
     reference, other = populations.state(), []
-    if not setting.device.startswith("cpu"):
+    if parse_device(setting.device).is_gpu:
         cpu = FlowSolver(sites, model, layout="moments")
         cpu.advance(41)
         name = f"moments, cpu and {setting.device}: numbers that differ"

@@ -8,21 +8,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from seiche.domain.world import World
 from seiche.halo.transports.device_mpi import takes_device_addresses
-from seiche.halo.transports.single_copy import open_to_others, read_memory
-from seiche.machine.file import Probe
-from seiche.machine.locality import Place
+from seiche.halo.transports.single_copy import NONCE, Process, recognise, this_process
+from seiche.machine.laws.file import Probe
+from seiche.machine.laws.locality import Place
 
 #: Variables by which an MPI process finds its job: a probe's process must not take part in this one.
 _JOB = ("PMI_", "PMI2_", "PMIX_", "OMPI_", "HYDRA_", "MPI_LOCAL", "MPIR_", "PRTE_", "HYDI_")
 _PATIENCE = 60.0
 SLOW = "large host messages are copied twice and can be 20 times slower"
 
-#: Keeps some bytes in its memory and waits to be ended.
-_KEEPER = "import numpy, sys; a = numpy.full(4096, 42, numpy.uint8); print(a.ctypes.data, flush=True); sys.stdin.read()"
+#: Keeps the bytes that it is given in its memory and waits to be ended.
+_KEEPER = (
+    "import numpy, sys; a = numpy.frombuffer(bytes.fromhex(sys.argv[1]), numpy.uint8);"
+    " print(a.ctypes.data, flush=True); sys.stdin.read()"
+)
 
 
 def single_copy(world: World, places: list[Place]) -> Probe:
@@ -30,32 +31,28 @@ def single_copy(world: World, places: list[Place]) -> Probe:
     partner = next((rank for rank in range(1, world.size) if places[rank].host == places[0].host), None)
     if partner is None:
         return world.bcast(_single_copy_from_child() if world.rank == 0 else None)  # type: ignore[no-any-return]
-    mine = np.full(4096, 42, np.uint8)
-    open_to_others()
-    processes = world.allgather((os.getpid(), int(mine.ctypes.data)))
-    found = _attached(*processes[partner]) if world.rank == 0 else None
-    found = world.bcast(found)
-    del mine
-    return found  # type: ignore[no-any-return]
+    processes = world.allgather(this_process())
+    return world.bcast(_attached(processes[partner]) if world.rank == 0 else None)  # type: ignore[no-any-return]
 
 
-def _attached(process: int, address: int) -> Probe:
-    into = np.zeros(4096, np.uint8)
+def _attached(process: Process) -> Probe:
     try:
-        read_memory(process, address, into)
+        recognise(process)
     except OSError as error:
         return Probe(works=False, reason=f"{error.strerror or error}: {SLOW}")
-    return Probe(works=bool((into == 42).all()), reason="a rank read another one's memory (process_vm_readv)")
+    return Probe(works=True, reason="a rank read another one's memory (process_vm_readv)")
 
 
 def _single_copy_from_child() -> Probe:
-    child = subprocess.Popen([sys.executable, "-c", _KEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    nonce = os.urandom(NONCE)
+    command = [sys.executable, "-c", _KEEPER, nonce.hex()]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout is not None
         line = child.stdout.readline()
         if not line.strip().isdigit():
             return Probe(works=None, reason="the probe's process did not start")
-        found = _attached(child.pid, int(line))
+        found = _attached(Process(child.pid, int(line), nonce))
     finally:
         child.communicate(timeout=_PATIENCE)
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")

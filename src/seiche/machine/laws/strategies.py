@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from seiche.machine.curve import Curve
-from seiche.machine.models import Messages, shared_copy
+from seiche.machine.laws.curve import Curve
+from seiche.machine.laws.models import Messages, shared_copy
 
 Strategy: TypeAlias = Literal["device", "three-step", "extra-message", "duplicate-pointer"]
 _T = TypeVar("_T")

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from seiche.errors import CaseError
-from seiche.machine.file import FittedPiece, Machine
-from seiche.machine.halo_times import packed_too, transport_times
-from seiche.machine.locality import Place
-from seiche.machine.models import roofline
+from seiche.machine.laws.file import FittedPiece, Machine
+from seiche.machine.laws.halo_times import packed_too, transport_times
+from seiche.machine.laws.locality import Place
+from seiche.machine.laws.models import roofline
 from seiche.observe.plan import Exchange, PlannedRank, PlannedStage, RunPlan, base_name
 
 Bound: TypeAlias = Literal["low", "best", "high", "latency"]

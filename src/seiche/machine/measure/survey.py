@@ -15,8 +15,8 @@ import seiche
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, TransportError
-from seiche.machine import measure_copies, measure_exchanges, measure_messages, measure_peers, probes, terms
-from seiche.machine.file import (
+from seiche.machine.laws import terms
+from seiche.machine.laws.file import (
     SCHEMA,
     UNITS,
     VERSION,
@@ -29,12 +29,13 @@ from seiche.machine.file import (
     PathName,
     Probe,
 )
-from seiche.machine.fit import fit, warnings_of
-from seiche.machine.locality import Place, bound, hardware, pairs, places
-from seiche.machine.measure_files import file_writes
-from seiche.machine.models import LOCALITIES, Locality
-from seiche.machine.repeat import Series, sleep_until_all_are_here
+from seiche.machine.laws.fit import fit, warnings_of
+from seiche.machine.laws.locality import Place, bound, hardware, pairs, places
+from seiche.machine.laws.models import LOCALITIES, Locality
+from seiche.machine.measure import copies, exchanges, messages, peers, probes
+from seiche.machine.measure.files import file_writes
 from seiche.observe.bandwidth import copy_rates
+from seiche.observe.repeat import Series, sleep_until_all_are_here
 
 _T = TypeVar("_T")
 #: Pairs of ranks of a class that are timed one after the other; the smallest times count.
@@ -44,6 +45,7 @@ _CURVES = 24
 #: Of a path, what a machine of one rank or without GPUs lacks.
 _ALONE = "one rank: start it by mpiexec on two or more"
 _NO_GPU = "no GPU"
+_GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
 
 
 class _Survey:
@@ -113,7 +115,7 @@ class _Survey:
         gathered: list[Any] = self.world.allgather(result)
         return gathered[rank]  # type: ignore[no-any-return]
 
-    def messages(self, path: PathName, buffers: measure_messages.Buffers, *, gpus: bool) -> None:
+    def time_messages(self, path: PathName, buffers: messages.Buffers, *, gpus: bool) -> None:
         """Time MPI messages of every class that there is."""
         world = self.world
         for where in LOCALITIES:
@@ -122,12 +124,12 @@ class _Survey:
                 self.absent[f"{path} {where}"] = _missing(where)
                 continue
             self.say(f"{path} messages, {where}")
-            curves = measure_messages.messages(world, self.places, found[:_PAIRS], where, buffers, self.share)
-            rows = measure_messages.bursts(world, self.places, found[0], where, buffers, self.share / 2)
+            curves = messages.messages(world, self.places, found[:_PAIRS], where, buffers, seconds=self.share)
+            rows = messages.bursts(world, self.places, found[0], where, buffers, seconds=self.share / 2)
             one = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
             gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one)
-            both = measure_messages.both_ways(world, self.places, found[0], where, buffers, self.share / 2)
+            both = messages.both_ways(world, self.places, found[0], where, buffers, seconds=self.share / 2)
             duplex = terms.duplex(both.sizes, both.seconds, one)
             measured = self.add(path, where, curves, min(gap, 0.1), duplex)
             if len(found) < 2:
@@ -135,7 +137,7 @@ class _Survey:
                 continue
             self.say(f"{path} messages of several senders, {where}")
             self._inject(
-                measured, measure_messages.injection(world, self.places, found, where, buffers, self.share / 2)
+                measured, messages.injection(world, self.places, found, where, buffers, seconds=self.share / 2)
             )
 
     def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
@@ -166,9 +168,9 @@ class _Survey:
             return
         self.cpu = cpu
         self.memory["host"], self.memory_intervals["host"] = copy_rates(cpu, self.world)
-        self.launch["host"] = self.on(0, lambda: measure_copies.launches(cpu))
+        self.launch["host"] = self.on(0, lambda: copies.launches(cpu))
 
-    def host_exchanges(self) -> None:
+    def time_host_exchanges(self) -> None:
         """Time whole exchanges between processes of every class that there is, where CPU kernels can be had."""
         for where in LOCALITIES:
             found, key = pairs(self.places, where), f"host_exchange {where}"
@@ -177,13 +179,13 @@ class _Survey:
                 continue
             self.say(f"exchanges between hosts' memories, {where}")
             given = (self.world, self.cpu, self.places, found[0], where)
-            result = measure_exchanges.exchange_curve(*given, "host", self.share)
+            result = exchanges.exchange_curve(*given, transport="host", seconds=self.share)
             if isinstance(result, str):
                 self.absent[key] = result
             else:
                 self.add("host_exchange", where, [result])
 
-    def copies(self) -> None:
+    def time_copies(self) -> None:
         """Time copies between host and device memory, from each NUMA node, and within the device."""
         backend = self.backend
         for direction in ("h2d", "d2h"):
@@ -192,19 +194,19 @@ class _Survey:
 
                 def action(direction: Any = direction, cpus: set[int] | None = cpus) -> Series:
                     with bound(cpus):
-                        return measure_copies.staged_copies(backend, direction, self.share)
+                        return copies.staged_copies(backend, direction, self.share)
 
                 measured = self.add(direction, where, [self.on(0, action)])
                 sharers = [rank for rank, place in enumerate(self.places) if place.gpu == self.places[0].gpu]
                 if where == "on-socket" and len(sharers) > 1:
-                    rows = measure_copies.shared_copies(backend, self.world, sharers, direction, self.share)
+                    rows = copies.shared_copies(backend, self.world, sharers, direction, self.share)
                     counts, sizes, timings = zip(*rows, strict=True)
                     times = [timing.minimum for timing in timings]
                     self.sharing[direction] = terms.engine_sharing(counts, sizes, times, measured.curve)
         if not self.sharing:
             self.absent["sharing"] = "one process a GPU: start several on one GPU to measure it"
         self.say("copies within the device")
-        self.add("d2d", "on-socket", [self.on(0, lambda: measure_copies.device_copies(backend, self.share))])
+        self.add("d2d", "on-socket", [self.on(0, lambda: copies.device_copies(backend, self.share))])
 
     def _sides(self) -> dict[Locality, set[int] | None]:
         """Return the CPUs from which the first GPU is near, and far; one class where the system does not say."""
@@ -217,7 +219,7 @@ class _Survey:
             sides.setdefault("on-socket" if node == mine.gpu_node else "on-node", set(cpus))
         return sides
 
-    def peers(self) -> None:
+    def time_peers(self) -> None:
         """Time copies, stores and NCCL between GPUs."""
         for where in LOCALITIES:
             found = pairs(self.places, where, gpus=True)
@@ -236,23 +238,67 @@ class _Survey:
         gap: float | None = None
         if path == "peer_exchange":
             given = (self.world, self.backend, self.places, found[0], where)
-            result = measure_exchanges.exchange_curve(*given, "peer", self.share)
+            result = exchanges.exchange_curve(*given, transport="peer", seconds=self.share)
             if isinstance(result, Series) and self.world.size > 2:
                 try:
-                    gap = measure_exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
+                    gap = exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
                 except TransportError as error:  # of ranks on several hosts, raised on all of them together
                     self.absent[f"gap of {path} {where}"] = str(error)
         elif path.startswith("peer"):
-            result = measure_peers.peer_curve(self.world, self.backend, found[0], path, self.share)
+            result = peers.peer_curve(self.world, self.backend, found[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
             result = "ranks share a GPU"
         else:
             graph = path == "nccl_graph"
-            result = measure_peers.nccl_curves(self.world, self.backend, found[:1], self.share, graph=graph)
+            result = peers.nccl_curves(self.world, self.backend, found[:1], self.share, graph=graph)
         if isinstance(result, str):
             self.absent[f"{path} {where}"] = result
         else:
             self.add(path, where, [result] if isinstance(result, Series) else result, gap)
+
+    def time_all(self) -> None:
+        """Measure everything but files."""
+        self.say("copy bandwidth")
+        self.host(None if self.backend.is_gpu else self.backend)
+        if self.gpus:
+            self.memory["device"], self.memory_intervals["device"] = copy_rates(self.backend, self.world)
+        self.probes["single_copy"] = probes.single_copy(self.world, self.places)
+        self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
+        self.probes["peer_access"] = peers.peer_access(self.world, self.places)
+        several = self.world.size > 1
+        if several:
+            self.time_messages("host", messages.host_buffers, gpus=False)
+            self.time_host_exchanges()
+        else:
+            self.absent["host"] = _ALONE
+        if self.gpus:
+            self.launch["device"] = self.on(0, lambda: copies.launches(self.backend))
+            self.time_copies()
+        if self.gpus and several:
+            self.time_peers()
+            if self.probes["device_mpi"].works:
+                self.time_messages("device_mpi", messages.device_buffers(self.backend), gpus=True)
+
+    def explain_absent(self) -> None:
+        """Note of every path of GPUs that was not measured why."""
+        for path in _GPU_PATHS:
+            if not any(each.path == path for each in self.paths) and not any(
+                key.startswith(path) for key in self.absent
+            ):
+                reason = self.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
+                self.absent[path] = reason if self.gpus else _NO_GPU
+
+    def time_files(self, folder: Path | None) -> Files | None:
+        """Time writing files in a folder, where one was given."""
+        if folder is None:
+            self.absent["files"] = "no folder was given"
+            return None
+        self.say("file writes")
+        try:
+            return file_writes(self.world, folder, seconds=self.share)
+        except OSError as error:  # on all ranks: a full disk, or a folder that one of them may not write in
+            self.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
+            return None
 
 
 def _missing(where: Locality) -> str:
@@ -288,38 +334,9 @@ def measure(
     begin = time.perf_counter()
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
     at = _Survey(world, backend, seconds, say)
-    say("copy bandwidth")
-    at.host(backend if not backend.asynchronous else None)
-    if at.gpus:
-        at.memory["device"], at.memory_intervals["device"] = copy_rates(backend, world)
-    at.probes["single_copy"] = probes.single_copy(world, at.places)
-    at.probes["device_mpi"] = probes.device_mpi(world, at.gpus)
-    at.probes["peer_access"] = measure_peers.peer_access(world, at.places)
-    if world.size > 1:
-        at.messages("host", measure_messages.host_buffers, gpus=False)
-        at.host_exchanges()
-    else:
-        at.absent["host"] = _ALONE
-    if at.gpus:
-        at.launch["device"] = at.on(0, lambda: measure_copies.launches(backend))
-        at.copies()
-        if world.size > 1:
-            at.peers()
-            if at.probes["device_mpi"].works:
-                at.messages("device_mpi", measure_messages.device_buffers(backend), gpus=True)
-    for path in ("device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"):
-        if not any(each.path == path for each in at.paths) and not any(key.startswith(path) for key in at.absent):
-            reason = at.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
-            at.absent[path] = reason if at.gpus else _NO_GPU
-    files: Files | None = None
-    if folder is None:
-        at.absent["files"] = "no folder was given"
-    else:
-        say("file writes")
-        try:
-            files = file_writes(world, folder, seconds=at.share)
-        except OSError as error:  # on all ranks: a full disk, or a folder that one of them may not write in
-            at.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
+    at.time_all()
+    at.explain_absent()
+    files = at.time_files(folder)
     described = hardware(at.places, world.library())
     found = Machine(
         schema_=SCHEMA,

@@ -12,8 +12,8 @@ import numpy as np
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.kernels.registry.halo import halo_move
-from seiche.machine.file import Launch
-from seiche.machine.repeat import Series, Timing, Work, queued, timed, timed_sizes, timed_together
+from seiche.machine.laws.file import Launch
+from seiche.observe.repeat import Series, Timing, Work, queued, timed, timed_sizes, timed_together
 
 SIZES = tuple(2**k for k in range(2, 27))
 #: Bytes that processes which share a GPU copy together.

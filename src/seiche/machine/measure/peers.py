@@ -11,12 +11,12 @@ import numpy as np
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.halo.transports.devices import cuda_runtime
+from seiche.halo.transports.cuda_runtime import cuda_runtime
 from seiche.halo.transports.nccl import join, nccl_library
 from seiche.kernels.registry.halo import halo_move
-from seiche.machine.file import PathName, Probe
-from seiche.machine.locality import Place
-from seiche.machine.repeat import Series, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
+from seiche.machine.laws.file import PathName, Probe
+from seiche.machine.laws.locality import Place
+from seiche.observe.repeat import Series, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
 #: Calls in the graph by which they are timed.

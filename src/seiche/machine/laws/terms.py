@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from seiche.machine.curve import Curve, Piece
+from seiche.machine.laws.curve import Curve, Piece
 
 #: Fewer senders than this seldom fill a node.
 SENDERS_THAT_FILL = 5

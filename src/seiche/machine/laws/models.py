@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from seiche.machine.curve import Curve
+from seiche.machine.laws.curve import Curve
 
 #: Where two ends of a message are: same NUMA node, same host, another host.
 Locality: TypeAlias = Literal["on-socket", "on-node", "off-node"]
@@ -108,13 +108,15 @@ def direct_time(device: Curve, size: float, count: float) -> float:
     return count * float(device.seconds(size))
 
 
-def three_step_time(d2h: Curve, h2d: Curve, host: Curve, size: float, count: float, distinct: float = 1.0) -> float:
+def three_step_time(d2h: Curve, h2d: Curve, host: Curve, size: float, count: float, *, distinct: float = 1.0) -> float:
     """Return the time of `count` messages staged through the host (eq. 7); `distinct` is the share of the bytes."""
     moved = distinct * count * size
     return float(d2h.seconds(moved)) + float(h2d.seconds(moved)) + count * float(host.seconds(size))
 
 
-def crossover(device: Curve, d2h: Curve, h2d: Curve, host: Curve, size: float, distinct: float = 1.0) -> float | None:
+def crossover(
+    device: Curve, d2h: Curve, h2d: Curve, host: Curve, size: float, *, distinct: float = 1.0
+) -> float | None:
     """Return the number of messages of `size` bytes above which staging wins, None if it never does (eq. 8).
 
     The copies' parameters are those of the piece that `size` belongs to.

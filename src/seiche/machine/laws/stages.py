@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seiche.errors import CaseError
-from seiche.machine.file import Machine
-from seiche.machine.models import roofline
+from seiche.machine.laws.file import Machine
+from seiche.machine.laws.models import roofline
 from seiche.observe.stage import Stage
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from seiche.machine.file import Machine, PathName
-from seiche.machine.locality import Place, locality
-from seiche.machine.models import Locality
+from seiche.machine.laws.file import Machine, PathName
+from seiche.machine.laws.locality import Place, locality
+from seiche.machine.laws.models import Locality
 
 
 def transport_times(

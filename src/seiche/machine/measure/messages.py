@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.machine.locality import Place, bindings, bound
-from seiche.machine.models import Locality
-from seiche.machine.repeat import Series, Timing, Work, timed_pair, timed_together
+from seiche.machine.laws.locality import Place, bindings, bound
+from seiche.machine.laws.models import Locality
+from seiche.observe.repeat import Series, Timing, Work, timed_pair, timed_together
 
 SIZES = tuple(2**k for k in range(23))
 #: Messages under way at once, and their sizes; senders at once, and their messages.
@@ -82,6 +82,7 @@ def messages(
     found: Sequence[tuple[int, int]],
     wanted: Locality,
     buffers: Buffers,
+    *,
     seconds: float,
 ) -> list[Series]:
     """Return timings of one message between each of the pairs, one pair after the other (collective)."""
@@ -95,7 +96,7 @@ def messages(
 
 
 def both_ways(
-    world: World, places: Sequence[Place], pair: tuple[int, int], wanted: Locality, buffers: Buffers, seconds: float
+    world: World, places: Sequence[Place], pair: tuple[int, int], wanted: Locality, buffers: Buffers, *, seconds: float
 ) -> Series:
     """Return timings of large messages that two ranks send each other at the same time (collective)."""
     with bound(cpus_for(world, places, pair, wanted)):
@@ -122,6 +123,7 @@ def bursts(
     pair: tuple[int, int],
     wanted: Locality,
     buffers: Buffers,
+    *,
     seconds: float,
 ) -> list[tuple[int, int, Timing]]:
     """Return (messages at once, bytes of each, timing) for several messages from one rank to another (collective)."""
@@ -174,6 +176,7 @@ def injection(
     found: Sequence[tuple[int, int]],
     wanted: Locality,
     buffers: Buffers,
+    *,
     seconds: float,
 ) -> list[tuple[int, int, Timing]]:
     """Return (senders, bytes of each one's message, timing) for pairs that send at the same time (collective)."""

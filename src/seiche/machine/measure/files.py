@@ -12,7 +12,7 @@ import numpy as np
 
 from seiche.domain.world import World
 from seiche.io.parallel import all_or_none
-from seiche.machine.file import Files
+from seiche.machine.laws.file import Files
 
 _BLOCK, _SMALL, _TRIES = 8 << 20, 4096, 5
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
-from seiche.machine.file import Machine
-from seiche.machine.locality import differences, hardware, places
-from seiche.machine.measure import measure
+from seiche.machine.laws.file import Machine
+from seiche.machine.laws.locality import differences, hardware, places
+from seiche.machine.measure.survey import measure
 
 #: Seconds of measuring again: messages, copies and launches, up to the sizes that fit; no files.
 CHEAP = 4.0

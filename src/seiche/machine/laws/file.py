@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
-from seiche.machine.curve import Curve, Piece
-from seiche.machine.models import LOCALITIES, Locality, Messages
-from seiche.machine.strategies import Paths
+from seiche.machine.laws.curve import Curve, Piece
+from seiche.machine.laws.models import LOCALITIES, Locality, Messages
+from seiche.machine.laws.strategies import Paths
 
 SCHEMA: Final = "seiche-machine"
 VERSION = 1

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from seiche.machine.curve import postal
-from seiche.machine.file import Machine, PathName
-from seiche.machine.locality import Place, locality
-from seiche.machine.models import LOCALITIES
-from seiche.machine.strategies import Layout, Paths, exchange_time
+from seiche.machine.laws.curve import postal
+from seiche.machine.laws.file import Machine, PathName
+from seiche.machine.laws.locality import Place, locality
+from seiche.machine.laws.models import LOCALITIES
+from seiche.machine.laws.strategies import Layout, Paths, exchange_time
 
 Times: TypeAlias = dict[str, float]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.machine.curve import Curve, Piece
+from seiche.machine.laws.curve import Curve, Piece
 
 Floats = npt.NDArray[np.float64]
 

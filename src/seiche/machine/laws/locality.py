@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from seiche.backend import Backend
+from seiche.domain.seats import host_name, seats
 from seiche.domain.world import World
-from seiche.halo.transports.devices import seats
-from seiche.machine.models import Locality
+from seiche.machine.laws.models import Locality
 
 _NODES = Path("/sys/devices/system/node")
 _DEVICES = Path("/sys/bus/pci/devices")
@@ -150,7 +150,7 @@ def hardware(all_places: Sequence[Place], mpi: str) -> dict[str, Any]:
     gpus = dict.fromkeys((place.gpu, place.gpu_name) for place in all_places if place.host == first and place.gpu)
     sockets = len(list(_NODES.glob("node[0-9]*"))) or 1
     return {
-        "host": first,
+        "host": host_name(first),
         "hosts": len(hosts),
         "ranks": len(all_places),
         "cpu": processor(),

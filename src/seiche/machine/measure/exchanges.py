@@ -12,10 +12,10 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
-from seiche.machine.locality import Place, bound
-from seiche.machine.measure_messages import cpus_for
-from seiche.machine.models import Locality
-from seiche.machine.repeat import Series, Timing, shares
+from seiche.machine.laws.locality import Place, bound
+from seiche.machine.laws.models import Locality
+from seiche.machine.measure.messages import cpus_for
+from seiche.observe.repeat import Series, Timing, shares
 
 #: Bytes of a message; each size opens a transport of its own.
 SIZES = tuple(2**k for k in range(3, 26))
@@ -30,6 +30,7 @@ def exchange_curve(
     places: Sequence[Place],
     pair: tuple[int, int],
     wanted: Locality,
+    *,
     transport: TransportName,
     seconds: float,
 ) -> Series | str:
@@ -38,13 +39,13 @@ def exchange_curve(
     Ranks beside the pair have nothing to exchange.
     """
     curve, turns = Series(), shares(SIZES, seconds)
-    with bound(cpus_for(world, places, pair, wanted) if not backend.asynchronous else None):
+    with bound(cpus_for(world, places, pair, wanted) if backend.host_memory else None):
         # The first rank's clock says which sizes there is time for.
         while (turn := world.bcast(next(turns, None) if world.rank == 0 else None)) is not None:
             size, share = turn
             peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
             try:
-                curve.add(size, _exchange(world, backend, peers, size, transport, share))
+                curve.add(size, _exchange(world, backend, peers, size, transport=transport, seconds=share))
             except TransportError as error:  # raised on all ranks together
                 return str(error)
     return curve
@@ -63,13 +64,13 @@ def neighbour_gap(world: World, backend: Backend, pair: Series, transport: Trans
         if size <= _SMALL:
             others = tuple(rank for rank in range(world.size) if rank != world.rank)
             share = seconds / _SMALL.bit_length()
-            together = _exchange(world, backend, others, size, transport, share).minimum
+            together = _exchange(world, backend, others, size, transport=transport, seconds=share).minimum
             extra.append((together - alone) / (world.size - 2))
     return max(0.0, float(np.median(extra)))
 
 
 def _exchange(
-    world: World, backend: Backend, peers: tuple[int, ...], size: int, transport: TransportName, seconds: float
+    world: World, backend: Backend, peers: tuple[int, ...], size: int, *, transport: TransportName, seconds: float
 ) -> Timing:
     """Time exchanges of `size` bytes with each of some ranks (collective)."""
     count = size // _VALUE
