@@ -21,18 +21,18 @@ def ranks_equal_the_cpu(transport: str) -> None:
     world = World.from_mpi()
     sites, model = blood_in_a_tilted_tube()
     reference = Solver(sites, model, threads=2)
-    reference.run(STEPS)
+    reference.advance(STEPS)
     expected, fields = reference.state(), reference.fields(FIELDS)
     for layout in LAYOUT_NAMES:
         solver = Solver(sites, model, layout=layout, world=world, device="cuda", transport=transport)
         for steps in (70, 1, 68):  # fields in between move the slots of the transport on
-            solver.run(steps)
+            solver.advance(steps)
             solver.fields(FIELDS)
         for name, values in expected.items():
             np.testing.assert_array_equal(solver.state()[name], values[solver.owned], err_msg=name)
         for name, values in solver.fields(FIELDS).items():
             np.testing.assert_array_equal(values, fields[name][solver.owned], err_msg=name)
-        assert solver.halo.transport_name == transport
+        assert solver.transport == transport
         solver.close()
 
 

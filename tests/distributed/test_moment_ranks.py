@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flow_cases import FIELDS, blood_in_a_tilted_tube
+from flow_cases import FIELDS, blood_in_a_tilted_tube, site_arrays
 from launch import run_ranks
 from test_iolet_ranks import circuits, everything
 
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow import FlowModel, Regularised, Solver
+from seiche.flow.state import site_state
 from seiche.io.checkpoint import read_checkpoint, write_checkpoint
 
 STEPS = 41
@@ -34,17 +35,17 @@ CASES = {
 
 def alone(name: str, steps: int, layout: str = "list-aa") -> Solver:
     solver = Solver(*CASES[name](), layout=layout, threads=1)
-    solver.run(steps)
+    solver.advance(steps)
     return solver
 
 
 def assert_same(solver: Solver, reference: Solver) -> None:
-    for name, values in reference.state().items():
+    for name, values in site_arrays(reference).items():
         np.testing.assert_array_equal(solver.state()[name], values[solver.owned], err_msg=name)
     fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
     for name in FIELDS:
         np.testing.assert_array_equal(fields[name], expected[name][solver.owned], err_msg=name)
-    assert solver.iolet_state() == reference.iolet_state()
+    assert solver.state().attributes == reference.state().attributes
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -52,7 +53,7 @@ def test_ranks_equal_one_rank_and_stored_populations():
     world = World.from_mpi()
     for name, make in CASES.items():
         solver = Solver(*make(), layout="moments", world=world, threads=1)
-        solver.run(STEPS)
+        solver.advance(STEPS)
         assert_same(solver, alone(name, STEPS))
         solver.close()
 
@@ -60,15 +61,15 @@ def test_ranks_equal_one_rank_and_stored_populations():
 def half_way(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), CASES[name]()
     solver = Solver(sites, model, layout="moments", world=world, threads=1)
-    solver.run(STEPS // 2 + 1)
+    solver.advance(STEPS // 2 + 1)
     write_checkpoint(
         path,
         world,
-        time_step=solver.time_step,
+        time_step=solver.step,
         owned=solver.owned,
-        arrays=solver.state(),
+        arrays=solver.state().rows["sites"].arrays,
         n_sites=len(sites),
-        attributes=solver.iolet_state(),
+        attributes=solver.state().attributes,
     )
     solver.close()
 
@@ -77,8 +78,8 @@ def go_on(path: str, name: str, layout: str) -> None:
     world, (sites, model) = World.from_mpi(), CASES[name]()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
     checkpoint = read_checkpoint(path, world, solver.owned)
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, checkpoint.attributes)
-    solver.run(STEPS - checkpoint.time_step)
+    solver.set_state(site_state(solver, checkpoint.arrays, checkpoint.time_step, checkpoint.attributes))
+    solver.advance(STEPS - checkpoint.time_step)
     assert_same(solver, alone(name, STEPS))
     print(f"rank {world.rank} of {world.size} agrees")
     solver.close()
@@ -98,7 +99,7 @@ def test_a_checkpoint_of_moments_goes_on_elsewhere_as_if_never_stopped(
 
 def test_threads_do_not_change_a_bit():
     solver = Solver(*CASES["tube"](), layout="moments", threads=2)
-    solver.run(9)
+    solver.advance(9)
     assert_same(solver, alone("tube", 9, "moments"))
 
 
@@ -107,5 +108,5 @@ def test_threads_do_not_change_a_bit():
 def test_gpu_equals_cpu(device: str, name: str):
     for steps in (STEPS, 3 * STEPS + 1):
         solver = Solver(*CASES[name](), layout="moments", device=device)
-        solver.run(steps)
+        solver.advance(steps)
         assert_same(solver, alone(name, steps, "moments"))

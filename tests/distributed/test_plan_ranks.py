@@ -37,8 +37,8 @@ def test_stages_and_messages_of_a_plan_are_those_of_the_run(name: str) -> None:
             sent = tuple((peer, out) for each in found.exchanges for peer, out, _ in each)
             assert sent == stage.messages.sent
     assert plan.ranks[world.rank].items == len(solver.owned)
-    assert plan.ranks[world.rank].memory > solver.layout.memory()
-    assert plan.layout == solver.layout_name
+    assert plan.ranks[world.rank].memory > solver.populations.memory()
+    assert plan.layout == solver.layout
 
 
 @pytest.mark.ranks(1, 2)

@@ -14,6 +14,7 @@ from seiche.domain.links import outward_normals
 from seiche.domain.sites import SiteSet
 from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS
 from seiche.kernels.registry.flow import PRECISIONS
 
@@ -54,7 +55,7 @@ def storage_rounding(state: Floats, storage: str) -> Floats:
 
 
 def load(solver: Solver, state: Floats, relaxation: Floats) -> None:
-    solver.load_state({"populations": state, "relaxation": relaxation}, 0)
+    solver.set_state(site_state(solver, {"populations": state, "relaxation": relaxation}))
 
 
 BOX = shapes.box((8, 8, 8))
@@ -70,7 +71,7 @@ def test_two_steps_in_a_periodic_box_are_those_of_the_equations(device: str, lay
     load(solver, state, oracle.relaxation)
     populations = from_solver(state)
     for step in range(2):
-        solver.step()
+        solver.advance()
         populations = oracle.step(populations, step)
         error = np.abs(solver.state()["populations"] - to_solver(populations)).max()
         assert error < 10 * (step + 1) * ROUNDING["float64"]
@@ -87,11 +88,11 @@ def test_steps_with_walls_and_both_kinds_of_iolets_are_those_of_the_equations(
     load(solver, state, oracle.relaxation)
     populations = from_solver(state)
     for step in range(3):
-        solver.step()
+        solver.advance()
         populations = oracle.step(populations, step)
         error = np.abs(solver.state()["populations"] - to_solver(populations)).max()
         assert error < 20 * (step + 1) * ROUNDING["float64"]
-        np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
@@ -106,11 +107,11 @@ def test_steps_with_pressures_of_second_order_are_those_of_the_equations(
     load(solver, state, oracle.relaxation)
     populations = from_solver(state)
     for step in range(3):
-        solver.step()
+        solver.advance()
         populations = oracle.step(populations, step)
         error = np.abs(solver.state()["populations"] - to_solver(populations)).max()
         assert error < 20 * (step + 1) * ROUNDING["float64"]
-        np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize(("compute", "storage"), PRECISIONS)
@@ -122,7 +123,7 @@ def test_one_step_is_as_exact_as_arithmetic_and_storage(device: str, layout: str
         state = as_stored(random_state(TUBE), storage)
         solver = Solver(TUBE, model, device=device, layout=layout, precision=Precision(compute, storage), threads=1)
         load(solver, state, oracle.relaxation)
-        solver.step()
+        solver.advance()
         expected = to_solver(oracle.step(from_solver(state), 0))
         once = storage_rounding(expected, storage)
         # What comes back through an iolet is made from all populations of the site as they were stored.
@@ -147,7 +148,7 @@ def test_fields_are_the_moments_of_what_arrives(
     load(solver, state, oracle.relaxation)
     populations = from_solver(state)
     for step in range(steps):
-        solver.step()
+        solver.advance()
         populations = oracle.step(populations, step)
     fields, arrived = solver.fields(FIELDS), oracle.arriving(populations)
     rho, u = oracle.moments(arrived)
@@ -181,12 +182,12 @@ def test_each_population_moves_along_its_own_vector(device: str, layout: str):
         solver = Solver(sites, FlowModel(Newtonian(1 / 6)), device=device, layout=layout, threads=1)
         state = np.zeros((len(sites), 19))
         state[start, q] = 1e-3
-        solver.load_state({"populations": state}, 0)
+        solver.set_state(site_state(solver, {"populations": state}))
         density = solver.fields(["density"])["density"]
         assert np.flatnonzero(np.abs(density - 1) > 5e-4).tolist() == [
             int(sites.find(np.array([0, 7, 3]) + D3Q19.vectors[q]))
         ]
-        solver.step()
+        solver.advance()
         # The collision at the end of the way gives this population to direction q of that site, and to no other site.
         assert np.flatnonzero(solver.state()["populations"].any(axis=1)).tolist() == [
             int(sites.find(np.array([0, 7, 3]) + D3Q19.vectors[q]))

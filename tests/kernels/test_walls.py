@@ -15,6 +15,7 @@ from seiche.domain import shapes
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.flow import Bgk, Casson, FlowModel, MovingWall, Mrt, Newtonian, Precision, Regularised, Solver, Trt, Walls
 from seiche.flow.choice import LAYOUT_NAMES
+from seiche.flow.state import site_state
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,12 +99,12 @@ def compare(
 ) -> tuple[Solver, WallOracle]:
     oracle, state = WallOracle(sites, model), random_state(sites, model.velocity_set)
     solver = Solver(sites, model, device=device, threads=1, **options)
-    solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
+    solver.set_state(site_state(solver, {"populations": state, "relaxation": oracle.relaxation}))
     if options.get("layout") == "moments":
         state = solver.state()["populations"]  # what is left of it
     populations = oracle.lattice.from_solver(state)
     for step in range(steps):
-        solver.step()
+        solver.advance()
         populations = oracle.step(populations, step)
         error = np.abs(solver.state()["populations"] - oracle.lattice.to_solver(populations)).max()
         assert error < bound * (step + 1)
@@ -152,7 +153,7 @@ def test_looking_does_not_change_the_flow(device: str, layout: str):
     solvers = [Solver(TUBE, model, device=device, layout=layout, threads=1) for _ in range(2)]
     for step in range(4):
         for solver in solvers:
-            solver.step()
+            solver.advance()
         for _ in range(step):
             solvers[1].fields(["velocity"])
             solvers[1].monitor()
@@ -175,6 +176,6 @@ def test_wall_half_way_along_every_link_is_bounce_back(device: str):
     model = FlowModel(Newtonian(0.05), body_force=(1e-4, 2e-5, 0.0))
     solvers = [Solver(sites, replace(model, walls=Walls(kind)), device=device) for kind in ("bounce-back", "bouzidi")]
     for solver in solvers:
-        solver.run(20)
+        solver.advance(20)
     np.testing.assert_array_equal(*(solver.state()["populations"] for solver in solvers))
     assert [stage.name for stage in solvers[1].stages] == ["stream-collide interior"]

@@ -14,8 +14,8 @@ from seiche.cli import main
 from seiche.domain.shapes import box
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, TransportError
+from seiche.flow import Solver
 from seiche.flow.model import FlowModel, Newtonian
-from seiche.flow.solver import Solver
 from seiche.machine.file import Launch, Machine, read_machine
 from seiche.machine.locality import Place
 from seiche.machine.predict import cheapest, exchange_times, layout_of
