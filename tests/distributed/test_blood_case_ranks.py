@@ -104,13 +104,13 @@ def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_the_s
     again = load(
         case, output=folder / "again", world=world, overrides=measured, restart=folder / "even/checkpoint.seiche"
     )
-    assert again.solver.time_step == 4
+    assert again.solver.step == 4
     weighed = load(case, output=folder / "weighed", world=world, overrides=measured)
     found = []
     for each in (even, again, weighed):
         each.run()
         assert each.blood is not None
-        assert each.solver.time_step == 8
+        assert each.solver.step == 8
         found.append(each.blood.state()[0])
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])

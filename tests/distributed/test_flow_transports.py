@@ -21,14 +21,14 @@ def ranks_equal_the_cpu(transport: str) -> None:
     world = World.from_mpi()
     sites, model = blood_in_a_tilted_tube()
     reference = Solver(sites, model, threads=2)
-    reference.run(STEPS)
+    reference.advance(STEPS)
     for layout in LAYOUT_NAMES:
         solver = Solver(sites, model, layout=layout, world=world, device="cuda", transport=transport)
         for steps in (70, 1, 68):  # fields in between move the slots of the transport on
-            solver.run(steps)
+            solver.advance(steps)
             solver.fields(FIELDS)
         assert_same(solver, reference)
-        assert solver.halo.transport_name == transport
+        assert solver.transport == transport
         solver.close()
 
 

@@ -72,7 +72,7 @@ MIXTURES = {"everything": everything, "circuits": circuits}
 
 def alone(model: tuple[SiteSet, FlowModel], steps: int) -> Solver:
     solver = Solver(*model, threads=1)
-    solver.run(steps)
+    solver.advance(steps)
     return solver
 
 
@@ -81,10 +81,10 @@ def test_ranks_equal_one_rank_with_every_condition():
     world = World.from_mpi()
     for model, layouts in ((everything(), LAYOUT_NAMES), (circuits(), ("list-aa",))):
         reference = alone(model, STEPS + 1)
-        assert np.abs(reference.iolet_flow()).min() > 1e-3
+        assert np.abs(reference.measures.iolet_flow()).min() > 1e-3
         for layout in layouts:
             solver = Solver(*model, layout=layout, world=world, threads=1)
-            solver.run(STEPS + 1)
+            solver.advance(STEPS + 1)
             assert_same(solver, reference)
             solver.close()
 
@@ -113,7 +113,7 @@ def test_gpu_equals_cpu_with_every_condition(device: str):
     for model in (everything(), circuits()):
         for layout in LAYOUT_NAMES:
             solver = Solver(*model, layout=layout, device=device)
-            solver.run(3 * STEPS + 1)
+            solver.advance(3 * STEPS + 1)
             assert_same(solver, alone(model, 3 * STEPS + 1))
 
 
@@ -121,10 +121,12 @@ def test_a_circuit_without_its_numbers_starts_anew():
     sites = shapes.tube(3.3, 8.0, 1.0)
     model = FlowModel(Newtonian(0.1), iolets=(VelocityIolet(0.01), WindkesselIolet(0.02, 100.0, initial_density=1.01)))
     solver = Solver(sites, model, threads=1)
-    before = solver.iolet_state()
-    solver.run(9)
-    assert solver.iolet_state() != before
-    solver.load_state(solver.state(), solver.time_step)
+    before = solver.state().attributes
+    solver.advance(9)
+    assert solver.state().attributes != before
+    solver.set_state(site_state(solver, site_arrays(solver), solver.step))
     assert (
-        solver.iolet_state() == before == {"outlet.capacitor": 1.01 - 1, "outlet.imposed": 1.01 - 1, "outlet.inflow": 0}
+        solver.state().attributes
+        == before
+        == {"iolets.outlet.capacitor": 1.01 - 1, "iolets.outlet.imposed": 1.01 - 1, "iolets.outlet.inflow": 0}
     )

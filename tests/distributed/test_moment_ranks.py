@@ -33,7 +33,7 @@ CASES = {
 
 def alone(name: str, steps: int, layout: str = "list-aa") -> Solver:
     solver = Solver(*CASES[name](), layout=layout, threads=1)
-    solver.run(steps)
+    solver.advance(steps)
     return solver
 
 
@@ -42,7 +42,7 @@ def test_ranks_equal_one_rank_and_stored_populations():
     world = World.from_mpi()
     for name, make in CASES.items():
         solver = Solver(*make(), layout="moments", world=world, threads=1)
-        solver.run(STEPS)
+        solver.advance(STEPS)
         assert_same(solver, alone(name, STEPS))
         solver.close()
 
@@ -73,7 +73,7 @@ def test_a_checkpoint_of_moments_goes_on_elsewhere_as_if_never_stopped(
 
 def test_threads_do_not_change_a_bit():
     solver = Solver(*CASES["tube"](), layout="moments", threads=2)
-    solver.run(9)
+    solver.advance(9)
     assert_same(solver, alone("tube", 9, "moments"))
 
 
@@ -82,5 +82,5 @@ def test_threads_do_not_change_a_bit():
 def test_gpu_equals_cpu(device: str, name: str):
     for steps in (STEPS, 3 * STEPS + 1):
         solver = Solver(*CASES[name](), layout="moments", device=device)
-        solver.run(steps)
+        solver.advance(steps)
         assert_same(solver, alone(name, steps, "moments"))

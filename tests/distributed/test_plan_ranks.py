@@ -37,8 +37,8 @@ def test_stages_and_messages_of_a_plan_are_those_of_the_run(name: str) -> None:
             sent = tuple((peer, out) for each in found.exchanges for peer, out, _ in each)
             assert sent == stage.messages.sent
     assert plan.ranks[world.rank].items == len(solver.owned)
-    assert plan.ranks[world.rank].memory > solver.layout.memory()
-    assert plan.layout == solver.layout_name
+    assert plan.ranks[world.rank].memory > solver.populations.memory()
+    assert plan.layout == solver.layout
 
 
 @pytest.mark.ranks(1, 2)
@@ -48,14 +48,12 @@ def test_stages_of_planned_ultrasound_are_those_of_the_run() -> None:
         path = case_file(Path(folder), "ultrasound")
         run: Any = load(path, output=folder, world=world)
         plan = planned_case(path).plan(world.size)
-    solver = run.solver()
-    inner = getattr(solver, "solver", solver)
-    inner.run(1)
+    solver = run.solver
+    solver.advance(1)
     planned = plan.ranks[world.rank]
-    assert [stage.name for stage in planned.steps[0][1]] == [stage.name for stage in inner.stages()]
-    assert planned.items == inner.problem.points
-    if world.size > 1:
-        solver.close()
+    assert [stage.name for stage in planned.steps[0][1]] == [stage.name for stage in solver.stages]
+    assert planned.items == np.prod(solver.part.shape)
+    run.close()
 
 
 @pytest.mark.ranks(3)

@@ -29,7 +29,7 @@ from seiche.errors import CaseError
 take_due = Outputs.take_due
 def fail(outputs):
     take_due(outputs)
-    if outputs.world.rank in FAILING and outputs.solver.time_step >= 14:
+    if outputs.world.rank in FAILING and outputs.solver.step >= 14:
         raise ERROR
 Outputs.take_due = fail
 sys.exit(cli.main(sys.argv[1:]))

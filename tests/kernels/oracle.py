@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from seiche.domain.sites import LINK_VECTORS, SiteSet
 from seiche.flow import Bgk, FlowModel, Mrt, Newtonian, PressureIolet, Regularised, Solver, VelocityIolet
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 Floats = npt.NDArray[np.float64]
@@ -240,15 +241,15 @@ def follow(solver: Solver, oracle: Oracle, steps: int, bound: float, *, flow: fl
     After each step they must agree to `bound` a step, and what entered through the iolets to `flow`.
     """
     state = random_state(solver.sites, solver.model.velocity_set)
-    solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
-    if solver.layout_name == "moments":
+    solver.set_state(site_state(solver, {"populations": state, "relaxation": oracle.relaxation}))
+    if solver.layout == "moments":
         state = solver.state()["populations"]  # what is left of it
     populations = oracle.lattice.from_solver(state)
     for step in range(steps):
-        solver.step()
+        solver.advance()
         populations = oracle.step(populations, step)
         error = np.abs(solver.state()["populations"] - oracle.lattice.to_solver(populations)).max()
         assert error < bound * (step + 1)
         if flow is not None:
-            np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=flow)
+            np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=flow)
     return populations

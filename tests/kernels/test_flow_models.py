@@ -16,6 +16,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, Precision, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 Floats = npt.NDArray[np.float64]
@@ -69,7 +70,7 @@ def test_steps_with_walls_and_both_kinds_of_iolets_are_those_of_the_equations(
     oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
     compare(solver, oracle, 3)
-    np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("rheology", [WATER, CASSON], ids=["water", "casson"])
@@ -93,8 +94,8 @@ def test_layouts_give_the_same_bits(device: str, velocity_set: str):
     states = []
     for layout in LAYOUT_NAMES:
         solver = Solver(TUBE, everything(velocity_set), device=device, layout=layout, threads=1)
-        solver.run(41)
-        states.append({**solver.state(), **solver.fields(FIELDS)})
+        solver.advance(41)
+        states.append({**site_arrays(solver), **solver.fields(FIELDS)})
     for other in states[1:]:
         for name, values in states[0].items():
             np.testing.assert_array_equal(other[name], values)
@@ -109,8 +110,8 @@ def test_gpu_gives_the_bits_of_the_cpu(device: str, layout: str, velocity_set: s
     for where in ("cpu", device):
         solver = Solver(TUBE, everything(velocity_set), device=where, layout=layout)
         solver.set_force(np.random.default_rng(5).uniform(-2e-6, 2e-6, (len(TUBE), 3)))
-        solver.run(97)
-        states.append(solver.state())
+        solver.advance(97)
+        states.append(site_arrays(solver))
     for name, values in states[0].items():
         np.testing.assert_array_equal(states[1][name], values)
 
@@ -123,10 +124,10 @@ def test_ranks_give_the_same_bits(velocity_set: str):
         shared = Solver(TUBE, everything(velocity_set), layout=layout, world=World.from_mpi(), threads=1)
         field = np.random.default_rng(5).uniform(-2e-6, 2e-6, (len(TUBE), 3))
         for solver in (alone, shared):
-            solver.run(5)
+            solver.advance(5)
             solver.set_force(field[solver.owned])
-            solver.run(5)
-        for name, values in alone.state().items():
+            solver.advance(5)
+        for name, values in site_arrays(alone).items():
             np.testing.assert_array_equal(shared.state()[name], values[shared.owned])
         shared.close()
 
@@ -136,8 +137,8 @@ def test_many_equal_rates_are_two_rates(device: str, rheology: Newtonian | Carre
     states = []
     for collision in (Trt(0.2), Mrt(None, None, 0.2)):
         solver = Solver(TUBE, iolet_model(rheology, collision), device=device, layout="list-aa", threads=1)
-        solver.run(41)
-        states.append({**solver.state(), **solver.fields(FIELDS)})
+        solver.advance(41)
+        states.append({**site_arrays(solver), **solver.fields(FIELDS)})
     for name, values in states[0].items():
         np.testing.assert_allclose(states[1][name], values, rtol=0, atol=1e-15, err_msg=name)
 
@@ -147,7 +148,7 @@ def test_many_rates_equal_to_omega_are_bgk(device: str):
     states = []
     for collision in (Bgk(), Mrt(1.0, 1.0, 0.25)):
         solver = Solver(TUBE, iolet_model(Newtonian(1 / 6), collision), device=device, layout="list-aa", threads=1)
-        solver.run(41)
+        solver.advance(41)
         states.append(solver.state()["populations"])
     np.testing.assert_allclose(states[1], states[0], rtol=0, atol=1e-15)
 
@@ -167,11 +168,11 @@ def test_a_uniform_force_field_is_the_uniform_force_to_the_last_bit(device: str,
     )
     field.set_force(np.tile(model.body_force, (len(TUBE), 1)))
     for solver in (uniform, field):
-        solver.run(41)
-    for name, values in {**uniform.state(), **uniform.fields(FIELDS)}.items():
-        other = {**field.state(), **field.fields(FIELDS)}[name]
+        solver.advance(41)
+    for name, values in {**site_arrays(uniform), **uniform.fields(FIELDS)}.items():
+        other = {**site_arrays(field), **field.fields(FIELDS)}[name]
         np.testing.assert_array_equal(other, values, err_msg=name)
-    np.testing.assert_array_equal(field.iolet_flow(), uniform.iolet_flow())
+    np.testing.assert_array_equal(field.measures.iolet_flow(), uniform.measures.iolet_flow())
 
 
 def test_a_force_field_can_change_between_steps(device: str):
@@ -181,7 +182,7 @@ def test_a_force_field_can_change_between_steps(device: str):
     for _ in range(3):
         field = random.uniform(-1e-4, 1e-4, (len(BOX), 3))
         solver.set_force(field)
-        solver.run(2)
+        solver.advance(2)
         expected += 2 * field.sum(axis=0)
     populations = solver.state()["populations"]
     np.testing.assert_allclose((populations @ VELOCITY_SETS["D3Q19"].vectors).sum(axis=0), expected, atol=1e-15)
@@ -196,13 +197,13 @@ def test_another_body_force_is_that_of_another_model(device: str, first: tuple[f
         Solver(BOX, FlowModel(WATER, body_force=force), device=device, layout="tiles-8", threads=1)
         for force in (first, other)
     )
-    given.run(50)
-    made.load_state(given.state(), 50)
+    given.advance(50)
+    made.set_state(given.state())
     given.set_body_force(other)
     for solver in (given, made):
-        solver.run(70)
-    for name, values in {**made.state(), **made.fields(FIELDS)}.items():
-        np.testing.assert_array_equal({**given.state(), **given.fields(FIELDS)}[name], values, err_msg=name)
+        solver.advance(70)
+    for name, values in {**site_arrays(made), **made.fields(FIELDS)}.items():
+        np.testing.assert_array_equal({**site_arrays(given), **given.fields(FIELDS)}[name], values, err_msg=name)
     given.set_force(np.zeros((len(BOX), 3)))
     with pytest.raises(CaseError, match="body force: a field of forces gives every site its own"):
         given.set_body_force(first)
@@ -213,8 +214,8 @@ def test_collision_conserves_mass_and_gives_the_momentum_of_the_force(device: st
     model = MODELS[name]
     solver = Solver(BOX, model, device=device, layout="list-ab", threads=1)
     state = random_state(BOX, model.velocity_set)
-    solver.load_state({"populations": state, "relaxation": np.ones(len(BOX))}, 0)
-    solver.run(10)
+    solver.set_state(site_state(solver, {"populations": state, "relaxation": np.ones(len(BOX))}))
+    solver.advance(10)
     after, vectors = solver.state()["populations"], VELOCITY_SETS[model.velocity_set].vectors
     assert abs(after.sum() - state.sum()) < 1e-12
     gained = (after @ vectors).sum(axis=0) - (state @ vectors).sum(axis=0)
@@ -230,6 +231,6 @@ def test_each_population_of_a_set_moves_along_its_own_vector(device: str, veloci
         for q, vector in enumerate(vectors):
             state = np.zeros((len(BOX), len(vectors)))
             state[int(BOX.find(start)), q] = 1e-3
-            solver.load_state({"populations": state}, 0)
+            solver.set_state(site_state(solver, {"populations": state}))
             density = solver.fields(["density"])["density"]
             assert np.flatnonzero(np.abs(density - 1) > 5e-4).tolist() == [int(BOX.find(start + vector))]

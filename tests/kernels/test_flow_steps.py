@@ -13,6 +13,7 @@ from seiche.domain import shapes
 from seiche.domain.links import outward_normals
 from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS
 from seiche.kernels.registry.flow import PRECISIONS
 
@@ -85,8 +86,8 @@ def test_one_step_is_as_exact_as_arithmetic_and_storage(device: str, layout: str
         oracle = Oracle(TUBE, model)
         state = as_stored(random_state(TUBE), storage)
         solver = Solver(TUBE, model, device=device, layout=layout, precision=Precision(compute, storage), threads=1)
-        solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
-        solver.step()
+        solver.set_state(site_state(solver, {"populations": state, "relaxation": oracle.relaxation}))
+        solver.advance()
         expected = to_solver(oracle.step(from_solver(state), 0))
         once = storage_rounding(expected, storage)
         # What comes back through an iolet is made from all populations of the site as they were stored.
@@ -141,12 +142,12 @@ def test_each_population_moves_along_its_own_vector(device: str, layout: str):
         solver = Solver(sites, FlowModel(Newtonian(1 / 6)), device=device, layout=layout, threads=1)
         state = np.zeros((len(sites), 19))
         state[start, q] = 1e-3
-        solver.load_state({"populations": state}, 0)
+        solver.set_state(site_state(solver, {"populations": state}))
         density = solver.fields(["density"])["density"]
         assert np.flatnonzero(np.abs(density - 1) > 5e-4).tolist() == [
             int(sites.find(np.array([0, 7, 3]) + D3Q19.vectors[q]))
         ]
-        solver.step()
+        solver.advance()
         # The collision at the end of the way gives this population to direction q of that site, and to no other site.
         assert np.flatnonzero(solver.state()["populations"].any(axis=1)).tolist() == [
             int(sites.find(np.array([0, 7, 3]) + D3Q19.vectors[q]))

@@ -104,8 +104,8 @@ def test_mass_of_a_step_changes_by_what_entered(device: str):
         solver = Solver(sites, FlowModel(Newtonian(0.05), iolets=(inlet, outlet)), device=device, threads=1)
         before = solver.monitor().mass
         for _ in range(20):
-            solver.step()
-            after, flow = solver.monitor().mass, solver.iolet_flow()
+            solver.advance()
+            after, flow = solver.monitor().mass, solver.measures.iolet_flow()
             assert abs(after - before - flow.sum()) < 1e-14 * after
             before = after
 
@@ -115,7 +115,7 @@ def test_pulsating_flow_stays_bounded_at_low_viscosity():
     ends = (PressureIolet(1.004, 0.004, 300.0, scheme="plane"), PressureIolet(1.0, -0.004, 250.0, scheme="plane"))
     for viscosity in (0.01, 0.5):
         solver = Solver(sites, FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi")), threads=1)
-        solver.run(1500)
+        solver.advance(1500)
         assert 1e-3 < solver.monitor().mach < 0.15
 
 
@@ -135,7 +135,7 @@ def test_developed_flow_between_planes_is_exact_along_the_lattice(device: str):
     model = FlowModel(Newtonian(1 / 6), iolets=ends)
     for layout in ("list-aa", "tiles-4", "moments"):
         solver = Solver(sites, fitting(model, layout), device=device, layout=layout, threads=1)
-        solver.run(3000)
+        solver.advance(3000)
         x = 0.5 + sites.coords[:, 0]
         exact = 1e-5 * (1 - x / 16.3)
         np.testing.assert_allclose(solver.fields(["density"])["density"] - 1, exact, atol=2e-10)

@@ -130,7 +130,7 @@ def test_looking_does_not_change_the_flow(device: str, layout: str):
     solvers = [Solver(TUBE, model, device=device, layout=layout, threads=1) for _ in range(2)]
     for step in range(4):
         for solver in solvers:
-            solver.step()
+            solver.advance()
         for _ in range(step):
             solvers[1].fields(["velocity"])
             solvers[1].monitor()
@@ -153,6 +153,6 @@ def test_wall_half_way_along_every_link_is_bounce_back(device: str):
     model = FlowModel(Newtonian(0.05), body_force=(1e-4, 2e-5, 0.0))
     solvers = [Solver(sites, replace(model, walls=Walls(kind)), device=device) for kind in ("bounce-back", "bouzidi")]
     for solver in solvers:
-        solver.run(20)
+        solver.advance(20)
     np.testing.assert_array_equal(*(solver.state()["populations"] for solver in solvers))
     assert [stage.name for stage in solvers[1].stages] == ["stream-collide interior"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flow_cases import site_arrays
 
 import seiche
 from case_files import box_tables, changed, toml_of, tube_tables, vessel_of
@@ -26,6 +27,7 @@ from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow import Monitor
+from seiche.flow.state import site_state
 from seiche.flow.watch import Watch
 from seiche.io.checkpoint import read_checkpoint
 from seiche.io.formats.gmy import read_gmy_header, write_gmy
@@ -168,7 +170,7 @@ def test_free_fall_has_the_velocity_of_newton(tmp_path: Path) -> None:
         assert simulation.fields("pressure")["pressure"] == pytest.approx(np.zeros(64), abs=1e-12)
         assert not (tmp_path / "out" / "summary.json").exists()
         simulation.run()
-        assert simulation.solver.time_step == 40
+        assert simulation.solver.step == 40
     assert (tmp_path / "out" / "summary.json").exists()
 
 
@@ -179,9 +181,9 @@ def test_a_restarted_run_equals_one_that_never_stopped(tmp_path: Path) -> None:
     half = load(path, output=tmp_path / "half", overrides=["time.steps=30", "output.checkpoint.every=30"])
     half.run()
     rest = load(path, output=tmp_path / "half", restart=tmp_path / "half" / "checkpoint.seiche")
-    assert rest.solver.time_step == 30
+    assert rest.solver.step == 30
     rest.run()
-    for name, values in whole.solver.state().items():
+    for name, values in site_arrays(whole.solver).items():
         assert np.array_equal(values, rest.solver.state()[name])
 
 
@@ -221,7 +223,7 @@ def test_sigterm_writes_a_checkpoint_and_ends_well(
     take_due = Outputs.take_due
 
     def interrupt(outputs: Outputs) -> None:
-        if outputs.solver.time_step == 21:
+        if outputs.solver.step == 21:
             os.kill(os.getpid(), signal.SIGTERM)
         take_due(outputs)
 
@@ -258,9 +260,9 @@ def test_a_field_that_is_not_finite_stops_the_run_and_leaves_the_checkpoint(
     simulation.run(steps=12)
     checkpoint = tmp_path / "out" / "checkpoint.seiche"
     kept = checkpoint.read_bytes()
-    state = simulation.solver.state()
+    state = site_arrays(simulation.solver)
     state["populations"][5, 3] = np.nan
-    simulation.solver.load_state(state, 12)
+    simulation.solver.set_state(site_state(simulation.solver, state, 12))
     with pytest.raises(UnstableError) as caught:
         simulation.run()
     text = str(caught.value)

@@ -14,6 +14,7 @@ from seiche.cli import main
 from seiche.domain.shapes import box
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, TransportError
+from seiche.flow import Solver
 from seiche.flow.model import FlowModel, Newtonian
 from seiche.flow.solver import Solver
 from seiche.machine.laws.file import Launch, Machine, read_machine

@@ -51,8 +51,8 @@ def test_large_cylinder_carries_the_flow_of_poiseuille(tmp_path: Path):
     length = abs(number(root, "outlets/outlet/position", 2) - number(root, "inlets/inlet/position", 2)) / spacing
     model = FlowModel(Newtonian(viscosity), iolets=(PressureIolet(1 + excess), PressureIolet(1.0)))
     solver = Solver(sites, model, threads=1)
-    solver.run(1500)
-    flow, fields = solver.iolet_flow(), solver.fields(["density", "wall_shear_stress"])
+    solver.advance(1500)
+    flow, fields = solver.measures.iolet_flow(), solver.fields(["density", "wall_shear_stress"])
     z = sites.coords[:, 2] - sites.coords[:, 2].min()
     middle = (z > layers // 4) & (z < layers - layers // 4)
     gradient = -CS2 * np.polyfit(z[middle], fields["density"][middle], 1)[0]
@@ -72,12 +72,12 @@ def test_four_cube_runs_equal_in_every_layout(tmp_path: Path):
     sites = read_gmy(tmp_path / "four_cube.gmy")
     model = FlowModel(Newtonian(0.1), iolets=(PressureIolet(1.001), PressureIolet(1.0)))
     reference = Solver(sites, model, threads=1)
-    reference.run(500)
+    reference.advance(500)
     for layout in LAYOUT_NAMES:
         solver = Solver(sites, model, layout=layout, threads=1)
-        solver.run(500)
+        solver.advance(500)
         np.testing.assert_array_equal(solver.state()["populations"], reference.state()["populations"])
-    flow = reference.iolet_flow()
+    flow = reference.measures.iolet_flow()
     assert flow[0] > 0
     assert flow[0] == pytest.approx(-flow[1], rel=1e-6)
     normal = np.array(sites.iolets[0].normal)

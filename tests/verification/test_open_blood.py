@@ -88,10 +88,10 @@ def test_the_reservoir_flows_as_fast_as_an_inlet_whose_velocity_nobody_knew(tmp_
     tube = blood.openings.tubes["inlet"]
     at_first = tube.speed
     simulation.run(steps=896)
-    before, passed = blood.openings.passed["inlet"].blood, simulation.solver.time_step
+    before, passed = blood.openings.passed["inlet"].blood, simulation.solver.step
     simulation.run(steps=280)
     # A mean over ten looks: each cell that passes the openings changes the flow at once.
-    mean = (blood.openings.passed["inlet"].blood - before) / (simulation.solver.time_step - passed) / tube.prism.area
+    mean = (blood.openings.passed["inlet"].blood - before) / (simulation.solver.step - passed) / tube.prism.area
     assert tube.speed == pytest.approx(mean, rel=0.1)
     assert tube.speed < 0.1 * at_first
     assert abs(tube._owed) < 0.1
@@ -106,14 +106,14 @@ def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
     assert blood is not None and blood.openings is not None
     tube = blood.openings.tubes["inlet"]
     before = tube.populations()[0].vertices[..., 0].mean()
-    steps = tube.solver.time_step
+    steps = tube.solver.step
     simulation.run()
     carried = float(tube.populations()[0].vertices[..., 0].mean() - before) / tube.prism.length * tube.blood.cells.count
     entered, waiting = blood.watch.entered["inlet"], blood.openings.waiting()["inlet"]
     assert waiting <= 1 < 8 <= entered
     assert entered + waiting == pytest.approx(carried, abs=1.5)
     # The tube flows beside the vessel: as fast, for as many steps, but for those of the ramp.
-    assert tube.solver.time_step - steps == pytest.approx(1200, rel=0.1)
+    assert tube.solver.step - steps == pytest.approx(1200, rel=0.1)
     assert tube.speed == pytest.approx(blood._inflow.volumes()[0] / tube.prism.area, rel=0.05)
 
 
@@ -124,8 +124,8 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
     assert blood is not None and blood.openings is not None
     openings, seen = blood.openings, dict[int, int]()
     tube, plane = openings.tubes["inlet"], simulation.setup.vessel.sites.iolets[0]
-    while (look := blood.next_after(simulation.solver.time_step) or 800) < 800:
-        simulation.run(steps=look - simulation.solver.time_step)
+    while (look := blood.next_after(simulation.solver.step) or 800) < 800:
+        simulation.run(steps=look - simulation.solver.step)
         for name, (kind, number, _) in openings._twins["inlet"].items():
             mine = blood.populations()[kind].vertices[int(np.flatnonzero(blood.names[kind] == name)[0])]
             local = (mine - mine.mean(axis=0)) @ tube.prism.frame.T
@@ -224,7 +224,7 @@ def brought_in(folder: Path, tables: dict[str, Any], steps: int) -> list[tuple[f
     simulation = load(folder / "case.toml", output=folder / "out")
     assert simulation.blood is not None and simulation.blood.openings is not None
     came, passed, found = 0.0, simulation.blood.openings.passed["inlet"], []
-    while simulation.solver.time_step < steps:
+    while simulation.solver.step < steps:
         simulation.run(steps=1)
         came += float(simulation.blood._inflow.volumes()[0])
         found.append((came, passed.blood))
