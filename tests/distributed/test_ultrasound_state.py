@@ -187,28 +187,30 @@ def test_slabs_continue_on_the_same_ranks_with_the_same_bits(scheme: str, medium
 @pytest.mark.parametrize("medium", ["power law", "relaxation"])
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 3)])
 def test_slabs_continue_on_another_number_of_ranks(scheme: str, medium: str, before: int, after: int) -> None:
-    """Three worlds: that of the steps before the stop, that of those after it, and one rank without a stop."""
+    """The state has the same bits on other ranks; steps have with the exact scheme, the others add in another order."""
     world, problem = World.from_mpi(), problem_of(**MEDIA[medium])
     request = request_of(problem, velocity=scheme == "exact")
-    options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1}
-    state = None
+    options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "precision": "float64"}
+    stopped = None
     if (some := world.first(before)) is not None:
         solver = UltrasoundSolver(problem, world=some, **options, sharing=Sharing("global" if before > 1 else None))
         solver.advance(STOP)
-        found = solver.state()
-        everything = {name: np.arange(rows.total) for name, rows in found.rows.items()}
-        state = rows_of(some, found, everything)
+        state = solver.state()
+        everything = {name: np.arange(rows.total) for name, rows in state.rows.items()}
+        stopped = (rows_of(some, state, everything), results(solver))
         solver.close()
-    state = world.bcast(state)
+    state, at_the_stop = world.bcast(stopped)
     if (some := world.first(after)) is not None:
         solver = UltrasoundSolver(problem, world=some, **options, sharing=Sharing("global" if after > 1 else None))
         solver.set_state(rows_of(World.serial(), state, solver.keys))
+        assert_same(results(solver), at_the_stop)
         solver.advance(STEPS - STOP)
         ended = results(solver)
         solver.close()
         alone = UltrasoundSolver(problem, **options)
         alone.advance(STEPS)
-        assert_same(ended, results(alone))
+        for name, wanted in results(alone).items():
+            assert np.abs(ended[name] - wanted).max() <= (scheme != "exact") * 1e-12 * np.abs(wanted).max(), name
 
 
 @pytest.mark.ranks(2, 3)
