@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
+from seiche.backend.cpu import CpuBackend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.solver import RowSet, State
@@ -134,6 +135,28 @@ def test_a_run_that_continues_has_the_bits_of_one_without_a_stop(scheme, transfo
         whole.set_state(state)  # a solver that was used, too
         whole.advance(STEPS - STOP)
         assert_same(results(whole), results(second))
+
+
+def test_each_kind_of_step_is_captured_once_it_was_done_without_a_graph(monkeypatch):
+    """On a device with graphs; what the CPU captures is done again."""
+    problem = problem_of()
+    request = request_of(problem, velocity=True)
+    options: dict[str, Any] = {"transforms": "library", "record": request, "threads": 1}
+    plain, replayed = UltrasoundSolver(problem, **options), UltrasoundSolver(problem, **options)
+    plain.advance(STEPS)
+    captured, capture = [], CpuBackend.capture
+
+    def counted(backend: CpuBackend, work: Callable[[], None]) -> Any:
+        captured.append(replayed.step)
+        return capture(backend, work)
+
+    monkeypatch.setattr(CpuBackend, "asynchronous", True)
+    monkeypatch.setattr(CpuBackend, "capture", counted)
+    replayed.advance(STEPS)
+    assert captured == [4, 6, 11, 15]  # a source or a record begins or ends before 2, 3, 5, 10 and 14
+    assert replayed.timers.replayed == 1 + 4 + 3 + 1
+    assert replayed.weights == plain.weights == (1, 1, 2, 5, 4, 2)
+    assert_same(results(replayed), results(plain))
 
 
 def test_a_state_of_other_records_is_refused():
