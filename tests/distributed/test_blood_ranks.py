@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from cell_cases import BALL, BOX, PLACES, SOFT, assert_same, beside, blood, compare, fetched
+from cell_cases import BALL, BOX, PLACES, SOFT, assert_same, beside, blood, compare, fetched, whole, without_velocity
 from launch import run_ranks, run_ranks_on_gpus
 
 from seiche.cells import Cells, CellType, Contact, Repulsion, biconcave

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from seiche.case.ultrasound.simulation import UltrasoundSimulation
 
 import seiche
 from prediction_cases import case_file, machine, piece
 from seiche.backend import open_backend
 from seiche.bench import choice as bench_choice
-from seiche.case import run
+from seiche.case import loop
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
@@ -190,7 +189,7 @@ def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
     plain, nothing = computed(case, folder / "a", changes, world)
     assert nothing == []
     monkeypatch.setenv(VARIABLE, str(written))
-    monkeypatch.setattr(run, "RECONSIDER_EVERY", 0.0)
+    monkeypatch.setattr(loop, "REVIEW_SECONDS", 0.0)
     seconds = cycle([1e-6, 1e-4, 1e-2, 1.0, 1e2])
     monkeypatch.setattr(HaloExchange, "_trial", lambda *_: next(seconds))
     monkeypatch.setattr(collective_choice, "_seconds", lambda *_: next(seconds))
@@ -213,7 +212,7 @@ def test_a_wrong_file_is_not_believed_and_drifting_messages_are_looked_at_during
     plain = seiche.load(folder / "flow.toml", output=folder / "a", world=world)
     plain.run()
     monkeypatch.setenv(VARIABLE, str(folder / "m.json"))
-    monkeypatch.setattr(run, "RECONSIDER_EVERY", 0.0)
+    monkeypatch.setattr(loop, "REVIEW_SECONDS", 0.0)
     seconds = cycle([1e-6, 1e-4, 1e-2, 1.0, 1e2])
     monkeypatch.setattr(HaloExchange, "_trial", lambda *_: next(seconds))
     looked = seiche.load(folder / "flow.toml", output=folder / "b", world=world)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flow_cases import BLOOD
+from flow_cases import BLOOD, site_arrays
 from flow_runs import assert_same, load_and_run, run_and_save
 from launch import run_ranks
 
@@ -26,6 +26,7 @@ from seiche.flow import (
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.model import Iolet
 from seiche.flow.section import developed_profile
+from seiche.flow.state import site_state
 
 STEPS = 40
 PULSE = TimeTable(np.array([0.0, 10.0, 30.0]), np.array([0.01, 0.02, 0.01]), repeat=True)

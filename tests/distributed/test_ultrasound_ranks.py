@@ -184,6 +184,21 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
     assert max(differences(whole.arrays, wanted.arrays).values()) < 1e-6
 
 
+@pytest.mark.ranks(2)
+def test_an_image_is_reconstructed_on_ranks(tmp_path: Path) -> None:
+    world = World.from_mpi()
+    folder = Path(world.bcast(str(tmp_path)))
+    path = folder / "case.toml"
+    if world.rank == 0:
+        ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
+        path.write_text(CASE.partition("[record]")[0] + ring + "[image]\n")
+    world.barrier()
+    found = load(path, overrides=["run.basis=global"], world=world).run(visible=False).arrays["image"]
+    wanted = load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False).arrays["image"]
+    assert wanted.max() > 0
+    assert np.abs(found - wanted).max() < 1e-6 * wanted.max()
+
+
 @pytest.mark.ranks(1, 2, 3, 4)
 def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
     """Odd and even sizes, slabs of different heights, all physics."""

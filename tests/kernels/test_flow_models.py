@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flow_cases import FIELDS, WATER, iolet_model
+from flow_cases import FIELDS, WATER, iolet_model, site_arrays
 from oracle import Oracle, follow, random_state
 
 from seiche.domain import shapes

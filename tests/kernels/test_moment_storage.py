@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flow_cases import BLOOD, FIELDS, WATER, iolet_model, tilted_tube
+from flow_cases import BLOOD, FIELDS, WATER, iolet_model, site_arrays, tilted_tube
 from oracle import LATTICES, Oracle, follow, random_state
 
 from seiche.domain import shapes

@@ -16,7 +16,6 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, TransportError
 from seiche.flow import Solver
 from seiche.flow.model import FlowModel, Newtonian
-from seiche.flow.solver import Solver
 from seiche.machine.laws.file import Launch, Machine, read_machine
 from seiche.machine.laws.locality import Place
 from seiche.machine.laws.predict import cheapest, exchange_times, layout_of

@@ -312,8 +312,8 @@ class UltrasoundSolver(SolverBase):
         """Return fields and what was recorded: rows of points and of sensors.
 
         Overlaps are not in it: they are filled from their neighbours before they are read. A run that continues from it
-        has the same bits as one without a stop: with slabs on any number of ranks, with a local basis in the same
-        parts. Series that go to a sink are not in it either.
+        in the same parts has the same bits as one without a stop. In others it begins with the same bits and goes on
+        as their steps do, with slabs to round-off. Series that go to a sink are not in it either.
         """
         self.collect()
         self._scheme.settle()
