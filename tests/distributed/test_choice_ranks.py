@@ -167,10 +167,9 @@ def test_a_strategy_that_drifts_is_chosen_anew_and_the_arrays_stay(
 def computed(case: Path, output: Path, overrides: list[str], world: World) -> tuple[np.ndarray, list[str]]:
     """Return a field that a run of waves or ultrasound made, and what it tells of its choices."""
     simulation = seiche.load(case, output=output, overrides=overrides, world=world)
-    outcome = simulation.run()
-    if isinstance(simulation, UltrasoundSimulation):
-        return outcome.arrays["p_max_all"], outcome.decisions
-    return simulation.solver.state(), run.decisions_of(simulation.solver.ghosts.exchanges)
+    with simulation:
+        simulation.run()
+        return simulation.fields(["pressure"])["pressure"], simulation.solver.decisions
 
 
 @pytest.mark.ranks(2)

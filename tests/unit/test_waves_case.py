@@ -72,8 +72,8 @@ picture = "peak.png"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No measurement of the memory's speed after each of these small runs."""
-    for module in ("simulation", "check"):
-        monkeypatch.setattr(f"seiche.case.waves.{module}.copy_bandwidth", lambda *_: 1e10)
+    for module in ("simulation", "waves.check"):
+        monkeypatch.setattr(f"seiche.case.{module}.copy_bandwidth", lambda *_: 1e10)
 
 
 @pytest.fixture
