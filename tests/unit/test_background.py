@@ -223,7 +223,7 @@ def test_a_restart_compares_with_the_velocity_of_the_run_before(tmp_path: Path):
         stopped = whole.run()
     with seiche.load(path, output=tmp_path / "part", world=WORLD) as first:
         first.run(stopped.step - 20)
-        first.outputs.save()
+        first.checkpoint()
     restart = tmp_path / "part" / "checkpoint.seiche"
     with seiche.load(path, output=tmp_path / "part", restart=restart, world=WORLD) as second:
         again = second.run()

@@ -335,8 +335,8 @@ def test_a_run_with_a_windkessel_goes_on_from_its_checkpoint(tmp_path: Path):
     whole.run()
     first = seiche.load(path, output=tmp_path / "first", world=World.serial())
     first.run(40)
-    first.outputs.save()
-    second = seiche.load(path, restart=first.outputs.checkpoint_path, output=tmp_path / "b", world=World.serial())
+    first.checkpoint()
+    second = seiche.load(path, restart=first.checkpoints.path, output=tmp_path / "b", world=World.serial())
     assert second.solver.step == 40
     second.run()
     np.testing.assert_array_equal(second.solver.state()["populations"], whole.solver.state()["populations"])

@@ -144,7 +144,7 @@ def test_averages_of_a_run_that_was_stopped_within_a_window_are_those_of_a_whole
     assert expected["oscillatory_shear_index"].min() >= 0
     with seiche.load(path, output=tmp_path / "part", world=World.serial()) as first:
         first.run(50)
-        first.outputs.save()
+        first.checkpoint()
     restart = tmp_path / "part" / "checkpoint.seiche"
     with seiche.load(path, output=tmp_path / "part", restart=restart, world=World.serial()) as second:
         second.run()

@@ -252,15 +252,15 @@ def test_what_a_ramp_brings_in_is_counted(ramp: int, tmp_path: Path) -> None:
 def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
     simulation = opened(tmp_path, 60)
     assert simulation.blood is not None and simulation.blood.openings is not None
-    assert simulation.owed() == []
+    assert simulation.crowded_inlets() == []
     simulation.blood.openings._late["inlet"][0] = 2
     simulation.blood.watch.entered["inlet"] = 18
-    assert simulation.owed() == []  # a tenth
+    assert simulation.crowded_inlets() == []  # a tenth
     simulation.blood.watch.entered["inlet"] = 9
-    (line,) = simulation.owed()
+    (line,) = simulation.crowded_inlets()
     assert line.startswith('2 of 11 cells still wait to enter through iolet["inlet"], so fewer came in than')
     simulation.blood.openings._flows = np.array([-0.1, 0.1])
-    assert simulation.owed() == []  # they wait for blood that flows in
+    assert simulation.crowded_inlets() == []  # they wait for blood that flows in
 
 
 @pytest.mark.parametrize("every", [None, 224])
@@ -278,7 +278,7 @@ def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tm
     left = simulation.blood.watch.left["outlet"]
     assert left >= 3 and simulation.blood.blood.cells.count == before - left
     assert simulation.blood.openings.waiting() == {"outlet": left}
-    assert simulation.owed() == []
+    assert simulation.crowded_inlets() == []
     assert simulation.blood.openings.passed["outlet"].blood < 0
 
 

@@ -194,18 +194,26 @@ class Simulation:
         """End the run after the present step, with a checkpoint; one rank is enough (not collective)."""
         self.parts.stop(reason)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what the kind of case adds: `flow_rates` of flow, `blood`, `records` of ultrasound."""
+        if name == "parts":  # not made yet
+            raise AttributeError(name)
+        return getattr(self.parts, name)
+
     def notes(self) -> list[str]:
         """Return what a user should know before the run, a line each (not collective)."""
         return [*self.setup.notes, *self.parts.notes()]
 
-    def fields(self, names: Sequence[str] = ()) -> dict[str, npt.NDArray[Any]]:
+    def fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are this rank's items.
+
+        Names come as a list or one after the other; without any, the usual ones of the kind.
 
         Raises:
             CaseError: an unknown name.
         """
         try:
-            return self.parts.fields(names)
+            return self.parts.fields((names, *more) if isinstance(names, str) else names)
         except KeyError as error:
             raise CaseError(
                 f"fields: {error.args[0]!r} is not a field of solver = {self.setup.case.solver!r}"

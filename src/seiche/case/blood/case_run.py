@@ -109,13 +109,13 @@ class BloodCaseRun(FlowCaseRun):
         """Return those of the flow, with the cells and which of them could not enter."""
         self.blood.note()
         found = super().results(files)
-        return Results(found.invariants, found.flow_rates, found.details, self._waiting())
+        return Results(found.invariants, found.flow_rates, found.details, self.crowded_inlets())
 
     def more_details(self) -> dict[str, Any]:
         """Return hematocrit and health of the cells."""
         return {"cells": self.blood.summary()}
 
-    def _waiting(self) -> list[str]:
+    def crowded_inlets(self) -> list[str]:
         """Return a line for each inlet before which more than a tenth of the cells that were to enter wait.
 
         Where blood flows out through an inlet, as it may between two pulses, cells wait until it comes in again.
