@@ -18,6 +18,7 @@ from seiche.flow import FlowModel, Solver
 from seiche.flow.balance import measure_costs
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.io.checkpoint import read_checkpoint, write_checkpoint
+from seiche.solver import RowSet, State
 
 STEPS = 40
 
@@ -105,15 +106,8 @@ def half_way(path: str, layout: str) -> None:
     world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
     solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes={},
-    )
+    rows = RowSet(solver.owned, len(sites), solver.state())
+    write_checkpoint(path, world, State(solver.time_step, {"sites": rows}), attributes={})
     solver.close()
 
 
@@ -121,10 +115,10 @@ def go_on(path: str, layout: str) -> None:
     """Go on from the checkpoint and compare with a run that never stopped."""
     world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    assert checkpoint.time_step == STEPS // 2 + 1
-    solver.load_state(checkpoint.arrays, checkpoint.time_step)
-    solver.run(STEPS - checkpoint.time_step)
+    checkpoint = read_checkpoint(path, world, {"sites": solver.owned})
+    assert checkpoint.step == STEPS // 2 + 1
+    solver.load_state(dict(checkpoint.rows["sites"].arrays), checkpoint.step)
+    solver.run(STEPS - checkpoint.step)
     assert_same(solver, alone(sites, model, STEPS))
     print(f"rank {world.rank} of {world.size} agrees")
     solver.close()

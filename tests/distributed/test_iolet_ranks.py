@@ -26,6 +26,7 @@ from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.model import Iolet
 from seiche.flow.section import developed_profile
 from seiche.io.checkpoint import read_checkpoint, write_checkpoint
+from seiche.solver import RowSet, State
 
 STEPS = 40
 PULSE = TimeTable(np.array([0.0, 10.0, 30.0]), np.array([0.01, 0.02, 0.01]), repeat=True)
@@ -99,24 +100,17 @@ def half_way(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), MIXTURES[name]()
     solver = Solver(sites, model, world=world, threads=1)
     solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes=solver.iolet_state(),
-    )
+    rows = RowSet(solver.owned, len(sites), solver.state())
+    write_checkpoint(path, world, State(solver.time_step, {"sites": rows}), attributes=solver.iolet_state())
     solver.close()
 
 
 def go_on(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), MIXTURES[name]()
     solver = Solver(sites, model, layout="tiles-4", world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, checkpoint.attributes)
-    solver.run(STEPS - checkpoint.time_step)
+    checkpoint = read_checkpoint(path, world, {"sites": solver.owned})
+    solver.load_state(dict(checkpoint.rows["sites"].arrays), checkpoint.step, checkpoint.attributes)
+    solver.run(STEPS - checkpoint.step)
     assert_same(solver, alone((sites, model), STEPS))
     print(f"rank {world.rank} of {world.size} agrees")
     solver.close()

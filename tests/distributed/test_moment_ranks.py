@@ -16,6 +16,7 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow import FlowModel, Regularised, Solver
 from seiche.io.checkpoint import read_checkpoint, write_checkpoint
+from seiche.solver import RowSet, State
 
 STEPS = 41
 
@@ -61,24 +62,17 @@ def half_way(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), CASES[name]()
     solver = Solver(sites, model, layout="moments", world=world, threads=1)
     solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes=solver.iolet_state(),
-    )
+    rows = RowSet(solver.owned, len(sites), solver.state())
+    write_checkpoint(path, world, State(solver.time_step, {"sites": rows}), attributes=solver.iolet_state())
     solver.close()
 
 
 def go_on(path: str, name: str, layout: str) -> None:
     world, (sites, model) = World.from_mpi(), CASES[name]()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, checkpoint.attributes)
-    solver.run(STEPS - checkpoint.time_step)
+    checkpoint = read_checkpoint(path, world, {"sites": solver.owned})
+    solver.load_state(dict(checkpoint.rows["sites"].arrays), checkpoint.step, checkpoint.attributes)
+    solver.run(STEPS - checkpoint.step)
     assert_same(solver, alone(name, STEPS))
     print(f"rank {world.rank} of {world.size} agrees")
     solver.close()

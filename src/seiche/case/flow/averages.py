@@ -15,7 +15,7 @@ from seiche.case.schedule import Schedule
 
 if TYPE_CHECKING:
     from seiche.flow import Solver
-    from seiche.io.checkpoint import Checkpoint
+    from seiche.io.state import State
 
 #: Samples of a window when the case does not say.
 SAMPLES = 200
@@ -84,7 +84,9 @@ class WindowAverages:
         """Return arrays and attributes of a checkpoint with which the window goes on."""
         return dict(self._sums.state()), {_SAMPLES_KEY: self._sums.samples}
 
-    def resume(self, checkpoint: Checkpoint) -> None:
+    def resume(self, checkpoint: State) -> None:
         """Go on with the window of `checkpoint`, or begin one if it has none."""
         if _SAMPLES_KEY in checkpoint.attributes:
-            self._sums.load_state(checkpoint.arrays, int(checkpoint.attributes[_SAMPLES_KEY]))
+            (rows,) = checkpoint.rows.values()
+            arrays = {name: values[:] for name, values in rows.arrays.items()}
+            self._sums.load_state(arrays, int(checkpoint.attributes[_SAMPLES_KEY]))

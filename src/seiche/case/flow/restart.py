@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
     from seiche.io.background import Job
-    from seiche.io.checkpoint import Checkpoint
+    from seiche.io.state import State
 
 
 #: Before the numbers of Windkessel outlets among the attributes of a checkpoint.
 _IOLETS = "iolets."
-#: The name of the cells in it.
-_CELLS = "cells"
+#: The name of the cells in it, and of the row set.
+_CELLS, _ROWS = "cells", "sites"
 
 
 def model_fingerprint(setup: Setup) -> str:
@@ -47,6 +47,7 @@ def checkpoint_of(
     `finished` is called in the end with whether it is; `cells` are the numbers of the cells and the note about them.
     """
     from seiche.io.checkpoint import checkpoint_job
+    from seiche.io.state import RowSet, State
 
     arrays, samples = averages.state() if averages is not None else ({}, {})
     note = {}
@@ -54,13 +55,11 @@ def checkpoint_of(
         numbers, text = cells
         arrays = {**arrays, _CELLS: spread_over_sites(numbers, len(setup.vessel.sites))[solver.owned]}
         note = {_CELLS: text}
+    rows = RowSet(solver.owned, len(setup.vessel.sites), {**solver.state_rows(), **arrays})
     return checkpoint_job(
         path,
         solver.world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays={**solver.state_rows(), **arrays},
-        n_sites=len(setup.vessel.sites),
+        State(solver.time_step, {_ROWS: rows}),
         attributes={
             "geometry": setup.vessel.sites.fingerprint,
             "model": model_fingerprint(setup),
@@ -79,17 +78,17 @@ def spread_over_sites(numbers: npt.NDArray[np.float64], sites: int) -> npt.NDArr
     return np.pad(numbers, (0, width * sites - len(numbers))).reshape(sites, width)
 
 
-def cells_state(checkpoint: Checkpoint, world: World, owned: npt.NDArray[np.int64]) -> dict[str, Any] | None:
+def cells_state(checkpoint: State, world: World, owned: npt.NDArray[np.int64]) -> dict[str, Any] | None:
     """Return the numbers of the cells in a checkpoint and the note about them, None without (collective)."""
-    if _CELLS not in checkpoint.arrays:
+    if _CELLS not in checkpoint:
         return None
-    parts = world.allgather((owned, checkpoint.arrays[_CELLS]))
+    parts = world.allgather((owned, checkpoint[_CELLS]))
     rows = np.concatenate([values for _, values in parts])
     numbers = rows[np.argsort(np.concatenate([sites for sites, _ in parts]), kind="stable")]
     return {"numbers": numbers.reshape(-1), "note": json.loads(str(checkpoint.attributes[_CELLS]))}
 
 
-def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint:
+def resume(path: Path, setup: Setup, solver: Solver, world: World) -> State:
     """Put the state in `path` into `solver` and return it.
 
     Raises CaseError when it belongs to another geometry, fluid or lattice.
@@ -99,7 +98,7 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint
     try:
         if inspect_checkpoint(path).attributes.get("geometry") != setup.vessel.sites.fingerprint:
             raise CaseError(f"--restart {path}: the checkpoint belongs to another geometry than {setup.source}")
-        checkpoint = read_checkpoint(path, world, solver.owned)
+        checkpoint = read_checkpoint(path, world, {_ROWS: solver.owned})
     except OSError as error:
         raise CaseError(f"--restart {path}: cannot read the checkpoint: {error.strerror or error}") from None
     if checkpoint.attributes.get("model") != model_fingerprint(setup):
@@ -107,10 +106,11 @@ def resume(path: Path, setup: Setup, solver: Solver, world: World) -> Checkpoint
             f"--restart {path}: the checkpoint belongs to another fluid, lattice or time step than {setup.source}"
         )
     iolets = {name.removeprefix(_IOLETS): v for name, v in checkpoint.attributes.items() if name.startswith(_IOLETS)}
-    if (setup.cells is not None) != (_CELLS in checkpoint.arrays):
+    if (setup.cells is not None) != (_CELLS in checkpoint):
         word = "no cells" if setup.cells is not None else "cells"
         raise CaseError(f"--restart {path}: the checkpoint has {word}, unlike {setup.source}")
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, iolets)
+    arrays = {name: rows[:] for name, rows in checkpoint.rows[_ROWS].arrays.items()}
+    solver.load_state(arrays, checkpoint.step, iolets)
     return checkpoint
 
 

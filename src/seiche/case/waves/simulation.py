@@ -21,11 +21,14 @@ from seiche.case.waves.setup import AXES, WaveSetup, prepare
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.io.checkpoint import inspect_checkpoint, read_checkpoint, write_checkpoint
+from seiche.io.state import RowSet, State
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
 from seiche.report.summary import Summary, write_summary
 
+#: The row set of a checkpoint.
+_ROWS = "elements"
 #: Largest square of a velocity component on a side, in a checkpoint.
 _PEAK = "peak"
 #: Stresses of the bodies of attenuation, in a checkpoint.
@@ -199,10 +202,7 @@ class WaveSimulation:
         write_checkpoint(
             self.checkpoint_path,
             self.world,
-            time_step=solver.steps,
-            owned=numbers,
-            arrays=arrays,
-            n_sites=mesh.total,
+            State(solver.steps, {_ROWS: RowSet(numbers, mesh.total, arrays)}),
             attributes=self._attributes(),
         )
 
@@ -234,7 +234,7 @@ class WaveSimulation:
         try:
             found = inspect_checkpoint(path).attributes
             same = found.get("geometry") == wanted["geometry"]
-            checkpoint = read_checkpoint(path, self.world, numbers) if same else None
+            checkpoint = read_checkpoint(path, self.world, {_ROWS: numbers}) if same else None
         except OSError as error:
             raise CaseError(f"--restart {path}: cannot read the checkpoint: {error.strerror or error}") from None
         for name, what in (("geometry", "mesh"), ("model", "medium or discretisation"), ("boundary", "boundary")):
@@ -246,22 +246,22 @@ class WaveSimulation:
                 f' {wanted["step"]} s; give time.step = "{found.get("step")} s"'
             )
         assert checkpoint is not None
-        if checkpoint.time_step >= self.setup.steps:
+        if checkpoint.step >= self.setup.steps:
             raise CaseError(
-                f"--restart {path}: its step {checkpoint.time_step} is not before the end of {self.setup.source} at"
+                f"--restart {path}: its step {checkpoint.step} is not before the end of {self.setup.source} at"
                 f" step {self.setup.steps}; make the run longer"
             )
-        state = np.empty((mesh.count, len(solver.fields), checkpoint.arrays[solver.fields[0]].shape[1]))
+        state = np.empty((mesh.count, len(solver.fields), checkpoint[solver.fields[0]].shape[1]))
         for field, name in enumerate(solver.fields):
-            state[order, field] = checkpoint.arrays[name]
+            state[order, field] = checkpoint[name]
         memory = None
         if solver.bodies is not None:
             memory = np.empty(solver.bodies.shape)
-            memory[order] = checkpoint.arrays[_MEMORY]
-        solver.set_state(state, checkpoint.time_step, staggered=True, memory=memory)
-        if solver.peak is not None and _PEAK in checkpoint.arrays:
-            squares = np.empty((mesh.count, *checkpoint.arrays[_PEAK].shape[1:]))
-            squares[order] = checkpoint.arrays[_PEAK]
+            memory[order] = checkpoint[_MEMORY]
+        solver.set_state(state, checkpoint.step, staggered=True, memory=memory)
+        if solver.peak is not None and _PEAK in checkpoint:
+            squares = np.empty((mesh.count, *checkpoint[_PEAK].shape[1:]))
+            squares[order] = checkpoint[_PEAK]
             solver.peak.load(squares[solver.peak.elements])
 
     def _last_checkpoint(self) -> str:
