@@ -139,7 +139,7 @@ def test_a_run_leaves_its_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "stream-collide" in captured.out
     assert "seiche: done: step 100" in captured.out
     folder = tmp_path / "out"
-    assert {p.name for p in folder.iterdir()} == {
+    assert {p.name for p in folder.glob("[!.]*")} == {
         "flow.vtkhdf",
         "wall.vtkhdf",
         "tube.png",
@@ -187,6 +187,21 @@ def test_a_restarted_run_equals_one_that_never_stopped(tmp_path: Path) -> None:
         assert np.array_equal(values, rest.solver.state()[name])
 
 
+def test_a_run_continues_from_a_checkpoint_of_version_1(tmp_path: Path) -> None:
+    """The file is of step 13 of this case, written by the program as it was before version 2."""
+    path = write(tmp_path, shear_box(13))
+    load(path, output=tmp_path / "here", overrides=["output.checkpoint.every=13"]).run()
+    earlier = Path(__file__).resolve().parents[1] / "data" / "box-version-1.seiche"
+    runs = [
+        load(path, restart=one, overrides=["time.steps=20"]) for one in (tmp_path / "here/checkpoint.seiche", earlier)
+    ]
+    for run in runs:
+        assert run.solver.time_step == 13
+        run.run()
+    for name, values in runs[0].solver.state().items():
+        np.testing.assert_allclose(runs[1].solver.state()[name], values, rtol=0, atol=1e-15)
+
+
 def test_a_restarted_run_keeps_the_series_before_it(tmp_path: Path) -> None:
     output = {"fields": [{"file": "flow.vtkhdf", "every": 10}], "checkpoint": {"every": 20}}
     path = write(tmp_path, changed(shear_box(40), "output", output))
@@ -218,20 +233,21 @@ def test_sigterm_writes_a_checkpoint_and_ends_well(
 ) -> None:
     monkeypatch.setattr(loop_module, "CHUNK_SECONDS", 0.0)
     path = write(tmp_path, changed(shear_box(10_000), "run.monitor_every", 7))
-    from seiche.case.flow.outputs import Outputs
+    from seiche.case.outputs import Outputs
 
     take_due = Outputs.take_due
 
     def interrupt(outputs: Outputs) -> None:
-        if outputs.solver.step == 21:
+        if outputs._solver.step == 21:
             os.kill(os.getpid(), signal.SIGTERM)
         take_due(outputs)
 
     monkeypatch.setattr(Outputs, "take_due", interrupt)
     assert main(["run", str(path)]) == 0
-    assert "seiche: stopped by signal SIGTERM at step 21; go on with --restart" in capsys.readouterr().out
-    checkpoint = read_checkpoint(tmp_path / "out" / "checkpoint.seiche", World.serial(), np.arange(64))
-    assert checkpoint.time_step == 21
+    assert "seiche: stopped by signal SIGTERM at step 21 (" in (out := capsys.readouterr().out)
+    assert f"continue with: seiche run {path} --restart {tmp_path / 'out' / 'checkpoint.seiche'}" in out
+    checkpoint = read_checkpoint(tmp_path / "out" / "checkpoint.seiche", World.serial(), {"sites": np.arange(64)})
+    assert checkpoint.step == 21
     assert read_summary(tmp_path / "out" / "summary.json")["stopped"] == "signal SIGTERM"
 
 

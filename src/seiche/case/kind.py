@@ -90,6 +90,10 @@ class CaseRun(ABC):
         """Return what a user should know before the first step (not collective)."""
         return ()
 
+    def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return results by name, the same on every rank, once the last step is done (not collective)."""
+        return {}
+
     def exchange_seconds(self) -> float:
         """Return the seconds of all messages of a step, each timed alone; 0 on one rank."""
         if self.solver.world.size == 1:

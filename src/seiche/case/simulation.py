@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +27,7 @@ from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
-from seiche.report.summary import write_summary
+from seiche.report.summary import content_of, write_summary
 from seiche.solver import SolverBase
 
 
@@ -35,7 +35,8 @@ from seiche.solver import SolverBase
 class Outcome:
     """How a run ended: at step `step`, after `seconds`; `stopped` says why if before its last step.
 
-    `lines` are the physics in words, `files` what was written; `command` continues a run that was stopped.
+    `lines` are the physics in words, `files` what was written, `summary` the content of the summary file (of movement
+    on rank 0 only), `arrays` the results of kinds that record them; all empty before the end of the case.
     """
 
     step: int
@@ -43,6 +44,8 @@ class Outcome:
     stopped: str | None
     lines: Sequence[str] = ()
     files: Sequence[Path] = field(default=(), repr=False)
+    summary: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
 class Simulation:
@@ -265,7 +268,9 @@ class Simulation:
             write_summary(self.folder / self.setup.case.output.summary, summary)
         account.save_trace(self._trace, self.title)
         self._release("done" if stopped is None else "stopped", files)
-        return Outcome(self.solver.step, self.seconds, stopped, results.lines, files)
+        return Outcome(
+            self.solver.step, self.seconds, stopped, results.lines, files, content_of(summary), self.parts.arrays()
+        )
 
     def _fail(self) -> None:
         self.outputs.close()

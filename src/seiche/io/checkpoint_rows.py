@@ -72,7 +72,7 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
         found[rows] = True
         for number, item in enumerate(layout.arrays if len(rows) else (), start=1):
             if chunk.rows == 1:  # it may be a large one: it is read to where it belongs
-                read_chunk(path, file, layout, chunk, number, arrays[item.name][rows[0] : rows[0] + 1])
+                read_chunk(path, file, layout, chunk, number, into=arrays[item.name][rows[0] : rows[0] + 1])
             else:
                 arrays[item.name][rows] = read_chunk(path, file, layout, chunk, number)[mine]
     if not found.all():
@@ -86,6 +86,7 @@ def read_chunk(
     layout: RowSetLayout,
     chunk: Chunk,
     number: int,
+    *,
     into: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
     """Return the keys (`number` 0) or the values of an array in `chunk`, after checking them."""

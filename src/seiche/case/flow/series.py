@@ -42,7 +42,7 @@ class Series(Output):
     @property
     def places(self) -> Sequence[Place]:
         """Return the file."""
-        return (Place(self.key, self.path),)
+        return (Place(self.key, self.path, series=True),)
 
     @abstractmethod
     def count(self, first: int, last: int) -> int:

@@ -57,6 +57,10 @@ class UltrasoundCaseRun(CaseRun):
         """Return fields at this rank's own points: pressure (Pa), velocity (m/s, components last), p, ux, rhox ..."""
         return self.solver.fields(names or ("pressure",))
 
+    def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return records, images and temperatures."""
+        return self.records.arrays
+
     def results(self, files: Iterable[Path]) -> Summarised:
         """Return the grid and the largest values that were recorded."""
         setup, solver, problem = self.setup, self.solver, self.setup.problem
