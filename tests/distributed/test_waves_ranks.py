@@ -294,7 +294,7 @@ def test_a_case_writes_the_same_files_on_two_ranks(tmp_path: Path, monkeypatch: 
     simulation = load_waves(folder / "case.toml", output=folder / "two", world=world)
     assert simulation.setup.mesh.total > 30
     simulation.run(steps=simulation.setup.steps // 2)
-    simulation.save()
+    simulation.checkpoint()
     simulation.run()
     if world.rank:
         return

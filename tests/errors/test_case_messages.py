@@ -29,7 +29,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
             "qqq",
             1,
             "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, walls, body_force,"
-            " cells, packing, contact, coupling, reservoir, run, output",
+            " run, output",
         ),
         ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),

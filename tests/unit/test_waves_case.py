@@ -120,7 +120,7 @@ def test_sac_files_hold_what_the_hdf5_file_holds(case: Path) -> None:
     # SAC manual: 70 floats, 40 integers, 192 bytes of text; delta is float 0, b 5, npts integer 9, nvhdr 6.
     floats, integers = np.frombuffer(data, "<f4", 70), np.frombuffer(data, "<i4", 40, 280)
     setup = prepare(case)
-    assert floats[0] == pytest.approx(2 * setup.step) and floats[5] == pytest.approx(2 * setup.step)
+    assert floats[0] == pytest.approx(2 * setup.dt) and floats[5] == pytest.approx(2 * setup.dt)
     assert (integers[6], integers[15], integers[35]) == (6, 1, 1)
     assert data[440:448] == b"L2      " and data[600:608] == b"vy      "
     assert floats[40:42].tolist() == [20.0, 25.0]
@@ -307,7 +307,8 @@ def test_leapfrog_goes_on_from_a_checkpoint_and_says_when_velocities_were(case: 
     whole.run()
     half = load_waves(case, overrides=leap, output=case.parent / "half")
     half.run(steps=whole.setup.steps // 2)
-    half.save()
+    half.checkpoint()
+    half.close()
     rest = load_waves(case, overrides=leap, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
     np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
@@ -326,7 +327,8 @@ def test_attenuation_makes_waves_smaller_and_goes_on_from_a_checkpoint(
     whole.run()
     half = load_waves(lossy, output=case.parent / "half")
     half.run(steps=whole.setup.steps // 2)
-    half.save()
+    half.checkpoint()
+    half.close()
     rest = load_waves(lossy, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
     np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
