@@ -172,7 +172,7 @@ class WaveSolver(SolverBase):
             self._phases = (self._steps.leapfrog(self._leap),) * 2
         else:
             how = variant if self.bodies is None else "fused-flux"
-            sweeps = Sweeps(
+            self._sweeps = sweeps = Sweeps(
                 self.operator, how, (self.u, arrays.k), arrays.traces, ghosts=self.ghosts, bodies=self.bodies
             )
             self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
