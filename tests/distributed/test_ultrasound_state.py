@@ -150,7 +150,7 @@ def test_each_kind_of_step_is_captured_once_it_was_done_without_a_graph(monkeypa
         captured.append(replayed.step)
         return capture(backend, work)
 
-    monkeypatch.setattr(CpuBackend, "asynchronous", True)
+    monkeypatch.setattr(CpuBackend, "has_graphs", True)
     monkeypatch.setattr(CpuBackend, "capture", counted)
     replayed.advance(STEPS)
     assert captured == [4, 6, 11, 15]  # a source or a record begins or ends before 2, 3, 5, 10 and 14

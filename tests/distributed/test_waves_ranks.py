@@ -299,7 +299,7 @@ def test_a_case_writes_the_same_files_on_two_ranks(tmp_path: Path, monkeypatch: 
     if world.rank:
         return
     again = load_waves(folder / "case.toml", output=folder / "one", world=World.serial())
-    again.advance()
+    again.run()
     rest = load_waves(
         folder / "case.toml", output=folder / "rest", world=World.serial(), restart=folder / "two" / "checkpoint.seiche"
     )

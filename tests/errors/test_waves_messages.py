@@ -129,12 +129,12 @@ def test_a_state_that_is_not_finite_is_reported() -> None:
     broken = solver()
     broken.start_from(np.full((4, 3, 9), np.nan))
     with pytest.raises(UnstableError, match="the state is not finite after step 1, time step 0"):
-        broken.run(1)
+        broken.advance(1)
 
 
 def test_an_explosion_in_a_fluid_beside_a_solid_is_a_source() -> None:
     waves = solver(material=SEA, sources=one_source(moment=np.eye(2)))
-    waves.run(2)
+    waves.advance(2)
     assert waves.energy() > 0
 
 

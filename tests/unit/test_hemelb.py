@@ -230,7 +230,7 @@ def test_hemepure_sites_with_normals_into_the_fluid_run_the_same(tmp_path: Path)
     (tmp_path / "pure.xml").write_text(xml(version="3").replace("tube.gmy", "pure.gmy+"))
     stresses = []
     for name in (path, tmp_path / "pure.xml"):
-        with load(name) as simulation:
+        with load(name, replace=True) as simulation:
             simulation.run()
             stresses.append(simulation.fields("wall_shear_stress")["wall_shear_stress"])
     assert np.abs(stresses[0]).max() > 0
@@ -315,7 +315,7 @@ def test_a_case_with_tables_weights_and_a_windkessel_outlet_runs(tmp_path: Path)
     assert flows["outlet0"] == pytest.approx(-flows["inlet0"], rel=0.05)
     (tmp_path / "p.txt").write_text("0 0\n1 1e-4\n")
     path = write_case(tmp_path, xml(inlet=IN_TIME[0][0]))
-    with load(path) as simulation:
+    with load(path, replace=True) as simulation:
         simulation.run()
         assert simulation.flow_rates()["inlet0"] > 0
 
@@ -325,7 +325,7 @@ def test_a_velocity_table_without_weights_is_the_parabola_of_its_maximum(tmp_pat
     (tmp_path / "v.txt").write_text("0 4e-3\n1 4e-3\n")
     flows, peaks = [], []
     for text in (xml(), xml(inlet=IN_TIME[1][0])):
-        with load(write_case(tmp_path, text)) as simulation:
+        with load(write_case(tmp_path, text), replace=True) as simulation:
             peaks.append(simulation.setup.invariants.velocity_scale)
             simulation.run()
             flows.append(simulation.flow_rates()["inlet0"])

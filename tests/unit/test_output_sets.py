@@ -134,8 +134,8 @@ def test_averages_of_a_run_that_was_stopped_within_a_window_are_those_of_a_whole
     averages = {"file": "means.vtkhdf", "start": 20, "window": 40, "every": 4}
     path = case_file(tmp_path, {"output.averages": averages})
     with seiche.load(path, output=tmp_path / "whole", world=World.serial()) as whole:
-        whole.run()
-        assert [file.name for file in whole.outputs.files()] == ["means.vtkhdf"]
+        finished = whole.run()
+        assert "means.vtkhdf" in [file.name for file in finished.files]
     expected = averaged(tmp_path / "whole", "means.vtkhdf")
     triangles = len(expected["oscillatory_shear_index"]) // 2
     assert len(expected["mean_wall_shear_stress"]) == 2 * triangles

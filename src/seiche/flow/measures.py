@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,12 @@ from seiche.flow.snapshot import Snapshot, Snapshots, Staging
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Watch, Watcher
 
-if TYPE_CHECKING:
-    from seiche.flow.solver import FlowSolver
-
 
 class Measures:
     """Measures of the present state of a solver, computed on its device; what takes the state is collective."""
 
-    def __init__(self, solver: FlowSolver, walls: WallStages, physics: Physics) -> None:
-        """Prepare for the populations, walls and physics of `solver`."""
+    def __init__(self, solver: Any, walls: WallStages, physics: Physics) -> None:
+        """Prepare for the populations, walls and physics of `solver`, a `FlowSolver`."""
         self._solver, self._walls = solver, walls
         precisions = (solver.precision.compute, solver.precision.storage)
         self.observation = Observation(solver.backend, solver.populations, solver.region, physics, precisions)

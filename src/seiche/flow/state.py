@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from seiche.solver.base import SolverBase
 from seiche.solver.state import Attribute, Rows, RowSet, State
-
-if TYPE_CHECKING:
-    from seiche.flow.solver import FlowSolver
 
 #: The row set of the sites.
 SITES = "sites"
@@ -18,7 +15,7 @@ IOLETS = "iolets."
 
 
 def site_state(
-    solver: FlowSolver, arrays: Mapping[str, Rows], step: int = 0, attributes: Mapping[str, Attribute] | None = None
+    solver: SolverBase, arrays: Mapping[str, Rows], step: int = 0, attributes: Mapping[str, Attribute] | None = None
 ) -> State:
     """Return a state of `arrays` with a row for each of the sites `solver.owned`, after `step` steps."""
-    return State(step, {SITES: RowSet(solver.owned, solver.total_items, arrays)}, attributes=attributes or {})
+    return State(step, {SITES: RowSet(solver.keys[SITES], solver.total_items, arrays)}, attributes=attributes or {})

@@ -54,7 +54,7 @@ class BloodCaseRun(FlowCaseRun):
         """Return what every site costs, with the cells that are there at first or in `restart` (collective)."""
         state = None
         if restart is not None:
-            state = cells_of(restart.resume(self.setup, solver, self.matches(), self.keys()), solver)
+            state = cells_of(restart.resume(self.setup, solver, self.matches(), solver.keys), solver)
         blood = BloodRun(self.setup, solver, state, tubes=False).blood
         return measure_blood_costs(blood).weights(blood)
 
