@@ -73,18 +73,36 @@ def of_hdf5(path: Path) -> Table:
 
 
 def of_checkpoint(path: Path) -> Table:
-    """Return the digests of the arrays of a checkpoint, rows in the order of sites, and of its attributes."""
+    """Return the digests of the arrays of a checkpoint, rows in the order of their keys, and of its attributes.
+
+    Version 1 has one set of rows, whose keys are its first array; version 2 has several, each after its keys, and
+    arrays without rows.
+    """
     data = path.read_bytes()
     _, version, _, offset, length = _PREAMBLE.unpack(data[: _PREAMBLE.size])
     footer = json.loads(data[offset : offset + length])
-    count, position, order = footer["sites"], 64, np.zeros(0, np.int64)
-    table: Table = {"version": of_json(version), "sites": of_json(count), "time_step": of_json(footer["time_step"])}
-    for item in footer["arrays"]:
-        dtype, shape = np.dtype(item["dtype"]), (count, *item["shape"])
-        rows = np.frombuffer(data, dtype, int(np.prod(shape)), position).reshape(shape)
-        position += rows.nbytes
-        order = np.argsort(rows, kind="stable") if item["name"] == "site" else order
-        table[item["name"]] = of_array(rows[order])
+    position = 64
+
+    def take(item: dict[str, Any], *count: int) -> np.ndarray:
+        nonlocal position
+        shape = (*count, *item["shape"])
+        found = np.frombuffer(data, np.dtype(item["dtype"]), int(np.prod(shape)), position).reshape(shape)
+        position += found.nbytes
+        return found
+
+    table: Table = {"version": of_json(version)}
+    if version == 1:
+        table |= {"sites": of_json(footer["sites"]), "time_step": of_json(footer["time_step"])}
+        sets = [("site", footer["sites"], footer["arrays"][1:])]
+    else:
+        table["time_step"] = of_json(footer["step"])
+        sets = [(f"keys of {each['name']}", each["total"], each["arrays"]) for each in footer["sets"]]
+    for name, total, arrays in sets:
+        keys = take({"dtype": "<i8", "shape": []}, total)
+        order = np.argsort(keys, kind="stable")
+        table[name] = of_array(keys[order])
+        table |= {each["name"]: of_array(take(each, total)[order]) for each in arrays}
+    table |= {each["name"]: of_array(take(each)) for each in footer.get("numbers", [])}
     return table | {f"@{name}": of_json(value) for name, value in footer["attributes"].items()}
 
 
