@@ -83,7 +83,8 @@ class Measures:
         """Return the mean velocity of all sites of all ranks, (3,), in sites a step."""
         self._refresh_halo()
         solver = self._solver
-        return solver.world.allreduce_sum(self.observation.velocity_sum(solver.phase)) / len(solver.sites)
+        total: npt.NDArray[np.float64] = solver.world.allreduce_sum(self.observation.velocity_sum(solver.phase))
+        return total / len(solver.sites)
 
     def velocity_change(self) -> float:
         """Return |u - u'|/|u|, norms over all sites and ranks, u' of the call before; infinity for the first one."""
