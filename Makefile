@@ -11,7 +11,7 @@ JOBS ?= 2
 .PHONY: demo test check install install-test install-dev format clean
 
 demo: install
-	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml
+	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml --replace
 
 test: install-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)

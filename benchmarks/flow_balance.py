@@ -20,9 +20,9 @@ from seiche.domain.bifurcation import bifurcation_surface
 from seiche.domain.sites import SiteSet
 from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
+from seiche.flow import Solver
 from seiche.flow.balance import measure_costs
 from seiche.flow.model import FlowModel, Newtonian, Precision, PressureIolet
-from seiche.flow.solver import Solver
 
 
 def vessel(millions: float) -> SiteSet:
@@ -54,7 +54,7 @@ def main() -> None:
             world=world,
             weights=weights,
         )
-        solver.run(64)
+        solver.advance(64)
         costs = costs or measure_costs(solver)
         weights = costs.weights(sites)
         seconds = compute_seconds(solver, 3200)

@@ -19,7 +19,7 @@ from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.flow import FlowModel, Newtonian, Precision, Solver
-from seiche.machine.repeat import seconds_of_all
+from seiche.observe.repeat import seconds_of_all
 
 #: Sites of a slab along its axis, and of the faces of two ranks and of more.
 ALONG, FACES = 64, {True: (32, 56), False: (56, 64)}
@@ -28,8 +28,13 @@ ROUNDS = 7
 
 def seconds_of_steps(solver: Solver, world: World, steps: int) -> float:
     """Return the seconds of a step of the slowest rank, the least of some times."""
-    solver.run(steps // 4)
-    return min(seconds_of_all(world, partial(solver.run, steps)) for _ in range(ROUNDS)) / steps
+
+    def run(count: int) -> None:
+        solver.start(count)
+        solver.finish()
+
+    run(steps // 4)
+    return min(seconds_of_all(world, partial(run, steps)) for _ in range(ROUNDS)) / steps
 
 
 def row(world: World, device: str, transport: str, layout: str, steps: int) -> dict[str, object]:
@@ -51,12 +56,12 @@ def row(world: World, device: str, transport: str, layout: str, steps: int) -> d
     )
     times = {}
     for silent in (False, True):
-        solver.forget_graphs()
+        solver.discard_graphs()
         solver.halo.silent = silent
         times[silent] = seconds_of_steps(solver, world, steps)
     found = {
-        "transport": solver.halo.transport_name,
-        "layout": solver.layout_name,
+        "transport": solver.transport,
+        "layout": solver.layout,
         "ranks": world.size,
         "sites": len(sites),
         "neighbours": len(solver.halo.plan.peers),

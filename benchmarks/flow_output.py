@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from seiche.case.run import advance
 
 import seiche
 from seiche.backend import open_backend
 from seiche.bench.flow import heading
-from seiche.case.flow.simulation import Simulation
-from seiche.case.run import advance
+from seiche.case.simulation import Simulation
 from seiche.domain.world import World
 
 CASE = """

@@ -16,8 +16,8 @@ from pathlib import Path
 from seiche.bench.flow import box_case, document, measure, model_of, show, tube_case
 from seiche.domain import shapes
 from seiche.domain.world import World
+from seiche.flow import Solver
 from seiche.flow.model import Newtonian, Precision
-from seiche.flow.solver import Solver
 from seiche.observe.bandwidth import copy_bandwidth
 
 CASES = {

@@ -34,7 +34,7 @@ from seiche.kernels.registry import kspace_passes as passes
 from seiche.kernels.registry.kspace_lines import team_shape
 from seiche.kernels.registry.line_teams import LineTeam
 from seiche.ultrasound.problem import Field, Problem
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 
 #: Factors of lines; numbers that a thread holds, at most; points along the other axes; times that each is run.
 FACTORS, HELD, ACROSS, RUNS = (4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21, 24, 27, 28, 30, 32), 32, 256, 10
@@ -103,7 +103,7 @@ def long_problem(length: int) -> Problem:
     )
 
 
-def milliseconds(run: Callable[[], None], solver: Solver) -> float:
+def milliseconds(run: Callable[[], None], solver: UltrasoundSolver) -> float:
     """Return the time of one run."""
     clock = solver.backend.clock()
     run()
@@ -118,9 +118,9 @@ def milliseconds(run: Callable[[], None], solver: Solver) -> float:
 
 def measure(length: int, teams: list[LineTeam]) -> list[dict[str, Any]]:
     """Return a row for each team."""
-    solver = Solver(long_problem(length), device="cuda", precision="float32")
+    solver = UltrasoundSolver(long_problem(length), device="cuda", precision="float32")
     scheme: Any = solver._scheme  # its passes are bound anew with each team
-    axis, state, rows = scheme._across[0], solver.state, []
+    axis, state, rows = scheme._across[0], solver._state, []
     for team in teams:
         shape = team_shape(team)
         axis.shape, axis.batches = shape, -(-axis.lines["inner"] // shape.lanes)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from seiche.backend import open_backend
+from seiche.backend import open_backend, parse_device
 from seiche.bench.flow import heading
 from seiche.domain.world import World
 from seiche.validate.waves.layer_over_half_space import FULL, LOSSLESS, REDUCED, seismograms
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     world = World.from_mpi()
-    whole = FULL if options.device.startswith("cuda") else REDUCED
+    whole = FULL if parse_device(options.device).is_gpu else REDUCED
     found, rows = [], []
     for size in (whole, replace(whole, splits=1)):
         begin = time.perf_counter()

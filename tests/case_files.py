@@ -11,9 +11,8 @@ import pytest
 
 from seiche.case.flow.geometry import Vessel, build
 from seiche.case.flow.limits import refuse_impossible
-from seiche.case.flow.setup import Setup, build_setup
-from seiche.case.flow.simulation import prepare
-from seiche.case.load import check_case
+from seiche.case.flow.setup import FlowSetup, build_setup
+from seiche.case.loading import check_case, prepare
 from seiche.errors import CaseError
 
 SOURCE = "case.toml"
@@ -118,7 +117,7 @@ def vessel_of(tables: dict[str, Any]) -> Vessel:
     return build(check_case(tables, SOURCE), Path(), SOURCE)
 
 
-def setup_of(tables: dict[str, Any]) -> Setup:
+def setup_of(tables: dict[str, Any]) -> FlowSetup:
     """Return the set-up of `tables`, not yet checked for what is impossible."""
     return build_setup(check_case(tables, SOURCE), vessel_of(tables), SOURCE)
 

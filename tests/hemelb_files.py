@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small HemeLB cases for tests: the XML as text, with the sites of a tube along z."""
+"""Small HemeLB cases for tests: the XML as text, with the sites of a tube along z or those of HemeLB's own tests."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from gmy_files import four_cube, large_cylinder
 from seiche.domain.shapes import tube
 from seiche.io.formats.gmy import write_gmy
 
@@ -82,3 +83,83 @@ def write_case(folder: Path, text: str) -> Path:
     write_gmy(folder / "tube.gmy", tube(1.0e-3, 4.0e-3, 2.5e-4, (0, 0, 1)))
     (folder / "config.xml").write_text(text)
     return folder / "config.xml"
+
+
+_IOLETS = """
+  <inlets>
+    <inlet>
+      <condition type="pressure" subtype="cosine">
+        <amplitude value="0.0" units="mmHg" /><mean value="{inlet}" units="mmHg" />
+        <phase value="0.0" units="rad" /><period value="0.6" units="s" />
+      </condition>
+      <normal value="(0.0,0.0,1.0)" units="dimensionless" /><position value="(0.0,0.0,-{end})" units="m" />
+    </inlet>
+  </inlets>
+  <outlets>
+    <outlet>
+      <condition type="pressure" subtype="cosine">
+        <amplitude value="0.0" units="mmHg" /><mean value="{outlet}" units="mmHg" />
+        <phase value="0.0" units="rad" /><period value="0.6" units="s" />
+      </condition>
+      <normal value="(0.0,0.0,-1.0)" units="dimensionless" /><position value="(0.0,0.0,{end})" units="m" />
+    </outlet>
+  </outlets>
+  <visualisation>
+    <centre value="(0.0,0.0,0.0)" units="m" />
+    <orientation><latitude value="45.0" units="deg" /><longitude value="45.0" units="deg" /></orientation>
+    <display brightness="0.03" zoom="1.0" />
+    <range><maxstress value="0.1" units="Pa" /><maxvelocity value="0.1" units="m/s" /></range>
+  </visualisation>"""
+
+#: A case like `four_cube.xml` of HemeLB's tests: pressures too large for its time step, outputs of every kind.
+FOUR_CUBE = f"""<?xml version="1.0" ?>
+<hemelbsettings version="5">
+  <simulation>
+    <steps value="10" units="lattice" /><step_length value="0.0857" units="s" /><voxel_size value="0.01" units="m" />
+    <origin value="(0.0,0.0,0.0)" units="m" /><fluid_density value="1000.0" units="kg/m3" /><stresstype value="1" />
+  </simulation>
+  <geometry><datafile path="./four_cube.gmy" /></geometry>
+  <initialconditions><pressure><uniform value="80.0" units="mmHg"/></pressure></initialconditions>
+{_IOLETS.format(inlet=80.1, outlet=80.0, end=0.05)}
+  <properties>
+    <propertyoutput period="2" file="wholegeometryvelocityandstress.dat">
+      <geometry type="whole" /><field type="velocity" name="Whole velocity field"/><field type="vonmisesstress"/>
+    </propertyoutput>
+    <propertyoutput period="5" file="centrelinepressure.dat">
+      <geometry type="line"><point value="(2.5,2.5,0)" units="m" /><point value="(2.5,2.5,5)" units="m" /></geometry>
+      <field type="pressure"/>
+    </propertyoutput>
+    <propertyoutput period="5" file="surfaceshearstress.dat">
+      <geometry type="surface" /><field type="shearstress"/>
+    </propertyoutput>
+    <propertyoutput period="10" file="surfacetraction.dat">
+      <geometry type="surfacepoint"><point value="(2.5,2.5,0)" units="m" /></geometry><field type="traction"/>
+    </propertyoutput>
+  </properties>
+</hemelbsettings>
+"""
+
+#: A case like `large_cylinder.xml` of HemeLB's tests: no fluid, so its defaults, and elements that change nothing.
+LARGE_CYLINDER = f"""<?xml version="1.0" ?>
+<hemelbsettings version="5">
+  <simulation>
+    <step_length units="s" value="4.4e-07" /><steps units="lattice" value="50000" /><stresstype value="1" />
+    <voxel_size units="m" value="1.4e-06" /><origin units="m" value="(-1.05e-05,-1.05e-05,-2.45e-05)" />
+  </simulation>
+  <geometry><datafile path="large_cylinder.gmy" /></geometry>
+{_IOLETS.format(inlet=1e-5, outlet=0, end=2.4e-5)}
+  <initialconditions><pressure><uniform units="mmHg" value="0.0" /></pressure></initialconditions>
+  <monitoring><incompressibility/></monitoring>
+</hemelbsettings>
+"""
+
+#: Cases with the sites of HemeLB's own tests: the XML, and what makes the geometry file.
+PUBLIC = {"four_cube": (FOUR_CUBE, four_cube), "large_cylinder": (LARGE_CYLINDER, large_cylinder)}
+
+
+def write_public_case(folder: Path, name: str) -> Path:
+    """Write the case `name` of `PUBLIC` and its geometry file into `folder`; return the name of the XML."""
+    text, vessel = PUBLIC[name]
+    (folder / f"{name}.gmy").write_bytes(vessel().file())
+    (folder / f"{name}.xml").write_text(text)
+    return folder / f"{name}.xml"

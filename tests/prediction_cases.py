@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from case_files import blood_tables, toml_of, tube_tables
-from seiche.machine.file import FittedPiece, Launch, Machine, Measured
+from seiche.machine.laws.file import FittedPiece, Launch, Machine, Measured
 
 WAVES = """
 solver = "waves"

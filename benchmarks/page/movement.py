@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from seiche.machine.file import Machine, read_machine
+from seiche.machine.laws.file import Machine, read_machine
 from seiche.report.stored import read_documents, unfit
 from seiche.report.table import markdown
 

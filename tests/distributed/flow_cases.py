@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy.typing as npt
+
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
-from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, PressureIolet, Trt, VelocityIolet
+from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, PressureIolet, Solver, Trt, VelocityIolet
 
 FIELDS = ("density", "velocity", "stress", "shear_rate", "wall_shear_stress", "viscosity")
 
@@ -27,3 +31,8 @@ def iolet_model(rheology: CarreauYasuda | Newtonian, collision: Bgk | Trt | None
 
 def blood_in_a_tilted_tube() -> tuple[SiteSet, FlowModel]:
     return tilted_tube(), iolet_model(BLOOD)
+
+
+def site_arrays(solver: Solver) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of the state of this rank's sites."""
+    return {name: rows[:] for name, rows in solver.state().rows["sites"].arrays.items()}

@@ -98,3 +98,11 @@ def run_ranks(
     if wrong:
         pytest.fail(f"{ranks} ranks ended with status {done.returncode}:\n{done.stdout}")
     return done.stdout
+
+
+def run_ranks_on_gpus(ranks: int, target: Callable[..., object], transport: str) -> None:
+    """Run `target` of a transport on ranks that have GPUs; skip the test where they do not suffice."""
+    cupy = pytest.importorskip("cupy")
+    if transport == "nccl" and cupy.cuda.runtime.getDeviceCount() < ranks:
+        pytest.skip("NCCL needs a GPU a rank")
+    run_ranks(ranks, target, transport, timeout=400)

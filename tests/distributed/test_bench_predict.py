@@ -18,8 +18,8 @@ from seiche.case.predictions import predict_case
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
-from seiche.machine.file import read_machine, write_machine
-from seiche.machine.steps import kept_scales
+from seiche.machine.laws.file import read_machine, write_machine
+from seiche.machine.laws.steps import kept_scales
 from seiche.observe.plan import base_name
 
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}

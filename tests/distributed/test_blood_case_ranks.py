@@ -6,20 +6,39 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from case_files import blood_tables, toml_of
-from seiche.case.flow.simulation import load
+from seiche.case.loading import load
+from seiche.case.simulation import Simulation
 from seiche.domain.world import World
 from seiche.io.cell_files import read_list, read_surfaces
+
+
+def written(tables: dict[str, Any], world: World) -> Path:
+    """Return a folder of all ranks in which `case.toml` has these tables (collective)."""
+    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
+    if world.rank == 0:
+        (folder / "case.toml").write_text(toml_of(tables))
+    world.barrier()
+    return folder
+
+
+def ran(folder: Path, world: World) -> tuple[Simulation, Simulation]:
+    """Return the case after its run on all ranks, and after one on each alone (collective)."""
+    both = load(folder / "case.toml", output=folder / "both", world=world)
+    both.run()
+    alone = load(folder / "case.toml", output=folder / f"alone{world.rank}", world=World.serial())
+    alone.run()
+    return both, alone
 
 
 @pytest.mark.ranks(2)
 def test_a_blood_case_has_the_same_bits_on_two_ranks() -> None:
     world = World.from_mpi()
-    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     tables = blood_tables()
     tables["geometry"]["shape"] = {"kind": "tube", "radius": "6 um", "length": "12 um", "periodic": True}
     tables["packing"]["hematocrit"] = 0.15
@@ -27,13 +46,8 @@ def test_a_blood_case_has_the_same_bits_on_two_ranks() -> None:
     tables["run"] = {"threads": 1}
     tables["body_force"] = {"force": ["1e6 N/m^3", "0 N/m^3", "0 N/m^3"]}
     tables["output"] = {"cells": {"file": "cells.vtkhdf", "every": 3}, "checkpoint": {"every": 3}, "picture": "a.png"}
-    if world.rank == 0:
-        (folder / "case.toml").write_text(toml_of(tables))
-    world.barrier()
-    both = load(folder / "case.toml", output=folder / "both", world=world)
-    both.run()
-    alone = load(folder / "case.toml", output=folder / f"alone{world.rank}", world=World.serial())
-    alone.run()
+    folder = written(tables, world)
+    both, alone = ran(folder, world)
     assert both.blood is not None and alone.blood is not None
     assert np.array_equal(both.blood.state()[0], alone.blood.state()[0])
     if world.rank == 0:
@@ -50,7 +64,6 @@ def test_a_blood_case_has_the_same_bits_on_two_ranks() -> None:
 def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
     """Balls flow through a short tube; cells leave and enter, so that ranks share others than at the start."""
     world = World.from_mpi()
-    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     tables = blood_tables()
     tables["geometry"]["shape"] = {"kind": "tube", "radius": "4 um", "length": "18 um"}
     tables["iolet"] = [
@@ -62,13 +75,8 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
     tables["cells"] = [{"name": "ball", "shape": ball, "model": "triangles", "shear_modulus": "200 uN/m"}]
     tables |= {"packing": {"hematocrit": 0.1}, "reservoir": {"every": 16, "length": "6 um"}, "time": {"steps": 288}}
     tables["run"] = {"threads": 1}
-    if world.rank == 0:
-        (folder / "case.toml").write_text(toml_of(tables))
-    world.barrier()
-    both = load(folder / "case.toml", output=folder / "both", world=world)
-    both.run()
-    alone = load(folder / "case.toml", output=folder / f"alone{world.rank}", world=World.serial())
-    alone.run()
+    folder = written(tables, world)
+    both, alone = ran(folder, world)
     assert both.blood is not None and alone.blood is not None
     assert sum(alone.blood.watch.left.values()) > 0
     assert sum(alone.blood.watch.entered.values()) > 0
@@ -81,16 +89,13 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
 def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_the_same_bits() -> None:
     """`run.balance = "measured"` of a case, and of a restart: the state goes on, on another partition."""
     world = World.from_mpi()
-    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     tables = blood_tables()
     tables["packing"]["hematocrit"] = 0.1
     tables["time"]["steps"] = 8
     tables["run"] = {"threads": 1}
     tables["body_force"] = {"force": ["1e6 N/m^3", "0 N/m^3", "0 N/m^3"]}
     tables["output"] = {"checkpoint": {"every": 4}}
-    if world.rank == 0:
-        (folder / "case.toml").write_text(toml_of(tables))
-    world.barrier()
+    folder = written(tables, world)
     case, measured = folder / "case.toml", ["run.balance=measured"]
     even = load(case, output=folder / "even", world=world)
     even.run(steps=4)
@@ -99,13 +104,13 @@ def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_the_s
     again = load(
         case, output=folder / "again", world=world, overrides=measured, restart=folder / "even/checkpoint.seiche"
     )
-    assert again.solver.time_step == 4
+    assert again.solver.step == 4
     weighed = load(case, output=folder / "weighed", world=world, overrides=measured)
     found = []
     for each in (even, again, weighed):
         each.run()
         assert each.blood is not None
-        assert each.solver.time_step == 8
+        assert each.solver.step == 8
         found.append(each.blood.state()[0])
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])

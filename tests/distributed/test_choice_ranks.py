@@ -13,16 +13,15 @@ import seiche
 from prediction_cases import case_file, machine, piece
 from seiche.backend import open_backend
 from seiche.bench import choice as bench_choice
-from seiche.case import run
-from seiche.case.ultrasound.simulation import UltrasoundSimulation
+from seiche.case import loop
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
-from seiche.halo.choice import VARIABLE
 from seiche.machine import collective_choice
 from seiche.machine.collectives import Exchange
-from seiche.machine.file import Measured, read_machine, write_machine
-from seiche.machine.measure import measure
+from seiche.machine.in_use import VARIABLE, predict_transports
+from seiche.machine.laws.file import Measured, read_machine, write_machine
+from seiche.machine.measure.survey import measure
 
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 SLOW = Measured(path="host", locality="on-socket", pieces=[piece(0.4, 1e-9)])
@@ -52,7 +51,7 @@ def test_a_chosen_transport_carries_the_values(
     world = World.from_mpi()
     backend, plan = open_backend(device, 1, world.local_rank), ring(world, 5)
     monkeypatch.setenv(VARIABLE, str(write_lassen(world, tmp_path, hardware={})))
-    exchange = HaloExchange(backend, world, plan, "float64")
+    exchange = HaloExchange(backend, world, plan, "float64", predict=predict_transports)
     host = np.zeros(5 * (1 + len(plan.peers)))
     host[:5] = 10 * world.rank + np.arange(5)
     array = backend.upload(host)
@@ -104,7 +103,7 @@ def test_a_file_of_another_machine_is_measured_again_before_the_choice(
 ) -> None:
     world = World.from_mpi()
     monkeypatch.setenv(VARIABLE, "summit")
-    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32")
+    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32", predict=predict_transports)
     exchange.trial()
     assert exchange.transport_name == "host"
     warned = [record.message for record in caplog.records if "is not of this machine" in record.message]
@@ -168,10 +167,9 @@ def test_a_strategy_that_drifts_is_chosen_anew_and_the_arrays_stay(
 def computed(case: Path, output: Path, overrides: list[str], world: World) -> tuple[np.ndarray, list[str]]:
     """Return a field that a run of waves or ultrasound made, and what it tells of its choices."""
     simulation = seiche.load(case, output=output, overrides=overrides, world=world)
-    outcome = simulation.run()
-    if isinstance(simulation, UltrasoundSimulation):
-        return outcome.arrays["p_max_all"], outcome.decisions
-    return simulation.solver.state(), run.decisions_of(simulation.solver.ghosts.exchanges)
+    with simulation:
+        simulation.run()
+        return simulation.fields(["pressure"])["pressure"], simulation.solver.decisions
 
 
 @pytest.mark.ranks(2)
@@ -190,7 +188,7 @@ def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
     plain, nothing = computed(case, folder / "a", changes, world)
     assert nothing == []
     monkeypatch.setenv(VARIABLE, str(written))
-    monkeypatch.setattr(run, "RECONSIDER_EVERY", 0.0)
+    monkeypatch.setattr(loop, "REVIEW_SECONDS", 0.0)
     seconds = cycle([1e-6, 1e-4, 1e-2, 1.0, 1e2])
     monkeypatch.setattr(HaloExchange, "_trial", lambda *_: next(seconds))
     monkeypatch.setattr(collective_choice, "_seconds", lambda *_: next(seconds))
@@ -213,7 +211,7 @@ def test_a_wrong_file_is_not_believed_and_drifting_messages_are_looked_at_during
     plain = seiche.load(folder / "flow.toml", output=folder / "a", world=world)
     plain.run()
     monkeypatch.setenv(VARIABLE, str(folder / "m.json"))
-    monkeypatch.setattr(run, "RECONSIDER_EVERY", 0.0)
+    monkeypatch.setattr(loop, "REVIEW_SECONDS", 0.0)
     seconds = cycle([1e-6, 1e-4, 1e-2, 1.0, 1e2])
     monkeypatch.setattr(HaloExchange, "_trial", lambda *_: next(seconds))
     looked = seiche.load(folder / "flow.toml", output=folder / "b", world=world)

@@ -188,7 +188,7 @@ def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypa
     def blocked(*arguments: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(memory, "read_memory", blocked)
+    monkeypatch.setattr(memory, "recognise", blocked)
     world = World.from_mpi()
     with pytest.raises(
         TransportError, match=r"strategy 'peer': rank 0 cannot reach the array of rank 1: .*not permitted"
@@ -206,7 +206,7 @@ def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: p
     from seiche.machine import collective_staged, collective_ways
 
     for module in (collective_ways, collective_staged):
-        monkeypatch.setattr(module, "host_names", lambda world: ["a", "b"])
+        monkeypatch.setattr(module, "hosts_of", lambda world: ["a", "b"])
     world, a = World.from_mpi(), np.zeros(2)
     with pytest.raises(TransportError, match="strategy 'peer': ranks 0 and 1 are on different hosts"):
         Exchange(world, a, a.copy(), strategy="peer")

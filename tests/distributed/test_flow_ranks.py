@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flow_cases import BLOOD, FIELDS, WATER, blood_in_a_tilted_tube, iolet_model, tilted_tube
+from flow_cases import BLOOD, WATER, blood_in_a_tilted_tube, iolet_model, tilted_tube
+from flow_runs import assert_same, load_and_run, run_and_save
 from launch import run_ranks
 
 from seiche.domain import shapes
@@ -17,25 +18,14 @@ from seiche.domain.world import World
 from seiche.flow import FlowModel, Solver
 from seiche.flow.balance import measure_costs
 from seiche.flow.choice import LAYOUT_NAMES
-from seiche.io.checkpoint import read_checkpoint, write_checkpoint
 
 STEPS = 40
 
 
 def alone(sites: SiteSet, model: FlowModel, steps: int) -> Solver:
     solver = Solver(sites, model, threads=1)
-    solver.run(steps)
+    solver.advance(steps)
     return solver
-
-
-def assert_same(solver: Solver, reference: Solver) -> None:
-    """Compare the rows that this rank owns with those of a run that one process did alone."""
-    mine = solver.owned
-    for name, values in reference.state().items():
-        np.testing.assert_array_equal(solver.state()[name], values[mine], err_msg=name)
-    fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
-    for name in FIELDS:
-        np.testing.assert_array_equal(fields[name], expected[name][mine], err_msg=name)
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -47,11 +37,13 @@ def test_ranks_equal_one_rank_in_every_layout():
         reference = alone(sites, model, steps)
         for layout in LAYOUT_NAMES:
             solver = Solver(sites, model, layout=layout, world=world, threads=1)
-            solver.run(steps)
+            solver.advance(steps)
             assert_same(solver, reference)
             assert solver.monitor().mach == reference.monitor().mach
-            np.testing.assert_allclose(solver.mean_velocity(), reference.mean_velocity(), rtol=1e-9, atol=1e-15)
-            np.testing.assert_allclose(solver.iolet_flow(), reference.iolet_flow(), rtol=1e-12)
+            np.testing.assert_allclose(
+                solver.measures.mean_velocity(), reference.measures.mean_velocity(), rtol=1e-9, atol=1e-15
+            )
+            np.testing.assert_allclose(solver.measures.iolet_flow(), reference.measures.iolet_flow(), rtol=1e-12)
             assert solver.monitor().mass == reference.monitor().mass
             solver.close()
 
@@ -64,7 +56,7 @@ def test_ranks_equal_one_rank_where_the_vessel_is_periodic():
     for partition in ("metis", "slabs"):
         for layout in LAYOUT_NAMES:
             solver = Solver(sites, model, layout=layout, world=world, threads=1, partition=partition)
-            solver.run(STEPS)
+            solver.advance(STEPS)
             assert_same(solver, reference)
             assert solver.monitor().mass == reference.monitor().mass
             solver.close()
@@ -83,7 +75,7 @@ def test_measured_costs_give_other_parts_and_the_same_bits():
         weights = world.bcast(costs.weights(sites))
         assert weights.min() >= 1.0
         solver = Solver(sites, model, layout=layout, world=world, threads=1, weights=weights)
-        solver.run(STEPS)
+        solver.advance(STEPS)
         assert_same(solver, reference)
         solver.close()
 
@@ -95,7 +87,7 @@ def test_partition_along_a_curve_equals_one_rank():
     reference = alone(sites, model, STEPS + 1)
     for layout in ("list-aa", "tiles-4"):
         solver = Solver(sites, model, layout=layout, world=world, partition="curve", threads=1)
-        solver.run(STEPS + 1)
+        solver.advance(STEPS + 1)
         assert_same(solver, reference)
         solver.close()
 
@@ -104,30 +96,14 @@ def half_way(path: str, layout: str) -> None:
     """Leave a checkpoint after an odd number of steps."""
     world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes={},
-    )
-    solver.close()
+    run_and_save(path, solver, STEPS // 2 + 1)
 
 
 def go_on(path: str, layout: str) -> None:
     """Go on from the checkpoint and compare with a run that never stopped."""
     world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    assert checkpoint.time_step == STEPS // 2 + 1
-    solver.load_state(checkpoint.arrays, checkpoint.time_step)
-    solver.run(STEPS - checkpoint.time_step)
-    assert_same(solver, alone(sites, model, STEPS))
-    print(f"rank {world.rank} of {world.size} agrees")
-    solver.close()
+    load_and_run(path, solver, STEPS, alone(sites, model, STEPS))
 
 
 @pytest.mark.parametrize(
@@ -147,10 +123,10 @@ def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(layout: str):
     sites, model = blood_in_a_tilted_tube()
     for steps in (STEPS // 2, STEPS // 2 + 1):
         stopped = Solver(sites, model, layout=layout, threads=1)
-        stopped.run(steps)
+        stopped.advance(steps)
         resumed = Solver(sites, model, layout=layout, threads=1)
-        resumed.load_state(stopped.state(), stopped.time_step)
-        resumed.run(STEPS - steps)
+        resumed.set_state(stopped.state())
+        resumed.advance(STEPS - steps)
         assert_same(resumed, alone(sites, model, STEPS))
 
 
@@ -159,7 +135,7 @@ def test_threads_do_not_change_a_bit():
     reference = alone(sites, model, 9)
     for layout in ("list-aa", "tiles-4"):
         solver = Solver(sites, model, layout=layout, threads=2)
-        solver.run(9)
+        solver.advance(9)
         assert_same(solver, reference)
 
 
@@ -170,5 +146,5 @@ def test_gpu_equals_cpu(device: str, layout: str, rheology: object):
     sites, model = tilted_tube(), iolet_model(rheology)
     for steps in (STEPS, 3 * STEPS + 1):
         solver = Solver(sites, model, layout=layout, device=device)
-        solver.run(steps)
+        solver.advance(steps)
         assert_same(solver, alone(sites, model, steps))

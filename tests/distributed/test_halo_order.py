@@ -58,7 +58,7 @@ class LateClock:
 class LateBackend(CpuBackend):
     """A CPU that behaves as a device with memory and streams of its own."""
 
-    asynchronous = True
+    is_gpu = True
 
     def __init__(self) -> None:
         super().__init__(1)

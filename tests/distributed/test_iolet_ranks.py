@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flow_cases import BLOOD
+from flow_cases import BLOOD, site_arrays
+from flow_runs import assert_same, load_and_run, run_and_save
 from launch import run_ranks
 
 from seiche.domain import shapes
@@ -25,7 +26,7 @@ from seiche.flow import (
 from seiche.flow.choice import LAYOUT_NAMES
 from seiche.flow.model import Iolet
 from seiche.flow.section import developed_profile
-from seiche.io.checkpoint import read_checkpoint, write_checkpoint
+from seiche.flow.state import site_state
 
 STEPS = 40
 PULSE = TimeTable(np.array([0.0, 10.0, 30.0]), np.array([0.01, 0.02, 0.01]), repeat=True)
@@ -72,14 +73,8 @@ MIXTURES = {"everything": everything, "circuits": circuits}
 
 def alone(model: tuple[SiteSet, FlowModel], steps: int) -> Solver:
     solver = Solver(*model, threads=1)
-    solver.run(steps)
+    solver.advance(steps)
     return solver
-
-
-def assert_same(solver: Solver, reference: Solver) -> None:
-    for name, values in reference.state().items():
-        np.testing.assert_array_equal(solver.state()[name], values[solver.owned], err_msg=name)
-    assert solver.iolet_state() == reference.iolet_state()
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -87,10 +82,10 @@ def test_ranks_equal_one_rank_with_every_condition():
     world = World.from_mpi()
     for model, layouts in ((everything(), LAYOUT_NAMES), (circuits(), ("list-aa",))):
         reference = alone(model, STEPS + 1)
-        assert np.abs(reference.iolet_flow()).min() > 1e-3
+        assert np.abs(reference.measures.iolet_flow()).min() > 1e-3
         for layout in layouts:
             solver = Solver(*model, layout=layout, world=world, threads=1)
-            solver.run(STEPS + 1)
+            solver.advance(STEPS + 1)
             assert_same(solver, reference)
             solver.close()
 
@@ -98,28 +93,13 @@ def test_ranks_equal_one_rank_with_every_condition():
 def half_way(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), MIXTURES[name]()
     solver = Solver(sites, model, world=world, threads=1)
-    solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes=solver.iolet_state(),
-    )
-    solver.close()
+    run_and_save(path, solver, STEPS // 2 + 1)
 
 
 def go_on(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), MIXTURES[name]()
     solver = Solver(sites, model, layout="tiles-4", world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, checkpoint.attributes)
-    solver.run(STEPS - checkpoint.time_step)
-    assert_same(solver, alone((sites, model), STEPS))
-    print(f"rank {world.rank} of {world.size} agrees")
-    solver.close()
+    load_and_run(path, solver, STEPS, alone((sites, model), STEPS))
 
 
 @pytest.mark.parametrize(("writers", "readers", "name"), [(1, 3, "circuits"), (3, 2, "everything")])
@@ -134,7 +114,7 @@ def test_gpu_equals_cpu_with_every_condition(device: str):
     for model in (everything(), circuits()):
         for layout in LAYOUT_NAMES:
             solver = Solver(*model, layout=layout, device=device)
-            solver.run(3 * STEPS + 1)
+            solver.advance(3 * STEPS + 1)
             assert_same(solver, alone(model, 3 * STEPS + 1))
 
 
@@ -142,10 +122,12 @@ def test_a_circuit_without_its_numbers_starts_anew():
     sites = shapes.tube(3.3, 8.0, 1.0)
     model = FlowModel(Newtonian(0.1), iolets=(VelocityIolet(0.01), WindkesselIolet(0.02, 100.0, initial_density=1.01)))
     solver = Solver(sites, model, threads=1)
-    before = solver.iolet_state()
-    solver.run(9)
-    assert solver.iolet_state() != before
-    solver.load_state(solver.state(), solver.time_step)
+    before = solver.state().attributes
+    solver.advance(9)
+    assert solver.state().attributes != before
+    solver.set_state(site_state(solver, site_arrays(solver), solver.step))
     assert (
-        solver.iolet_state() == before == {"outlet.capacitor": 1.01 - 1, "outlet.imposed": 1.01 - 1, "outlet.inflow": 0}
+        solver.state().attributes
+        == before
+        == {"iolets.outlet.capacitor": 1.01 - 1, "iolets.outlet.imposed": 1.01 - 1, "iolets.outlet.inflow": 0}
     )

@@ -13,10 +13,10 @@ from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.ultrasound.extents import lines_of, widened
 from seiche.ultrasound.local_basis import least_overlap, parts_of
+from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.problem import Absorption, MaskSource, Mode, Pml, Problem
-from seiche.ultrasound.ranks import RanksSolver
 from seiche.ultrasound.records import Request
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 
 #: Greatest difference from a library's transforms over the greatest number.
 ROUND_OFF = {"float64": 1e-13, "float32": 5e-6}
@@ -58,11 +58,13 @@ def fields(problem: Problem, world: World, transforms: str, **options: Any) -> t
     """Return all fields and what was recorded at the end."""
     points = np.arange(3, problem.points, 41)
     record = Request(points=points, quantities=("p", "p_max", "p_rms", "p_max_all"))
-    solver = RanksSolver(problem, world, transforms=transforms, threads=1, record=record, **options)
-    solver.run()
-    assert (solver.solver.transforms == "lines") == (transforms == "lines")
-    found = {name: solver.field(name) for name in names(problem)} | {"series": solver.series("p")}
-    found |= {name: solver.aggregate(name) for name in solver.aggregates}
+    sharing = Sharing("local", options.pop("overlap"), options.pop("split"))
+    given: dict[str, Any] = {"transforms": transforms, "threads": 1, "record": record, **options}
+    solver = UltrasoundSolver(problem, world=world, sharing=sharing, **given)
+    solver.advance(problem.steps)
+    assert (solver.transforms == "lines") == (transforms == "lines")
+    found = {name: solver.field(name) for name in names(problem)} | {"series": solver.recorder.series("p")}
+    found |= {name: solver.recorder.aggregate(name) for name in solver.recorder.aggregates}
     parts = solver.parts
     solver.close()
     return found, parts
@@ -106,8 +108,8 @@ def test_single_precision_and_a_part_with_one_point_more_at_its_end() -> None:
     assert [part.shape for part in parts] == [(18, 21, 24)] * world.size
     wanted, _ = fields(problem, world, "lines", overlap=4, split=(world.size, 1, 1), precision="float64")
     assert np.abs(found["p"] - wanted["p"]).max() < 1e-5 * np.abs(wanted["p"]).max()
-    single = Solver(problem, threads=1)
-    single.run()
+    single = UltrasoundSolver(problem, threads=1)
+    single.advance(problem.steps)
     # A short overlap and a pulse with short waves: the error is that of the overlap, not of round-off.
     assert np.abs(found["p"] - single.field("p")).max() < 0.1 * np.abs(single.field("p")).max()
 
@@ -152,8 +154,8 @@ def test_the_difference_from_one_rank_is_the_one_of_the_overlap() -> None:
     packet = np.exp(-((x / 7.2) ** 2) / 2) * np.cos(2 * np.pi * x / 6)
     problem = problem_of((64, 27), initial_pressure=packet, steps=60, pml=(Pml(8, 2.0), Pml(0, 0.0)))
     found, _ = fields(problem, world, "lines", overlap=8, precision="float64", split=(2, 1))
-    alone = Solver(problem, precision="float64", threads=1)
-    alone.run()
+    alone = UltrasoundSolver(problem, precision="float64", threads=1)
+    alone.advance(problem.steps)
     error = np.linalg.norm(found["p"] - alone.field("p")) / np.linalg.norm(alone.field("p"))
     assert 1e-6 < error < 1e-3
 
@@ -164,9 +166,10 @@ def test_lines_that_parts_cannot_have_are_said_on_all_ranks() -> None:
     problem = problem_of((32, 22))
     words = "transforms: no lines near those of parts of 24x22 points have factors of at most 7"
     with pytest.raises(CaseError, match=words):
-        RanksSolver(problem, world, transforms="lines", overlap=4, split=(2, 1), threads=1)
+        UltrasoundSolver(problem, world=world, sharing=Sharing("local", 4, (2, 1)), transforms="lines", threads=1)
     with pytest.raises(CaseError, match="transforms: those of lines do not cover a grid that ranks share"):
-        RanksSolver(problem_of((32, 27)), world, transforms="lines", basis="global", threads=1)
+        given: Any = {"world": world, "sharing": Sharing("global"), "transforms": "lines", "threads": 1}
+        UltrasoundSolver(problem_of((32, 27)), **given)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
     assert isinstance(boundary, SharedBoundary)
     for wait in (1, 2, 4, 8, 16):
         assert boundary.prepare(100) == wait
-        flow.solver.time_step += wait
+        flow.solver.step += wait
     assert boundary.prepare(100) == 32
-    flow.solver.time_step += 5
+    flow.solver.step += 5
     assert boundary.prepare(1) == 27
     assert boundary.prepare(100) == 64
     for _ in range(3):  # each asks beside the steps, and hears what was asked 32 steps before
-        flow.solver.time_step += 32
+        flow.solver.step += 32
         assert boundary.prepare(100) == 64 - 32
 
 
@@ -35,14 +35,14 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
     flow = blood(shapes.box((96, 24, 24)), PLACES, world=World.from_mpi(), partition="slabs")
     boundary = flow.boundary
     assert isinstance(boundary, SharedBoundary)
-    flow.run(10)
+    flow.advance(10)
     backend, place = flow.solver.backend, flow.cells.place
     backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last look
     with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
         flow.check()
-    boundary.looks.until = flow.solver.time_step
+    boundary.looks.until = flow.solver.step
     with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
-        flow.run(1)
+        flow.advance(1)
 
 
 @pytest.mark.ranks(2)
@@ -51,11 +51,12 @@ def test_between_looks_nothing_but_messages_comes_to_the_host_and_a_look_is_a_fe
     flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
     boundary = flow.boundary
     assert isinstance(boundary, SharedBoundary)
-    flow.run(40)
+    flow.advance(40)
     messages = boundary.sharing.messages
     sent = [each.bytes for each in (flow.solver.halo, boundary.fluid, messages.speeds, messages.places)]
     sizes = fetched(flow.solver.backend)
-    flow.solver.run(32)
+    flow.solver.start(32)
+    flow.solver.finish()
     few = 12 + 4 * (1 + boundary.sharing.territory.words) * flow.cells.count
     assert sum(size for size in sizes if size not in sent) <= 4 * few
     assert 12 in sizes

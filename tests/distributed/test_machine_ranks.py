@@ -12,11 +12,11 @@ from seiche.backend import open_backend
 from seiche.bench import machine as bench_machine
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.machine import measure as measurement
-from seiche.machine.file import parse_machine
-from seiche.machine.locality import Place
-from seiche.machine.measure import measure
-from seiche.machine.measure_exchanges import exchange_curve, neighbour_gap
+from seiche.machine.laws.file import parse_machine
+from seiche.machine.laws.locality import Place
+from seiche.machine.measure import survey as measurement
+from seiche.machine.measure.exchanges import exchange_curve, neighbour_gap
+from seiche.machine.measure.survey import measure
 
 
 @pytest.mark.ranks(2)
@@ -46,7 +46,7 @@ def test_each_further_neighbour_of_an_exchange_adds_a_gap(ranks: int) -> None:
     """All exchange with all; on processors, where each message is one more for the host."""
     world = World.from_mpi()
     backend, here = open_backend("cpu", 1), [Place("a", {0: (0, 1)})] * ranks
-    pair = exchange_curve(world, backend, here, (0, 1), "on-socket", "host", 0.2)
+    pair = exchange_curve(world, backend, here, (0, 1), "on-socket", transport="host", seconds=0.2)
     assert not isinstance(pair, str)
     gap = neighbour_gap(world, backend, pair, "host", 0.2)
     assert world.allgather(gap) == [gap] * ranks

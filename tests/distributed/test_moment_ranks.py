@@ -6,16 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from flow_cases import FIELDS, blood_in_a_tilted_tube
+from flow_cases import blood_in_a_tilted_tube
+from flow_runs import assert_same, load_and_run, run_and_save
 from launch import run_ranks
 from test_iolet_ranks import circuits, everything
 
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow import FlowModel, Regularised, Solver
-from seiche.io.checkpoint import read_checkpoint, write_checkpoint
 
 STEPS = 41
 
@@ -34,17 +33,8 @@ CASES = {
 
 def alone(name: str, steps: int, layout: str = "list-aa") -> Solver:
     solver = Solver(*CASES[name](), layout=layout, threads=1)
-    solver.run(steps)
+    solver.advance(steps)
     return solver
-
-
-def assert_same(solver: Solver, reference: Solver) -> None:
-    for name, values in reference.state().items():
-        np.testing.assert_array_equal(solver.state()[name], values[solver.owned], err_msg=name)
-    fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
-    for name in FIELDS:
-        np.testing.assert_array_equal(fields[name], expected[name][solver.owned], err_msg=name)
-    assert solver.iolet_state() == reference.iolet_state()
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -52,7 +42,7 @@ def test_ranks_equal_one_rank_and_stored_populations():
     world = World.from_mpi()
     for name, make in CASES.items():
         solver = Solver(*make(), layout="moments", world=world, threads=1)
-        solver.run(STEPS)
+        solver.advance(STEPS)
         assert_same(solver, alone(name, STEPS))
         solver.close()
 
@@ -60,28 +50,13 @@ def test_ranks_equal_one_rank_and_stored_populations():
 def half_way(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), CASES[name]()
     solver = Solver(sites, model, layout="moments", world=world, threads=1)
-    solver.run(STEPS // 2 + 1)
-    write_checkpoint(
-        path,
-        world,
-        time_step=solver.time_step,
-        owned=solver.owned,
-        arrays=solver.state(),
-        n_sites=len(sites),
-        attributes=solver.iolet_state(),
-    )
-    solver.close()
+    run_and_save(path, solver, STEPS // 2 + 1)
 
 
 def go_on(path: str, name: str, layout: str) -> None:
     world, (sites, model) = World.from_mpi(), CASES[name]()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    checkpoint = read_checkpoint(path, world, solver.owned)
-    solver.load_state(checkpoint.arrays, checkpoint.time_step, checkpoint.attributes)
-    solver.run(STEPS - checkpoint.time_step)
-    assert_same(solver, alone(name, STEPS))
-    print(f"rank {world.rank} of {world.size} agrees")
-    solver.close()
+    load_and_run(path, solver, STEPS, alone(name, STEPS))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +73,7 @@ def test_a_checkpoint_of_moments_goes_on_elsewhere_as_if_never_stopped(
 
 def test_threads_do_not_change_a_bit():
     solver = Solver(*CASES["tube"](), layout="moments", threads=2)
-    solver.run(9)
+    solver.advance(9)
     assert_same(solver, alone("tube", 9, "moments"))
 
 
@@ -107,5 +82,5 @@ def test_threads_do_not_change_a_bit():
 def test_gpu_equals_cpu(device: str, name: str):
     for steps in (STEPS, 3 * STEPS + 1):
         solver = Solver(*CASES[name](), layout="moments", device=device)
-        solver.run(steps)
+        solver.advance(steps)
         assert_same(solver, alone(name, steps, "moments"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from flow_cases import WATER, iolet_model, tilted_tube
 
-from seiche.case.flow.simulation import load
+from seiche.case.loading import load
 from seiche.domain.world import World
 from seiche.flow import Solver
 from seiche.observe.movement import gather_movement
@@ -26,7 +26,8 @@ def test_ranks_tell_of_messages_and_time_that_fit_together():
     sites = tilted_tube()
     solver = Solver(sites, iolet_model(WATER), world=world, threads=1)
     begin = time.monotonic()
-    solver.run(40)
+    solver.start(40)
+    solver.finish()
     elapsed = time.monotonic() - begin
     found = gather_movement(
         solver.timers,
@@ -35,7 +36,7 @@ def test_ranks_tell_of_messages_and_time_that_fit_together():
         elapsed=elapsed,
         on_device=False,
         beside={"monitor": 0.0},
-        transport=solver.halo.transport_name,
+        transport=solver.transport,
         sites=len(solver.owned),
     )
     received = world.gather([m.received for phase in solver.phases for s in phase if (m := s.messages)])
@@ -68,7 +69,7 @@ def test_ranks_tell_of_messages_and_time_that_fit_together():
 def test_a_run_without_a_timed_step_has_no_efficiency():
     sites = tilted_tube()
     solver = Solver(sites, iolet_model(WATER), threads=1)
-    solver.run(1)
+    solver.advance(1)
     found = gather_movement(
         solver.timers,
         solver.phases,

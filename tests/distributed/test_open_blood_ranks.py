@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from case_files import changed, open_blood_tables, toml_of
-from seiche.case.flow.simulation import load
+from seiche.case.loading import load
 from seiche.domain.world import World
 
 

@@ -16,8 +16,23 @@ import numpy as np
 import pytest
 from launch import environment, rank_command
 
+from seiche.solver import RowSet, State
+
 N_SITES = 20_000
 KILLS = 6
+
+
+def _state(step: int, owned: np.ndarray) -> State:
+    """Return a state of two row sets, the second on the ranks that have even sites, and of replicated numbers."""
+    even = owned[owned % 2 == 0]
+    return State(
+        step,
+        {
+            "sites": RowSet(owned, N_SITES, {"f": np.full((len(owned), 4), float(step))}),
+            "sensors": RowSet(even // 2, N_SITES // 2, {"p": np.full(len(even), step)}),
+        },
+        {"largest": np.full(1000, step)},
+    )
 
 
 def write_forever(folder: str) -> None:
@@ -33,15 +48,7 @@ def write_forever(folder: str) -> None:
     with FieldSeries(f"{folder}/u.vtkhdf", world, cells, {"u": 1}, 400) as series:
         for step in range(1, 400):
             series.write(float(step), {"u": np.full(len(owned), step)})
-            write_checkpoint(
-                f"{folder}/state",
-                world,
-                time_step=step,
-                owned=owned,
-                arrays={"f": np.full((len(owned), 4), float(step))},
-                n_sites=N_SITES,
-                attributes={},
-            )
+            write_checkpoint(f"{folder}/state", world, _state(step, owned), attributes={})
 
 
 def write_beside_steps_forever(folder: str) -> None:
@@ -60,18 +67,7 @@ def write_beside_steps_forever(folder: str) -> None:
             writer.submit(series.step(float(step), lambda value=step: {"u": np.full(len(owned), value)}))
             if step % 5 == 0:
                 writer.drain()
-                state = {"f": np.full((len(owned), 4), float(step))}
-                writer.submit(
-                    checkpoint_job(
-                        f"{folder}/state",
-                        world,
-                        time_step=step,
-                        owned=owned,
-                        arrays=state,
-                        n_sites=N_SITES,
-                        attributes={},
-                    )
-                )
+                writer.submit(checkpoint_job(f"{folder}/state", world, _state(step, owned), attributes={}))
             writer.look()
         writer.stop()
 
@@ -96,11 +92,11 @@ def _check_series(path: Path, before: bytes) -> int:
 
 def _check_state(path: Path, before: bytes) -> None:
     from seiche.domain.world import World
-    from seiche.io.checkpoint import read_checkpoint
+    from seiche.io.checkpoint import ALL, read_checkpoint
 
     if path.read_bytes() != before:
-        checkpoint = read_checkpoint(path, World.serial(), np.arange(N_SITES))
-        assert np.all(checkpoint.arrays["f"] == checkpoint.time_step)
+        state = read_checkpoint(path, World.serial(), {"sites": ALL, "sensors": ALL})
+        assert all(np.all(state[name] == state.step) for name in ("f", "p", "largest"))
 
 
 @pytest.mark.parametrize(("ranks", "work"), [(1, write_forever), (2, write_forever), (2, write_beside_steps_forever)])

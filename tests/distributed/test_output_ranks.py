@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from launch import run_ranks
 
+from seiche.solver import RowSet, State
+
 N_SITES = 5000
 SHAPE = (17, 18, 19)
 
@@ -18,12 +20,23 @@ def _owned(ranks: int, rank: int, seed: int = 0) -> np.ndarray:
     return np.flatnonzero(np.random.default_rng([seed, ranks]).integers(0, ranks, N_SITES) == rank)
 
 
-def _state() -> dict[str, np.ndarray]:
+N_SENSORS = 7
+
+
+def _state(sites: np.ndarray, sensors: np.ndarray) -> State:
+    """Return these rows of a state with two row sets, one without items and numbers that all ranks have."""
     generator = np.random.default_rng(1)
-    return {
-        "populations": generator.standard_normal((N_SITES, 19)),
-        "relaxation": generator.random(N_SITES).astype(np.float32),
+    arrays = {
+        "populations": generator.standard_normal((N_SITES, 19))[sites],
+        "relaxation": generator.random(N_SITES).astype(np.float32)[sites],
     }
+    series = {"p": generator.random((N_SENSORS, 5000))[sensors]}
+    rows = {
+        "sites": RowSet(sites, N_SITES, arrays),
+        "cells/red": RowSet(np.zeros(0, np.int64), 0, {"vertices": np.zeros((0, 12, 3))}),
+        "sensors": RowSet(sensors, N_SENSORS, series),
+    }
+    return State(12, rows, {"largest": generator.random((3, 4))}, {"iolets.a": 3})
 
 
 def _coords() -> np.ndarray:
@@ -36,26 +49,38 @@ def write_state(path: str) -> None:
     from seiche.io.checkpoint import write_checkpoint
 
     world = World.from_mpi()
-    owned = _owned(world.size, world.rank)
-    arrays = {name: array[owned] for name, array in _state().items()}
-    write_checkpoint(
-        path, world, time_step=12, owned=owned, arrays=arrays, n_sites=N_SITES, attributes={"model": "abc", "tau": 0.1}
-    )
+    # The last rank has no sensor unless it is alone.
+    sensors = np.flatnonzero(np.arange(N_SENSORS) % max(1, world.size - 1) == world.rank)
+    state = _state(_owned(world.size, world.rank), sensors)
+    write_checkpoint(path, world, state, attributes={"model": "abc", "tau": 0.1})
 
 
 def read_state(path: str) -> None:
     from seiche.domain.world import World
-    from seiche.io.checkpoint import read_checkpoint
+    from seiche.io.checkpoint import ALL, read_checkpoint
 
     world = World.from_mpi()
     owned = _owned(world.size, world.rank, seed=7)
-    checkpoint = read_checkpoint(path, world, owned)
-    assert checkpoint.time_step == 12
-    assert checkpoint.attributes == {"model": "abc", "tau": 0.1}
-    for name, array in _state().items():
-        assert checkpoint.arrays[name].dtype == array.dtype
-        assert checkpoint.arrays[name].tobytes() == array[owned].tobytes()
+    state = read_checkpoint(path, world, {"sites": owned, "sensors": ALL, "cells/red": ALL})
+    expected = _state(owned, np.arange(N_SENSORS))
+    assert state.step == expected.step
+    assert state.attributes == {"iolets.a": 3, "model": "abc", "tau": 0.1}
+    for name in ("populations", "relaxation", "p", "vertices", "largest"):
+        assert (state[name].dtype, state[name].shape) == (expected[name].dtype, expected[name].shape)
+        assert state[name].tobytes() == expected[name].tobytes()
     print("same")
+
+
+def write_different(path: str) -> None:
+    from seiche.domain.world import World
+    from seiche.io.checkpoint import write_checkpoint
+
+    world = World.from_mpi()
+    rows = RowSet(np.array([world.rank]), world.size, {f"of rank {world.rank}": np.zeros(1)})
+    try:
+        write_checkpoint(path, world, State(0, {"sites": rows}), attributes={})
+    except ValueError as error:
+        print(f"refused: {error}")
 
 
 def read_damaged(path: str) -> None:
@@ -67,7 +92,7 @@ def read_damaged(path: str) -> None:
     # Only the last rank wants the damaged rows; all must hear of it.
     owned = np.arange(N_SITES) if world.rank == world.size - 1 else np.zeros(0, np.int64)
     try:
-        read_checkpoint(path, world, owned)
+        read_checkpoint(path, world, {"sites": owned})
     except FormatError as error:
         print(f"refused: {error}")
 
@@ -116,6 +141,12 @@ def test_checkpoint_of_any_ranks_is_read_by_any_other_number(tmp_path: Path, wri
     readers = writers % 3 + 1
     assert run_ranks(readers, read_state, tmp_path / "state").count("same") == readers
     assert [item.name for item in tmp_path.iterdir()] == ["state"]
+
+
+def test_ranks_with_different_arrays_write_nothing(tmp_path: Path) -> None:
+    output = run_ranks(2, write_different, tmp_path / "state")
+    assert output.count("refused: the ranks have different arrays") == 2
+    assert not list(tmp_path.iterdir())
 
 
 def test_damage_seen_by_one_rank_is_refused_by_all(tmp_path: Path) -> None:
@@ -225,7 +256,8 @@ def write_extraction(path: str) -> None:
     owned = _owned(world.size - 1, world.rank) if world.size > 1 else np.arange(N_SITES)
     owned = owned if world.rank < max(1, world.size - 1) else owned[:0]
     fields = [ExtractionField("u", 3), ExtractionField("rank", 1, 2), ExtractionField("site", 1, 1, (0.5,))]
-    with ExtractionSeries(path, world, 0.5, (1.0, 2.0, 3.0), _coords()[owned], fields) as series:
+    place = {"spacing": 0.5, "origin": (1.0, 2.0, 3.0), "coords": _coords()[owned]}
+    with ExtractionSeries(path, world, **place, fields=fields) as series:
         for step in (10, 20):
             values = {"u": _coords()[owned] * step, "rank": np.full(len(owned), world.rank), "site": owned}
             series.write(step, values)

@@ -7,11 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 
 import seiche
-import seiche.case.ultrasound.simulation
 from prediction_cases import case_file
+from seiche.case.loading import load
 from seiche.case.plans import planned_case
 from seiche.domain.world import World
 from seiche.observe.plan import RunPlan, base_name
@@ -37,8 +38,8 @@ def test_stages_and_messages_of_a_plan_are_those_of_the_run(name: str) -> None:
             sent = tuple((peer, out) for each in found.exchanges for peer, out, _ in each)
             assert sent == stage.messages.sent
     assert plan.ranks[world.rank].items == len(solver.owned)
-    assert plan.ranks[world.rank].memory > solver.layout.memory()
-    assert plan.layout == solver.layout_name
+    assert plan.ranks[world.rank].memory > solver.populations.memory()
+    assert plan.layout == solver.layout
 
 
 @pytest.mark.ranks(1, 2)
@@ -46,16 +47,14 @@ def test_stages_of_planned_ultrasound_are_those_of_the_run() -> None:
     world = World.from_mpi()
     with TemporaryDirectory() as folder:
         path = case_file(Path(folder), "ultrasound")
-        run: Any = seiche.case.ultrasound.simulation.load(path, output=folder, world=world)
+        run: Any = load(path, output=folder, world=world)
         plan = planned_case(path).plan(world.size)
-    solver = run.solver()
-    inner = getattr(solver, "solver", solver)
-    inner.run(1)
+    solver = run.solver
+    solver.advance(1)
     planned = plan.ranks[world.rank]
-    assert [stage.name for stage in planned.steps[0][1]] == [stage.name for stage in inner.stages()]
-    assert planned.items == inner.problem.points
-    if world.size > 1:
-        solver.close()
+    assert [stage.name for stage in planned.steps[0][1]] == [stage.name for stage in solver.stages]
+    assert planned.items == np.prod(solver.part.shape)
+    run.close()
 
 
 @pytest.mark.ranks(3)

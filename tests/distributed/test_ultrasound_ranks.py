@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from seiche.bench.lfb import measure
-from seiche.case.ultrasound.simulation import load
+from seiche.case.loading import load
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
+from seiche.solver import RowSet, State
+from seiche.ultrasound import Grid, Medium, Sensor, Sharing, Source, simulate
 from seiche.ultrasound.local_basis import bell, best_split, derivative_error, parts_of
 from seiche.ultrasound.problem import Window
-from seiche.ultrasound.ranks import RanksSolver, simulate_on_ranks
 from seiche.ultrasound.simulate import Layers, problem_of
 from seiche.ultrasound.slabs import slabs_of
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 
 C = 1500.0
 
@@ -56,7 +56,8 @@ def differences(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> 
 
 
 def compare(objects: Any, world: World, **options: Any) -> dict[str, float]:
-    return differences(simulate_on_ranks(*objects, world=world, **OPTIONS, **options), simulate(*objects, **OPTIONS))
+    found = simulate(*objects, world=world, sharing=Sharing(**options), **OPTIONS)
+    return differences(found, simulate(*objects, **OPTIONS))
 
 
 @pytest.mark.ranks(1, 2, 4)
@@ -131,14 +132,14 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
     for change, words in cases:
         given = {"sensor": sensor, "overlap": 8, **change}
         with pytest.raises(CaseError) as caught:
-            simulate_on_ranks(grid, medium, source, given.pop("sensor"), world=world, **OPTIONS, **given)
+            simulate(grid, medium, source, given.pop("sensor"), world=world, sharing=Sharing(**given), **OPTIONS)
         assert str(caught.value).startswith(words)
     problem = problem_of(grid, medium, source, Layers.of(grid, 10, 2.0, True))
     with pytest.raises(CaseError, match='basis: the local4 scheme has no local basis; take "global"'):
-        RanksSolver(problem, world, scheme="local4", basis="local")
+        UltrasoundSolver(problem, world=world, scheme="local4", sharing=Sharing("local"))
     row = problem_of(*packet((96,), 5)[:3], Layers.of(packet((96,), 5)[0], 10, 2.0, True))
     with pytest.raises(CaseError, match="scheme: the separable scheme runs on one rank where the grid has one axis"):
-        RanksSolver(row, world, scheme="separable")
+        UltrasoundSolver(row, world=world, scheme="separable")
 
 
 CASE = """solver = "ultrasound"
@@ -181,11 +182,21 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
     assert found.summary["details"]["basis"] == "basis local"  # without a machine file
     whole = load(path, overrides=["run.basis=global"], output=folder / "whole", world=world).run(visible=False)
     assert max(differences(whole.arrays, wanted.arrays).values()) < 1e-6
-    with pytest.raises(CaseError, match="image: time reversal runs on one rank, not on 2"):
-        other = folder / f"image-{world.rank}.toml"
+
+
+@pytest.mark.ranks(2)
+def test_an_image_is_reconstructed_on_ranks(tmp_path: Path) -> None:
+    world = World.from_mpi()
+    folder = Path(world.bcast(str(tmp_path)))
+    path = folder / "case.toml"
+    if world.rank == 0:
         ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
-        other.write_text(CASE.partition("[record]")[0] + ring + "[image]\n")
-        load(other, world=world)
+        path.write_text(CASE.partition("[record]")[0] + ring + "[image]\n")
+    world.barrier()
+    found = load(path, overrides=["run.basis=global"], world=world).run(visible=False).arrays["image"]
+    wanted = load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False).arrays["image"]
+    assert wanted.max() > 0
+    assert np.abs(found - wanted).max() < 1e-6 * wanted.max()
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -194,10 +205,10 @@ def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
     world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 1.5, "BonA": 6.0}
     for objects in (packet((45, 38), 12), packet((24, 21, 23), 6), packet((26, 24, 22), 6, **losses)):
         wanted = simulate(*objects, **OPTIONS)
-        found = simulate_on_ranks(*objects, world=world, basis="global", **OPTIONS)
+        found = simulate(*objects, world=world, sharing=Sharing("global"), **OPTIONS)
         assert max(differences(found, wanted).values()) < 1e-12
         single = {**OPTIONS, "precision": "float32"}
-        near = simulate_on_ranks(*objects, world=world, basis="global", **single)
+        near = simulate(*objects, world=world, sharing=Sharing("global"), **single)
         assert max(differences(near, simulate(*objects, **single)).values()) < 1e-6
 
 
@@ -210,7 +221,7 @@ def test_schemes_along_one_axis_give_in_two_layouts_what_one_rank_gives(scheme: 
         given, sensor = objects[:3], Sensor(objects[3].mask, record=("p", "p_rms", "p_final"), frequencies=(1e6,))
         for options, bound in ((OPTIONS, 1e-12), ({**OPTIONS, "precision": "float32"}, 1e-6)):
             wanted = simulate(*given, sensor, scheme=scheme, **options)
-            found = simulate_on_ranks(*given, sensor, world=world, scheme=scheme, **options)
+            found = simulate(*given, sensor, world=world, scheme=scheme, **options)
             assert max(differences(found, wanted).values()) < bound
 
 
@@ -224,7 +235,7 @@ def test_losses_of_a_whole_slab_go_with_two_layouts(scheme: str, loss: str) -> N
     *objects, sensor = packet((24, 21, 23), 6, **medium)
     sensor = Sensor(sensor.mask, record=("p", "p_final"))
     wanted = simulate(*objects, sensor, scheme=scheme, **OPTIONS)
-    found = simulate_on_ranks(*objects, sensor, world=World.from_mpi(), scheme=scheme, **OPTIONS)
+    found = simulate(*objects, sensor, world=World.from_mpi(), scheme=scheme, **OPTIONS)
     assert max(differences(found, wanted).values()) < 1e-12
 
 
@@ -243,7 +254,7 @@ def test_sources_of_every_kind_act_in_two_layouts(scheme: str) -> None:
         for acts in ({"p_mask": mask, "p": 1e5 * each}, {"u_mask": mask, "ux": each}, {"u_mask": mask, "uy": tone}):
             source = Source(**acts, p_mode=mode, u_mode=mode)  # type: ignore[arg-type]
             wanted = simulate(grid, medium, source, sensor, scheme=scheme, **OPTIONS)
-            found = simulate_on_ranks(grid, medium, source, sensor, world=world, scheme=scheme, **OPTIONS)
+            found = simulate(grid, medium, source, sensor, world=world, scheme=scheme, **OPTIONS)
             assert max(differences(found, wanted).values()) < 1e-12
 
 
@@ -254,20 +265,19 @@ def test_fields_of_two_layouts_are_read_and_set_as_those_of_one_rank() -> None:
     grid, medium, source, _ = packet((36, 30), 20, alpha_coeff=0.5, alpha_power=2.0, BonA=6.0)
     problem = problem_of(grid, medium, source, Layers.of(grid, 8, 2.0, True))
     options: dict[str, Any] = {"precision": "float64", "threads": 1, "scheme": "local4"}
-    alone, shared = Solver(problem, **options), RanksSolver(problem, world, **options)
-    alone.run(10)
-    shared.run(10)
+    alone, shared = UltrasoundSolver(problem, **options), UltrasoundSolver(problem, world=world, **options)
+    alone.advance(10)
+    shared.advance(10)
     fields = {name: alone.field(name) for name in ("p", "ux", "uy", "rhox", "rhoy")}
     for name, wanted in fields.items():
         assert np.abs(shared.field(name) - wanted).max() < 1e-12 * np.abs(wanted).max()
-    resumed = RanksSolver(problem, world, **options)
-    resumed.restore(10, fields, {})
-    again = Solver(problem, **options)
-    again.restore(10, fields, {})
-    for one in (alone, resumed, again):
-        one.run(8)
-    for one in (resumed, again):
-        assert np.abs(one.field("p") - alone.field("p")).max() < 1e-12 * np.abs(alone.field("p")).max()
+    resumed = UltrasoundSolver(problem, world=world, **options)
+    own = resumed.keys["points"]
+    rows = RowSet(own, problem.points, {name: values.reshape(-1)[own] for name, values in fields.items()})
+    resumed.set_state(State(10, {"points": rows}))
+    for one in (alone, resumed):
+        one.advance(8)
+    assert np.abs(resumed.field("p") - alone.field("p")).max() < 1e-12 * np.abs(alone.field("p")).max()
     for solver in (shared, resumed):
         solver.close()
 
@@ -279,9 +289,9 @@ def test_what_two_layouts_send_is_what_is_told() -> None:
     grid, medium, source, _ = packet((32, 24, 20), 20)
     problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
     for scheme, fields in (("separable", 3), ("local4", 4)):
-        solver = RanksSolver(problem, world, scheme=scheme, threads=1)
-        solver.run(2)
-        told = [one.messages for one in solver.solver.stages() if one.messages is not None]
+        solver = UltrasoundSolver(problem, world=world, scheme=scheme, threads=1)
+        solver.advance(2)
+        told = [one.messages for one in solver.stages if one.messages is not None]
         sent = sum(size for one in told for _, size in one.sent)
         assert sent == fields * 4 * problem.points // world.size * (world.size - 1) // world.size
         solver.close()
@@ -349,7 +359,7 @@ def test_one_rank_warns_and_refuses_like_simulate():
     reference = Medium(medium.sound_speed, sound_speed_ref=C)
     with warnings.catch_warnings(), pytest.raises(CaseError, match="is unstable in this medium"):
         warnings.simplefilter("ignore")
-        simulate_on_ranks(unstable, reference, source, sensor, world=World.serial())
+        simulate(unstable, reference, source, sensor, sharing=Sharing("local"))
 
 
 @pytest.mark.ranks(2)
@@ -360,6 +370,6 @@ def test_ranks_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     grid, medium, source, _ = packet((48, 32), 4)
     problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
     for wanted, expected in ((None, world.threads()), (1, 1)):
-        solver = RanksSolver(problem, world, overlap=4, basis="local", threads=wanted)
-        assert solver.solver.backend.threads == expected
+        solver = UltrasoundSolver(problem, world=world, sharing=Sharing("local", 4), threads=wanted)
+        assert solver.backend.threads == expected
         solver.close()

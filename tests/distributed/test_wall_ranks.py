@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flow_cases import BLOOD, FIELDS, iolet_model, tilted_tube
+from flow_cases import BLOOD, iolet_model, tilted_tube
+from flow_runs import assert_same
 
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -23,15 +24,6 @@ def lower_half(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 def moving_tube() -> tuple[SiteSet, FlowModel]:
     walls = Walls("bouzidi", (MovingWall("low", (0.01, 0.002, 0.0), (0.001, 0.0, 0.0), patch=lower_half),))
     return tilted_tube(), replace(iolet_model(BLOOD), walls=walls)
-
-
-def assert_same(solver: Solver, reference: Solver) -> None:
-    mine = solver.owned
-    for name, values in reference.state().items():
-        np.testing.assert_array_equal(solver.state()[name], values[mine], err_msg=name)
-    fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
-    for name in FIELDS:
-        np.testing.assert_array_equal(fields[name], expected[name][mine], err_msg=name)
 
 
 def planes_tube() -> tuple[SiteSet, FlowModel]:
@@ -59,11 +51,11 @@ def test_ranks_equal_one_rank_in_every_layout(name: str):
         for layout in LAYOUTS:
             if layout in ("list-ab", "moments"):
                 reference = Solver(sites, fitting(model, layout), layout="list-aa", threads=1)
-                reference.run(steps)
+                reference.advance(steps)
             solver = Solver(sites, fitting(model, layout), layout=layout, world=world, threads=1)
-            solver.run(7)
+            solver.advance(7)
             solver.monitor()  # what is looked at between steps leaves no trace
-            solver.run(steps - 7)
+            solver.advance(steps - 7)
             assert_same(solver, reference)
             solver.close()
 
@@ -74,15 +66,15 @@ def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(device: str, la
     sites, model = CASES[name]()
     model = fitting(model, layout)
     whole = Solver(sites, model, layout="list-aa", threads=1)
-    whole.run(20)
+    whole.advance(20)
     for steps in (10, 11):
         stopped = Solver(sites, model, layout=layout, device=device, threads=1)
-        stopped.run(steps)
+        stopped.advance(steps)
         stopped.fields(["velocity"])
         resumed = Solver(sites, model, layout=layout, device=device, threads=1)
         resumed.fields(["velocity"])
-        resumed.load_state(stopped.state(), stopped.time_step, stopped.iolet_state())
-        resumed.run(20 - steps)
+        resumed.set_state(stopped.state())
+        resumed.advance(20 - steps)
         assert_same(resumed, whole)
 
 
@@ -95,8 +87,8 @@ def test_gpu_equals_cpu(device: str, layout: str, name: str):
     for steps in (21, 100):  # the second is replayed as a graph for the most part
         reference = Solver(sites, model, layout="list-aa", threads=1)
         solver = Solver(sites, model, layout=layout, device=device)
-        reference.run(steps)
-        solver.run(steps)
+        reference.advance(steps)
+        solver.advance(steps)
         assert_same(solver, reference)
 
 

@@ -83,6 +83,6 @@ def solver_of(case: str, world: World, **options: Any) -> Solver:
 
 def start(solver: Solver) -> None:
     """Set a random state that depends on the place of an element along the curve alone."""
-    shape = solver.state().shape
+    shape = solver.values().shape
     states = np.random.default_rng(11).standard_normal((solver.mesh.total, *shape[1:]))
-    solver.set_state(states[solver.mesh.number])
+    solver.start_from(states[solver.mesh.number])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from case_files import SOURCE, changed, toml_of, tube_tables
-from seiche.case.load import check_case, read_case
+from seiche.case.loading import check_case, read_case
 from seiche.errors import CaseError, FormatError
 
 VALID = toml_of(tube_tables()).encode()

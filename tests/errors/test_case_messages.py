@@ -11,7 +11,7 @@ import pytest
 from case_files import SOURCE, box_tables, changed, message_of, setup_of, toml_of, tube_tables, vessel_of
 from seiche.case.flow.geometry import build
 from seiche.case.flow.limits import refuse_impossible
-from seiche.case.load import check_case, read_case
+from seiche.case.loading import check_case, read_case
 from seiche.errors import CaseError, FormatError
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
@@ -29,7 +29,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
             "qqq",
             1,
             "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, walls, body_force,"
-            " cells, packing, contact, coupling, reservoir, run, output",
+            " run, output",
         ),
         ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),

@@ -53,10 +53,10 @@ def on_two_ranks(folder: Path, code: str, *arguments: object) -> tuple[int, str,
 @pytest.mark.parametrize(
     ("broken", "command"),
     [
-        ("seiche.case.flow.simulation.load", "run case.toml"),
-        ("seiche.case.flow.simulation.prepare", "check case.toml"),
+        ("seiche.case.loading.load", "run case.toml"),
+        ("seiche.case.load.read_source", "check case.toml"),
         ("seiche.bench.flow.main", "bench flow"),
-        ("seiche.bench.flow.Solver", "bench flow --size 1 --layout list-ab"),
+        ("seiche.bench.flow.FlowSolver", "bench flow --size 1 --layout list-ab"),
         ("seiche.bench.waves.main", "bench waves"),
         ("seiche.bench.ultrasound_ranks.main", "bench ultrasound"),
         ("seiche.bench.lfb.main", "bench lfb"),

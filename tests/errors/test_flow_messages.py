@@ -26,6 +26,7 @@ from seiche.flow import (
     Trt,
     VelocityIolet,
 )
+from seiche.flow.state import site_state
 
 BOX = shapes.box((4, 5, 6))
 TUBE = shapes.tube(2.3, 4.0, 1.0)
@@ -159,35 +160,36 @@ def test_fewer_than_one_thread_are_refused(threads):
 @pytest.mark.parametrize(
     ("rheology", "state", "message"),
     [
-        (WATER, {}, "state 'populations': expected an array of shape (120, 19), found nothing"),
+        (WATER, {}, "state: the array 'populations' of the sites is missing; expected (120, 19)"),
         (
             WATER,
             {"populations": np.zeros((119, 19))},
-            "state 'populations': expected an array of shape (120, 19), found (119, 19)",
+            "state: the array 'populations' of the sites has shape (119, 19); expected (120, 19)",
         ),
         (
             CarreauYasuda(0.3, 0.1, 1.0, 0.64, 0.2),
             {"populations": np.zeros((120, 19))},
-            "state 'relaxation': expected an array of shape (120,), found nothing",
+            "state: the array 'relaxation' of the sites is missing; expected (120,)",
         ),
     ],
 )
 def test_state_that_does_not_fit_is_refused(rheology: Any, state: dict[str, Any], message: str):
     solver = Solver(BOX, FlowModel(rheology), threads=1)
     with pytest.raises(CaseError) as caught:
-        solver.load_state(state, 3)
+        solver.set_state(site_state(solver, state, 3))
     assert str(caught.value) == message
-    assert solver.time_step == 0
+    assert solver.step == 0
 
 
 @pytest.mark.parametrize(("before", "after"), [("D3Q15", 19), ("D3Q27", 15)])
 def test_state_of_another_velocity_set_is_refused(before: str, after: int):
     model = FlowModel(WATER, velocity_set=f"D3Q{after}")  # type: ignore[arg-type]
     populations = np.zeros((120, int(before.removeprefix("D3Q"))))
+    solver = Solver(BOX, model, threads=1)
     with pytest.raises(CaseError) as caught:
-        Solver(BOX, model, threads=1).load_state({"populations": populations}, 3)
+        solver.set_state(site_state(solver, {"populations": populations}, 3))
     assert str(caught.value) == (
-        f"state 'populations': expected an array of shape (120, {after}), found {populations.shape}"
+        f"state: the array 'populations' of the sites has shape {populations.shape}; expected (120, {after})"
     )
 
 
@@ -213,9 +215,8 @@ def test_unknown_field_names_those_there_are():
 def test_a_run_that_blows_up_is_stopped_with_place_rank_and_step(layout: str):
     model = FlowModel(Newtonian(1e-4), iolets=(PressureIolet(1.5), PressureIolet()), body_force=(0.5, 0.3, 0.0))
     solver = Solver(TUBE, model, layout=layout, threads=1)
-    solver.run(300)
     with np.errstate(all="ignore"), pytest.raises(UnstableError) as caught:
-        solver.monitor()
+        solver.advance(300)
     text = str(caught.value)
     assert text.startswith("populations are not finite at site [")
     assert text.endswith("], rank 0, step 300")

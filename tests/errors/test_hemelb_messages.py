@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hemelb_files import COSINE, OUTPUT, PARABOLIC, WOMERSLEY, write_case, xml
 from seiche.case.flow.check import describe
-from seiche.case.flow.simulation import prepare
-from seiche.case.load import read_case
+from seiche.case.loading import prepare, read_case
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 

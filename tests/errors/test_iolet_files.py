@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from case_files import changed, toml_of, tube_tables
-from seiche.case.flow.simulation import prepare
+from seiche.case.loading import prepare
 from seiche.errors import CaseError, FormatError, SeicheError
 from seiche.io.formats import columns
 from seiche.io.formats.columns import read_time_table, read_weights

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seiche.errors import FormatError
-from seiche.machine.file import parse_machine, read_machine, write_machine
+from seiche.machine.laws.file import parse_machine, read_machine, write_machine
 
 
 def document() -> dict[str, Any]:

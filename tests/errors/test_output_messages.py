@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import blood_tables, changed, setup_of, toml_of, tube_tables
+from case_files import changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
-from seiche.case.flow.simulation import load, prepare
-from seiche.case.flow.written import refuse_strangers
-from seiche.case.load import check_case
+from seiche.case.loading import load, prepare
+from seiche.case.output import Place
+from seiche.case.places import refuse_places
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -88,27 +88,29 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
     assert str(caught.value) == f"{key}: {there} is there and is no {kind}; give the output another name"
     assert there.read_text() == "my notes"
     there.unlink()
-    for _ in range(2):  # what a run has written, the next may replace
-        with load(path, world=World.serial()) as simulation:
+    for _ in range(2):  # what a run has written, the next may replace if it is told to
+        with load(path, world=World.serial(), replace=True) as simulation:
             simulation.run()
+    with pytest.raises(CaseError, match="the folder holds the results of an earlier run"):
+        load(path, world=World.serial())
 
 
 @pytest.mark.parametrize("name", ["red.pos", "red.000000010.pos", "red.000000010.red.pos"])
 def test_no_file_that_holds_no_places_of_cells_is_replaced(tmp_path: Path, name: str) -> None:
-    case = check_case(blood_tables() | {"output": {"cells": [{"file": "red.pos", "every": 10}]}}, "case.toml")
-    refuse_strangers(case, tmp_path)
+    places = [Place('output.cells["red.pos"]', tmp_path / "red.pos", series=True)]
+    refuse_places(places, ())
     there = tmp_path / name
     for text in ("mine", "", "12 angry men\n"):
         there.write_text(text)
         with pytest.raises(CaseError) as caught:
-            refuse_strangers(case, tmp_path)
+            refuse_places(places, ())
         assert str(caught.value) == (
             f'output.cells["red.pos"]: {there} is there and is no .pos file; give the output another name'
         )
     write_pos(there, np.zeros((2, 3)), np.stack([np.eye(3)] * 2))
-    refuse_strangers(case, tmp_path)
+    refuse_places(places, ())
     write_pos(there, np.zeros((0, 3)), np.zeros((0, 3, 3)))
-    refuse_strangers(case, tmp_path)
+    refuse_places(places, ())
 
 
 def test_sites_of_an_output_are_looked_for_before_the_run(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from case_files import blood_tables, changed, open_blood_tables, refusal, toml_of, tube_tables
+from seiche.case.blood.check import describe
 from seiche.case.blood.margins import interval_of
-from seiche.case.flow.check import describe
-from seiche.case.flow.simulation import prepare
+from seiche.case.loading import prepare
 from seiche.domain.links import check_sites
 from seiche.errors import CaseError
 

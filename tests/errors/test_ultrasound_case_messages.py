@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seiche.case.loading import prepare
 from seiche.case.ultrasound.schema import UltrasoundCase
-from seiche.case.ultrasound.setup import prepare
 from seiche.cli import main
 from seiche.errors import FormatError, SeicheError
 from ultrasound_cases import BASIC, case
@@ -83,8 +83,8 @@ def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, c
 @pytest.mark.parametrize(
     ("output", "words"),
     [
-        ('folder = "."\nfile = "case.toml"', "output.file: {}/case.toml is read by this case"),
-        ('folder = "."\nfile = "speed.npz"', "output.file: {}/speed.npz is read by this case"),
+        ('folder = "."\nfile = "case.toml"', "output.file: would overwrite {}/case.toml, which the case reads"),
+        ('folder = "."\nfile = "speed.npz"', "output.file: would overwrite {}/speed.npz, which the case reads"),
         ('folder = "."\nfile = "notes.txt"', "output.file: {}/notes.txt is there and is no HDF5 file"),
         ('folder = "."\nsummary = "notes.txt"', "output.summary: {}/notes.txt is there and is no summary"),
         ('file = "folder"', "output.file: {}/out/folder is a folder"),
@@ -104,12 +104,6 @@ def test_outputs_replace_neither_inputs_nor_files_of_others(output, words, tmp_p
     assert words.format(tmp_path) in message
     assert path.read_text() == text
     assert before == {path: path.read_bytes() for path in before}
-
-
-@pytest.mark.parametrize("option", [["--restart", "a"], ["--ranks-info"]])
-def test_options_of_other_solvers_are_refused(option, tmp_path, capsys):
-    assert main(["run", str(case(tmp_path)), *option]) == 2
-    assert f'{option[0]}: goes not with solver = "ultrasound"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

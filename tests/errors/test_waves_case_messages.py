@@ -9,9 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
-from seiche.case.load import read_case
+from seiche.case.convert import convert
+from seiche.case.loading import prepare
 from seiche.case.waves.media import read_grid
-from seiche.case.waves.setup import prepare
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 from seiche.report.waves_figures import read_motion
@@ -125,8 +125,8 @@ WRONG = [
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No measurement of the memory's speed after each of these small runs."""
-    for module in ("simulation", "check"):
-        monkeypatch.setattr(f"seiche.case.waves.{module}.copy_bandwidth", lambda *_: 1e10)
+    for module in ("simulation", "waves.check"):
+        monkeypatch.setattr(f"seiche.case.{module}.copy_bandwidth", lambda *_: 1e10)
 
 
 @pytest.mark.parametrize(("old", "new", "message"), WRONG, ids=[f"{number}" for number in range(len(WRONG))])
@@ -216,7 +216,7 @@ def test_samples_farther_apart_than_the_run_is_long_are_noted(tmp_path: Path) ->
     setup = prepare(tmp_path / "case.toml", ["output.receivers.every=1000000000000"])
     assert "output.receivers.every is longer than the run of 2 steps: no sample is taken" in setup.notes
     solver = setup.solver()
-    solver.run(2)
+    solver.advance(2)
     assert solver.samples().shape == (0, 1, 5)
 
 
@@ -282,8 +282,8 @@ def test_a_broken_pulse_is_named(text: str, message: str, tmp_path: Path) -> Non
 def test_commands_that_are_not_for_waves_say_so(tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text(CASE)
-    with pytest.raises(CaseError, match="a case of waves has no vessel"):
-        read_case(path)
+    with pytest.raises(CaseError, match="a case of another kind has no vessel to convert"):
+        convert(path, tmp_path / "x.gmy")
     (tmp_path / "x.h5").write_bytes(b"no")
     with pytest.raises(FormatError, match="no snapshots of waves"):
         read_motion(tmp_path / "x.h5")
@@ -293,10 +293,13 @@ def test_an_output_that_cannot_be_is_refused_before_the_run(tmp_path: Path, caps
     (tmp_path / "case.toml").write_text(CASE)
     (tmp_path / "out" / "summary.json").mkdir(parents=True)
     assert main(["run", str(tmp_path / "case.toml")]) == 2
-    assert "summary.json is a folder; give it another name" in capsys.readouterr().err
+    assert "summary.json is a folder; give the output another name" in capsys.readouterr().err
     (tmp_path / "out" / "file").write_text("")
     assert main(["run", str(tmp_path / "case.toml"), "--set", "output.summary=file/s.json"]) == 2
-    assert "the folder of the outputs cannot be made" in capsys.readouterr().err
+    assert (
+        f"output.summary: cannot replace {tmp_path / 'out' / 'file' / 's.json'}: Not a directory"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_pulse_of_a_plane_wave_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

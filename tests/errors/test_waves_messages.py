@@ -49,8 +49,8 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: solver(boundaries=["free"]), "boundaries: 1 kinds for the 4 sides of the box"),
     (lambda: solver(material=ROCK, medium="acoustic"), "cs > 0 in some elements needs the elastic medium"),
     (lambda: solver(material=Material.uniform(3, 1.0, 1.0)), "the mesh of 4 elements with 3 nodes a direction needs"),
-    (lambda: solver(time_step=1.0), "time step 1: has to be positive and at most 0."),
-    (lambda: solver(time_step=-1.0), "time step -1: has to be positive"),
+    (lambda: solver(dt=1.0), "time step 1: has to be positive and at most 0."),
+    (lambda: solver(dt=-1.0), "time step -1: has to be positive"),
     (
         lambda: solver(receivers=[(3.0, 1.0)]),
         "receiver [3.0, 1.0] lies outside the mesh, which reaches from [0.0, 0.0]",
@@ -75,7 +75,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"sponge": 0.5}), "goes without the option sponge"),
     (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"attenuation": 1}), "without the option attenuation"),
     (lambda: solver().samples(), "samples were asked for, but there are no receivers"),
-    (lambda: solver().set_state(np.zeros((4, 3, 8))), "initial state of shape (4, 3, 8), the solver has (4, 3, 9)"),
+    (lambda: solver().start_from(np.zeros((4, 3, 8))), "initial state of shape (4, 3, 8), the solver has (4, 3, 9)"),
     (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "hold 2 of 4 elements"),
     (lambda: Ricker(0.0, 1.0), "Ricker pulse of 0, its frequency has to be positive"),
     (lambda: Gaussian(-1.0, 1.0), "Gaussian pulse of -1, sigma has to be positive"),
@@ -127,14 +127,14 @@ def test_one_line_says_what_is_wrong(wrong: Callable[[], object], message: str) 
 
 def test_a_state_that_is_not_finite_is_reported() -> None:
     broken = solver()
-    broken.set_state(np.full((4, 3, 9), np.nan))
+    broken.start_from(np.full((4, 3, 9), np.nan))
     with pytest.raises(UnstableError, match="the state is not finite after step 1, time step 0"):
-        broken.run(1)
+        broken.advance(1)
 
 
 def test_an_explosion_in_a_fluid_beside_a_solid_is_a_source() -> None:
     waves = solver(material=SEA, sources=one_source(moment=np.eye(2)))
-    waves.run(2)
+    waves.advance(2)
     assert waves.energy() > 0
 
 

@@ -10,13 +10,14 @@ Nash et al. 2014, doi:10.1103/PhysRevE.89.023303; Ladd 1994, doi:10.1017/S002211
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.sites import LINK_VECTORS, SiteSet
-from seiche.flow import Bgk, FlowModel, Mrt, Newtonian, PressureIolet, Regularised, VelocityIolet
+from seiche.flow import Bgk, FlowModel, Mrt, Newtonian, PressureIolet, Regularised, Solver, VelocityIolet
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 Floats = npt.NDArray[np.float64]
@@ -219,3 +220,36 @@ class Oracle:
         even = 4.5 * self.lattice.weights * np.einsum("qab,nab->nq", projector, self.momentum_flux(self.arrived))
         self.even_part = (2 - self.relaxation)[:, None] * even
         return self.apply_iolets(self.collide(self.arrived), time_step + 0.5)
+
+
+def random_state(sites: SiteSet, velocity_set: str = "D3Q19") -> Floats:
+    """Return shifted populations near a random equilibrium: density within 2 %, Mach below 0.1, 10 % off it."""
+    random, lattice = np.random.default_rng(1), LATTICES[velocity_set]
+    rho, u = 1 + random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
+    noise = random.uniform(-2e-3, 2e-3, (len(sites), len(lattice.weights)))
+    return lattice.to_solver(lattice.equilibrium(rho, u)) + noise
+
+
+def fitting(model: FlowModel, layout: str) -> FlowModel:
+    """Return the model with a collision that the layout can hold."""
+    return replace(model, collision=Regularised()) if layout == "moments" else model
+
+
+def follow(solver: Solver, oracle: Oracle, steps: int, bound: float, *, flow: float | None = None) -> Floats:
+    """Step both from the same random state; return the populations of the oracle.
+
+    After each step they must agree to `bound` a step, and what entered through the iolets to `flow`.
+    """
+    state = random_state(solver.sites, solver.model.velocity_set)
+    solver.set_state(site_state(solver, {"populations": state, "relaxation": oracle.relaxation}))
+    if solver.layout == "moments":
+        state = solver.state()["populations"]  # what is left of it
+    populations = oracle.lattice.from_solver(state)
+    for step in range(steps):
+        solver.advance()
+        populations = oracle.step(populations, step)
+        error = np.abs(solver.state()["populations"] - oracle.lattice.to_solver(populations)).max()
+        assert error < bound * (step + 1)
+        if flow is not None:
+            np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=flow)
+    return populations

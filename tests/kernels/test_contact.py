@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from seiche.backend import open_backend
@@ -79,6 +80,20 @@ def test_lists_hold_while_cells_move_and_are_made_anew_in_time(device: str):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
+def forces_of_two_calls(cells: Cells, contact: Contact) -> list[npt.NDArray[np.float64]]:
+    found = []
+    for _ in range(2):
+        cells.forces()
+        contact.forces()
+        found.append(cells.vertex_forces())
+    return found
+
+
+def assert_all_equal(found: list[npt.NDArray[np.float64]]) -> None:
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
 @pytest.mark.parametrize("skin", [0.0, 0.2, 1.5])
 def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
     skin: float, monkeypatch: pytest.MonkeyPatch, device: str
@@ -87,13 +102,8 @@ def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
     for options, room in (({}, 8), ({"skin": skin}, 8), ({"skin": skin}, 0)):
         monkeypatch.setattr("seiche.cells.contact._ROOM", room)
         cells = cells_on(device)
-        contact = Contact(cells, ADHESION, lengths=(12, 9, 8), **options)
-        for _ in range(2):
-            cells.forces()
-            contact.forces()
-            found.append(cells.vertex_forces())
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0], other)
+        found += forces_of_two_calls(cells, Contact(cells, ADHESION, lengths=(12, 9, 8), **options))
+    assert_all_equal(found)
 
 
 def test_contact_force_is_minus_the_derivative_of_its_energy():
@@ -128,12 +138,8 @@ def test_bits_do_not_depend_on_threads_nor_on_calls_before(precision: str):
     for threads in (1, 2):
         cells = cells_on("cpu", precision, threads)
         contact = Contact(cells, ADHESION, lengths=(12, 9, 8))
-        for _ in range(2):
-            cells.forces()
-            contact.forces()
-            found.append(cells.vertex_forces())
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0], other)
+        found += forces_of_two_calls(cells, contact)
+    assert_all_equal(found)
     assert contact.stage().after == ("membrane forces",)
 
 

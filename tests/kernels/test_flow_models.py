@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flow_cases import FIELDS, WATER, iolet_model
-from oracle import LATTICES, Oracle
+from flow_cases import FIELDS, WATER, iolet_model, site_arrays
+from oracle import Oracle, follow, random_state
 
 from seiche.domain import shapes
-from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow import Bgk, CarreauYasuda, Casson, FlowModel, Mrt, Newtonian, PowerLaw, Precision, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 Floats = npt.NDArray[np.float64]
@@ -46,23 +46,9 @@ BOX = shapes.box((8, 8, 8))
 TUBE = shapes.tube(3.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
 
 
-def random_state(sites: SiteSet, velocity_set: str) -> Floats:
-    random, lattice = np.random.default_rng(1), LATTICES[velocity_set]
-    rho, u = 1 + random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    noise = random.uniform(-2e-3, 2e-3, (len(sites), len(lattice.weights)))
-    return lattice.to_solver(lattice.equilibrium(rho, u)) + noise
-
-
-def follow(solver: Solver, oracle: Oracle, steps: int) -> None:
-    """Step both from the same random state and compare after each step."""
-    lattice, state = oracle.lattice, random_state(oracle.sites, oracle.model.velocity_set)
-    solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
-    populations = lattice.from_solver(state)
-    for step in range(steps):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - lattice.to_solver(populations)).max()
-        assert error < 20 * (step + 1) * ROUNDING
+def compare(solver: Solver, oracle: Oracle, steps: int) -> None:
+    """Compare populations after each step and fields after the last one."""
+    populations = follow(solver, oracle, steps, 20 * ROUNDING)
     arrived = oracle.arriving(populations)
     fields = solver.fields(["shear_rate", "velocity"])
     np.testing.assert_allclose(fields["shear_rate"], oracle.shear_rate(arrived), rtol=0, atol=2e-14)
@@ -72,7 +58,7 @@ def follow(solver: Solver, oracle: Oracle, steps: int) -> None:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("layout", ["list-aa", "tiles-4"])
 def test_steps_in_a_periodic_box_are_those_of_the_equations(device: str, layout: str, name: str):
-    follow(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2)
+    compare(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2)
 
 
 @pytest.mark.parametrize("velocity_set", ["D3Q15", "D3Q27"])
@@ -83,8 +69,8 @@ def test_steps_with_walls_and_both_kinds_of_iolets_are_those_of_the_equations(
     model = replace(iolet_model(WATER), velocity_set=velocity_set)
     oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    follow(solver, oracle, 3)
-    np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+    compare(solver, oracle, 3)
+    np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("rheology", [WATER, CASSON], ids=["water", "casson"])
@@ -95,7 +81,7 @@ def test_a_force_of_every_site_enters_the_collision_as_in_the_equations(device: 
     field = np.random.default_rng(5).uniform(-2e-3, 2e-3, (len(BOX), 3))
     solver.set_force(field)
     oracle.force = oracle.force + field
-    follow(solver, oracle, 2)
+    compare(solver, oracle, 2)
 
 
 def everything(velocity_set: str) -> FlowModel:
@@ -108,8 +94,8 @@ def test_layouts_give_the_same_bits(device: str, velocity_set: str):
     states = []
     for layout in LAYOUT_NAMES:
         solver = Solver(TUBE, everything(velocity_set), device=device, layout=layout, threads=1)
-        solver.run(41)
-        states.append({**solver.state(), **solver.fields(FIELDS)})
+        solver.advance(41)
+        states.append({**site_arrays(solver), **solver.fields(FIELDS)})
     for other in states[1:]:
         for name, values in states[0].items():
             np.testing.assert_array_equal(other[name], values)
@@ -124,8 +110,8 @@ def test_gpu_gives_the_bits_of_the_cpu(device: str, layout: str, velocity_set: s
     for where in ("cpu", device):
         solver = Solver(TUBE, everything(velocity_set), device=where, layout=layout)
         solver.set_force(np.random.default_rng(5).uniform(-2e-6, 2e-6, (len(TUBE), 3)))
-        solver.run(97)
-        states.append(solver.state())
+        solver.advance(97)
+        states.append(site_arrays(solver))
     for name, values in states[0].items():
         np.testing.assert_array_equal(states[1][name], values)
 
@@ -138,10 +124,10 @@ def test_ranks_give_the_same_bits(velocity_set: str):
         shared = Solver(TUBE, everything(velocity_set), layout=layout, world=World.from_mpi(), threads=1)
         field = np.random.default_rng(5).uniform(-2e-6, 2e-6, (len(TUBE), 3))
         for solver in (alone, shared):
-            solver.run(5)
+            solver.advance(5)
             solver.set_force(field[solver.owned])
-            solver.run(5)
-        for name, values in alone.state().items():
+            solver.advance(5)
+        for name, values in site_arrays(alone).items():
             np.testing.assert_array_equal(shared.state()[name], values[shared.owned])
         shared.close()
 
@@ -151,8 +137,8 @@ def test_many_equal_rates_are_two_rates(device: str, rheology: Newtonian | Carre
     states = []
     for collision in (Trt(0.2), Mrt(None, None, 0.2)):
         solver = Solver(TUBE, iolet_model(rheology, collision), device=device, layout="list-aa", threads=1)
-        solver.run(41)
-        states.append({**solver.state(), **solver.fields(FIELDS)})
+        solver.advance(41)
+        states.append({**site_arrays(solver), **solver.fields(FIELDS)})
     for name, values in states[0].items():
         np.testing.assert_allclose(states[1][name], values, rtol=0, atol=1e-15, err_msg=name)
 
@@ -162,7 +148,7 @@ def test_many_rates_equal_to_omega_are_bgk(device: str):
     states = []
     for collision in (Bgk(), Mrt(1.0, 1.0, 0.25)):
         solver = Solver(TUBE, iolet_model(Newtonian(1 / 6), collision), device=device, layout="list-aa", threads=1)
-        solver.run(41)
+        solver.advance(41)
         states.append(solver.state()["populations"])
     np.testing.assert_allclose(states[1], states[0], rtol=0, atol=1e-15)
 
@@ -182,11 +168,11 @@ def test_a_uniform_force_field_is_the_uniform_force_to_the_last_bit(device: str,
     )
     field.set_force(np.tile(model.body_force, (len(TUBE), 1)))
     for solver in (uniform, field):
-        solver.run(41)
-    for name, values in {**uniform.state(), **uniform.fields(FIELDS)}.items():
-        other = {**field.state(), **field.fields(FIELDS)}[name]
+        solver.advance(41)
+    for name, values in {**site_arrays(uniform), **uniform.fields(FIELDS)}.items():
+        other = {**site_arrays(field), **field.fields(FIELDS)}[name]
         np.testing.assert_array_equal(other, values, err_msg=name)
-    np.testing.assert_array_equal(field.iolet_flow(), uniform.iolet_flow())
+    np.testing.assert_array_equal(field.measures.iolet_flow(), uniform.measures.iolet_flow())
 
 
 def test_a_force_field_can_change_between_steps(device: str):
@@ -196,7 +182,7 @@ def test_a_force_field_can_change_between_steps(device: str):
     for _ in range(3):
         field = random.uniform(-1e-4, 1e-4, (len(BOX), 3))
         solver.set_force(field)
-        solver.run(2)
+        solver.advance(2)
         expected += 2 * field.sum(axis=0)
     populations = solver.state()["populations"]
     np.testing.assert_allclose((populations @ VELOCITY_SETS["D3Q19"].vectors).sum(axis=0), expected, atol=1e-15)
@@ -211,13 +197,13 @@ def test_another_body_force_is_that_of_another_model(device: str, first: tuple[f
         Solver(BOX, FlowModel(WATER, body_force=force), device=device, layout="tiles-8", threads=1)
         for force in (first, other)
     )
-    given.run(50)
-    made.load_state(given.state(), 50)
+    given.advance(50)
+    made.set_state(given.state())
     given.set_body_force(other)
     for solver in (given, made):
-        solver.run(70)
-    for name, values in {**made.state(), **made.fields(FIELDS)}.items():
-        np.testing.assert_array_equal({**given.state(), **given.fields(FIELDS)}[name], values, err_msg=name)
+        solver.advance(70)
+    for name, values in {**site_arrays(made), **made.fields(FIELDS)}.items():
+        np.testing.assert_array_equal({**site_arrays(given), **given.fields(FIELDS)}[name], values, err_msg=name)
     given.set_force(np.zeros((len(BOX), 3)))
     with pytest.raises(CaseError, match="body force: a field of forces gives every site its own"):
         given.set_body_force(first)
@@ -228,8 +214,8 @@ def test_collision_conserves_mass_and_gives_the_momentum_of_the_force(device: st
     model = MODELS[name]
     solver = Solver(BOX, model, device=device, layout="list-ab", threads=1)
     state = random_state(BOX, model.velocity_set)
-    solver.load_state({"populations": state, "relaxation": np.ones(len(BOX))}, 0)
-    solver.run(10)
+    solver.set_state(site_state(solver, {"populations": state, "relaxation": np.ones(len(BOX))}))
+    solver.advance(10)
     after, vectors = solver.state()["populations"], VELOCITY_SETS[model.velocity_set].vectors
     assert abs(after.sum() - state.sum()) < 1e-12
     gained = (after @ vectors).sum(axis=0) - (state @ vectors).sum(axis=0)
@@ -245,6 +231,6 @@ def test_each_population_of_a_set_moves_along_its_own_vector(device: str, veloci
         for q, vector in enumerate(vectors):
             state = np.zeros((len(BOX), len(vectors)))
             state[int(BOX.find(start)), q] = 1e-3
-            solver.load_state({"populations": state}, 0)
+            solver.set_state(site_state(solver, {"populations": state}))
             density = solver.fields(["density"])["density"]
             assert np.flatnonzero(np.abs(density - 1) > 5e-4).tolist() == [int(BOX.find(start + vector))]

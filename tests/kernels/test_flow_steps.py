@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, FIELDS, WATER, iolet_model
-from oracle import LATTICES, Oracle, equilibrium, from_solver, to_solver
+from oracle import LATTICES, Oracle, follow, from_solver, random_state, to_solver
 
 from seiche.domain import shapes
 from seiche.domain.links import outward_normals
-from seiche.domain.sites import SiteSet
 from seiche.flow import Bgk, CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Solver, Trt
 from seiche.flow.choice import LAYOUT_NAMES
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS
 from seiche.kernels.registry.flow import PRECISIONS
 
@@ -33,13 +33,6 @@ MODELS = {
 }
 
 
-def random_state(sites: SiteSet, seed: int = 1) -> Floats:
-    """Return shifted populations near a random equilibrium: density within 2 %, Mach below 0.1, 10 % off it."""
-    random = np.random.default_rng(seed)
-    rho, u = 1 + random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    return to_solver(equilibrium(rho, u)) + random.uniform(-2e-3, 2e-3, (len(sites), 19))
-
-
 def as_stored(state: Floats, storage: str) -> Floats:
     """Return the nearest state that the storage can hold."""
     if storage == "float16":
@@ -53,10 +46,6 @@ def storage_rounding(state: Floats, storage: str) -> Floats:
     return ulp * np.abs(state) + (2.0**-40 if storage == "float16" else 0.0)
 
 
-def load(solver: Solver, state: Floats, relaxation: Floats) -> None:
-    solver.load_state({"populations": state, "relaxation": relaxation}, 0)
-
-
 BOX = shapes.box((8, 8, 8))
 TUBE = shapes.tube(3.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
 
@@ -64,16 +53,8 @@ TUBE = shapes.tube(3.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("layout", LAYOUT_NAMES)
 def test_two_steps_in_a_periodic_box_are_those_of_the_equations(device: str, layout: str, name: str):
-    model, oracle = MODELS[name], Oracle(BOX, MODELS[name])
-    state = random_state(BOX)
-    solver = Solver(BOX, model, device=device, layout=layout, threads=1)
-    load(solver, state, oracle.relaxation)
-    populations = from_solver(state)
-    for step in range(2):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - to_solver(populations)).max()
-        assert error < 10 * (step + 1) * ROUNDING["float64"]
+    solver = Solver(BOX, MODELS[name], device=device, layout=layout, threads=1)
+    follow(solver, Oracle(BOX, MODELS[name]), 2, 10 * ROUNDING["float64"])
 
 
 @pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
@@ -82,16 +63,8 @@ def test_steps_with_walls_and_both_kinds_of_iolets_are_those_of_the_equations(
     device: str, layout: str, rheology: Newtonian | CarreauYasuda
 ):
     model = iolet_model(rheology)
-    oracle, state = Oracle(TUBE, model), random_state(TUBE)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    load(solver, state, oracle.relaxation)
-    populations = from_solver(state)
-    for step in range(3):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - to_solver(populations)).max()
-        assert error < 20 * (step + 1) * ROUNDING["float64"]
-        np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+    follow(solver, Oracle(TUBE, model), 3, 20 * ROUNDING["float64"], flow=1e-14)
 
 
 @pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
@@ -101,16 +74,8 @@ def test_steps_with_pressures_of_second_order_are_those_of_the_equations(
 ):
     iolets = tuple(PressureIolet(mean, scheme="anti-bounce-back") for mean in (1.01, 0.997))
     model = FlowModel(rheology, iolets=iolets, body_force=(1e-3, -2e-3, 5e-4))
-    oracle, state = Oracle(TUBE, model), random_state(TUBE)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    load(solver, state, oracle.relaxation)
-    populations = from_solver(state)
-    for step in range(3):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - to_solver(populations)).max()
-        assert error < 20 * (step + 1) * ROUNDING["float64"]
-        np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+    follow(solver, Oracle(TUBE, model), 3, 20 * ROUNDING["float64"], flow=1e-14)
 
 
 @pytest.mark.parametrize(("compute", "storage"), PRECISIONS)
@@ -121,8 +86,8 @@ def test_one_step_is_as_exact_as_arithmetic_and_storage(device: str, layout: str
         oracle = Oracle(TUBE, model)
         state = as_stored(random_state(TUBE), storage)
         solver = Solver(TUBE, model, device=device, layout=layout, precision=Precision(compute, storage), threads=1)
-        load(solver, state, oracle.relaxation)
-        solver.step()
+        solver.set_state(site_state(solver, {"populations": state, "relaxation": oracle.relaxation}))
+        solver.advance()
         expected = to_solver(oracle.step(from_solver(state), 0))
         once = storage_rounding(expected, storage)
         # What comes back through an iolet is made from all populations of the site as they were stored.
@@ -142,13 +107,9 @@ def test_fields_are_the_moments_of_what_arrives(
     device: str, layout: str, rheology: Newtonian | CarreauYasuda, steps: int
 ):
     model = iolet_model(rheology)
-    oracle, state = Oracle(TUBE, model), random_state(TUBE)
+    oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    load(solver, state, oracle.relaxation)
-    populations = from_solver(state)
-    for step in range(steps):
-        solver.step()
-        populations = oracle.step(populations, step)
+    populations = follow(solver, oracle, steps, 20 * ROUNDING["float64"])
     fields, arrived = solver.fields(FIELDS), oracle.arriving(populations)
     rho, u = oracle.moments(arrived)
     stress = -(1 - 0.5 * oracle.relaxation)[:, None, None] * oracle.momentum_flux(arrived)
@@ -181,12 +142,12 @@ def test_each_population_moves_along_its_own_vector(device: str, layout: str):
         solver = Solver(sites, FlowModel(Newtonian(1 / 6)), device=device, layout=layout, threads=1)
         state = np.zeros((len(sites), 19))
         state[start, q] = 1e-3
-        solver.load_state({"populations": state}, 0)
+        solver.set_state(site_state(solver, {"populations": state}))
         density = solver.fields(["density"])["density"]
         assert np.flatnonzero(np.abs(density - 1) > 5e-4).tolist() == [
             int(sites.find(np.array([0, 7, 3]) + D3Q19.vectors[q]))
         ]
-        solver.step()
+        solver.advance()
         # The collision at the end of the way gives this population to direction q of that site, and to no other site.
         assert np.flatnonzero(solver.state()["populations"].any(axis=1)).tolist() == [
             int(sites.find(np.array([0, 7, 3]) + D3Q19.vectors[q]))

@@ -13,6 +13,7 @@ from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 from seiche.flow import CarreauYasuda, FlowModel, Mrt, Newtonian, Solver, Trt
+from seiche.flow.state import site_state
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,7 +95,7 @@ def test_inside_a_surface_around_everything_the_flow_is_that_of_the_inner_fluid(
     assert boundary.inside is not None and boundary.inside.sites().all()
     inner = Solver(sites, models[1], layout="list-ab")
     for each in (solver, inner):
-        each.run(50)
+        each.advance(50)
     found, expected = (each.fields(["velocity", "viscosity"]) for each in (solver, inner))
     assert np.abs(found["velocity"] - expected["velocity"]).max() < 1e-17
     assert np.abs(found["viscosity"] - 0.12).max() < 1e-16
@@ -107,9 +108,9 @@ def test_sites_are_marked_anew_as_often_as_asked() -> None:
     solver, _, boundary = marked(sites, unit * 5 + 8.3, faces, model=model, every=8)
     assert boundary.inside is not None
     before = boundary.inside.sites().reshape(32, 16, 16)
-    solver.run(7)
+    solver.advance(7)
     assert np.array_equal(boundary.inside.sites().reshape(32, 16, 16), before)
-    solver.run(1)
+    solver.advance(1)
     assert np.array_equal(boundary.inside.sites().reshape(32, 16, 16), np.roll(before, 1, axis=0))
 
 
@@ -118,11 +119,14 @@ def test_the_viscosity_of_a_snapshot_is_that_of_its_moment(device: str) -> None:
     sites = shapes.box((32, 32, 24))
     unit, faces = ball()
     solver, _, boundary = marked(sites, 5 * unit + 9.0, faces, device=device)
-    every, some = solver.snapshots(("viscosity",)), solver.snapshots(("viscosity",), np.arange(1, len(sites), 3))
-    taken = [solver.snapshot(every), solver.snapshot(some)]
+    every, some = (
+        solver.measures.snapshots(("viscosity",)),
+        solver.measures.snapshots(("viscosity",), np.arange(1, len(sites), 3)),
+    )
+    taken = [solver.measures.snapshot(every), solver.measures.snapshot(some)]
     before = solver.fields(("viscosity",))["viscosity"]
     boundary.place_all((5 * unit + 14.0).T, None)
-    solver.run(2)
+    solver.advance(2)
     after = solver.fields(("viscosity",))["viscosity"]
     assert sorted(set(before.round(12))) == sorted(set(after.round(12))) == [0.05, 0.25]
     assert np.count_nonzero(before != after) > 500
@@ -140,26 +144,26 @@ def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_spli
         return marked(sites, unit * 5 + 8.3, faces, model=model, every=8)
 
     whole, parts, (again, _, boundary) = flow()[0], flow(), flow()
-    whole.run(40)
+    whole.advance(40)
     for steps in (7, 4):
-        parts[0].run(steps)
+        parts[0].advance(steps)
     state, place, velocity = parts[0].state(), parts[1].place, parts[2].velocity
     assert 0 < state["inside"].sum() < len(sites)
-    again.load_state(state, 11)
+    again.set_state(state)
     boundary.place_all(place, velocity)
     for solver, steps in ((parts[0], 29), (again, 29)):
-        solver.run(steps)
+        solver.advance(steps)
         assert "inside" not in solver.state()
         assert np.array_equal(solver.state()["populations"], whole.state()["populations"])
-    with pytest.raises(CaseError, match="state 'inside': expected an array of shape"):
-        again.load_state({**state, "inside": np.zeros(3)}, 11)
+    with pytest.raises(CaseError, match="state: the array 'inside' of the sites has shape"):
+        again.set_state(site_state(again, {**state.rows["sites"].arrays, "inside": np.zeros(3)}))
 
 
 def test_nothing_is_inside_when_all_cells_have_left(device: str) -> None:
     _, faces = ball()
     sites = shapes.box((16, 16, 16))
     solver, _, boundary = marked(sites, np.zeros((0, 3)), faces, 0, device=device)
-    solver.run(2)
+    solver.advance(2)
     assert boundary.inside is not None
     assert not boundary.inside.sites().any()
 

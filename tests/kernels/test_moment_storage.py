@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flow_cases import BLOOD, FIELDS, WATER, iolet_model, tilted_tube
-from oracle import LATTICES, Oracle
+from flow_cases import BLOOD, FIELDS, WATER, iolet_model, site_arrays, tilted_tube
+from oracle import LATTICES, Oracle, follow, random_state
 
 from seiche.domain import shapes
-from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 from seiche.flow import (
     CarreauYasuda,
@@ -29,6 +28,7 @@ from seiche.flow import (
 from seiche.flow.choice import choose_layout, recommendation, step_bytes, step_time
 from seiche.flow.moment_layout import basis, coefficients
 from seiche.flow.moment_links import NOWHERE
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 Floats = npt.NDArray[np.float64]
@@ -49,35 +49,15 @@ IN_TUBE = [
     (WATER, "anti-bounce-back", "D3Q15"),
     (WATER, "nash", "D3Q27"),
 ]
+#: Error of one step of populations of order 0.01.
+ROUNDING = 5e-15
 BOX = shapes.box((16, 8, 8))
 TUBE = shapes.tube(4.3, 12.0, 1.0, axis=(1.0, 0.2, 0.1))
 
 
-def random_state(sites: SiteSet, velocity_set: VelocitySet = D3Q19) -> Floats:
-    """Return shifted populations near a random equilibrium, and what a collision that is not regularised leaves."""
-    random = np.random.default_rng(1)
-    excess, u = random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    return velocity_set.equilibrium(excess, u) + random.uniform(-2e-3, 2e-3, (len(sites), velocity_set.Q))
-
-
-def follow(solver: Solver, oracle: Oracle, steps: int) -> Floats:
-    """Step both from what the solver made of a random state; return the populations of the oracle."""
-    velocity_set = VELOCITY_SETS[solver.model.velocity_set]
-    lattice = LATTICES[velocity_set.name]
-    begin = random_state(solver.sites, velocity_set)
-    solver.load_state({"populations": begin, "relaxation": oracle.relaxation}, 0)
-    populations = lattice.from_solver(solver.state()["populations"])
-    for step in range(steps):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - lattice.to_solver(populations)).max()
-        assert error < 5e-15 * (step + 1)
-    return populations
-
-
 @pytest.mark.parametrize(("layout", "name"), IN_BOX)
 def test_steps_in_a_periodic_box_are_those_of_the_equations(device: str, layout: str, name: str):
-    follow(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2)
+    follow(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2, ROUNDING)
 
 
 @pytest.mark.parametrize(("rheology", "scheme", "velocity_set"), IN_TUBE)
@@ -89,8 +69,8 @@ def test_steps_with_walls_and_iolets_are_those_of_the_equations(
     model = replace(model, iolets=(model.iolets[0], outlet))
     oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout="moments", threads=1)
-    populations = follow(solver, oracle, 3)
-    np.testing.assert_allclose(solver.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
+    populations = follow(solver, oracle, 3, ROUNDING)
+    np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
     arrived, fields = oracle.arriving(populations), solver.fields(["density", "velocity", "shear_rate"])
     rho, u = oracle.moments(arrived)
     np.testing.assert_allclose(fields["density"], rho, rtol=0, atol=2e-14)
@@ -116,10 +96,10 @@ def test_moments_and_populations_give_the_same_bits(
     results = []
     for layout in ("list-ab", "moments"):
         solver = Solver(sites, model, device=device, layout=layout, precision=precision, threads=1)
-        solver.run(20)
+        solver.advance(20)
         solver.set_force(field)
-        solver.run(19)
-        results.append({**solver.state(), **solver.fields(FIELDS), "mach": np.array(solver.monitor().mach)})
+        solver.advance(19)
+        results.append({**site_arrays(solver), **solver.fields(FIELDS), "mach": np.array(solver.monitor().mach)})
     for name, values in results[0].items():
         np.testing.assert_array_equal(results[1][name], values, err_msg=name)
 
@@ -144,10 +124,10 @@ def test_one_step_is_as_exact_as_arithmetic_and_storage(device: str, compute: st
     precision = Precision(compute, storage)  # type: ignore[arg-type]
     solver = Solver(TUBE, model, device=device, layout="moments", precision=precision, threads=1)
     oracle = Oracle(TUBE, model)
-    solver.load_state({"populations": random_state(TUBE), "relaxation": oracle.relaxation}, 0)
+    solver.set_state(site_state(solver, {"populations": random_state(TUBE), "relaxation": oracle.relaxation}))
     lattice = LATTICES["D3Q19"]
     populations = lattice.from_solver(solver.state()["populations"])
-    solver.step()
+    solver.advance()
     state = solver.state()
     expected = lattice.to_solver(oracle.step(populations, 0))
     # Each coefficient is rounded once: 53, 24 or 11 bits, for halves 2^-25/2^15 at least.
@@ -173,13 +153,13 @@ def test_a_state_put_into_a_new_solver_goes_on_as_if_never_stopped(device: str, 
         return Solver(sites, model, device=device, layout="moments", precision=precision, threads=1)
 
     whole = make()
-    whole.run(40)
+    whole.advance(40)
     for steps in (20, 21):
         stopped, resumed = make(), make()
-        stopped.run(steps)
-        resumed.load_state(stopped.state(), steps)
-        resumed.run(40 - steps)
-        for name, values in whole.state().items():
+        stopped.advance(steps)
+        resumed.set_state(stopped.state())
+        resumed.advance(40 - steps)
+        for name, values in site_arrays(whole).items():
             np.testing.assert_array_equal(resumed.state()[name], values, err_msg=name)
 
 
@@ -189,7 +169,7 @@ def test_halves_lose_little_of_a_slow_flow(device: str):
     model = FlowModel(Newtonian(0.1), Regularised(), body_force=(2e-4, 0.0, 0.0))
     for precision in (Precision("float64", "float64"), Precision("float32", "float16")):
         solver = Solver(sites, model, device=device, layout="moments", precision=precision, threads=1)
-        solver.run(1500)
+        solver.advance(1500)
         profiles.append(np.asarray(solver.fields(["velocity"])["velocity"][:, 0], np.float64))
     assert np.linalg.norm(profiles[1] - profiles[0]) < 2e-4 * np.linalg.norm(profiles[0])
 
@@ -197,17 +177,17 @@ def test_halves_lose_little_of_a_slow_flow(device: str):
 def test_a_restart_moves_between_moments_and_populations():
     sites, model = tilted_tube(), iolet_model(BLOOD, Regularised())
     whole = Solver(sites, model, layout="list-aa", threads=1)
-    whole.run(40)
+    whole.advance(40)
     for before, after, rounding in (
         ("moments", "list-aa", 0.0),
         ("moments", "tiles-8", 0.0),
         ("list-ab", "moments", 1e-16),
     ):
         stopped = Solver(sites, model, layout=before, threads=1)
-        stopped.run(21)
+        stopped.advance(21)
         resumed = Solver(sites, model, layout=after, threads=1)
-        resumed.load_state(stopped.state(), 21)
-        resumed.run(19)
+        resumed.set_state(stopped.state())
+        resumed.advance(19)
         difference = np.abs(resumed.state()["populations"] - whole.state()["populations"])
         assert difference.max() <= rounding
 
@@ -236,16 +216,16 @@ def test_moments_are_chosen_for_their_collision_only():
     box = shapes.box((16, 16, 16))
     assert step_bytes(box, "moments", "float32") == pytest.approx(80 + 112 / 512)
     assert step_bytes(box, "moments", "float16") == pytest.approx(56 + 112 / 512)
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, MODELS["water"]) == "moments"
-    assert choose_layout(box, "auto", "float32", "cpu", D3Q19, MODELS["water"]) == "list-aa"
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, FlowModel(WATER)) == "tiles-8"
-    assert choose_layout(shapes.box((12, 12, 12)), "auto", "float32", "cuda", D3Q19, MODELS["water"]) == "tiles-4"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=MODELS["water"]) == "moments"
+    assert choose_layout(box, "auto", "float32", "cpu", D3Q19, model=MODELS["water"]) == "list-aa"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=FlowModel(WATER)) == "tiles-8"
+    assert choose_layout(shapes.box((12, 12, 12)), "auto", "float32", "cuda", D3Q19, model=MODELS["water"]) == "tiles-4"
     with pytest.raises(
         CaseError, match="layout 'tile' is not one of auto, list-ab, list-aa, tiles-4, tiles-8, moments"
     ):
-        choose_layout(box, "tile", "float32", "cuda", D3Q19, MODELS["water"])
+        choose_layout(box, "tile", "float32", "cuda", D3Q19, model=MODELS["water"])
     curved = replace(MODELS["water"], walls=Walls("bouzidi"))
-    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, curved) == "moments"
+    assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=curved) == "moments"
     with pytest.raises(CaseError, match=r'layout "moments" keeps ten numbers a site, .* "regularised" leaves'):
         Solver(box, FlowModel(WATER), layout="moments")
     with pytest.raises(
@@ -278,8 +258,8 @@ def test_the_layout_on_a_gpu_is_the_one_that_was_measured_to_be_the_fastest():
         (box, "float16", "moments"),
         (tube, "float16", "tiles-8"),
     ):
-        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, water) == fastest
-        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, FlowModel(WATER)) == "tiles-8"
+        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, model=water) == fastest
+        assert choose_layout(sites, "auto", storage, "cuda", D3Q19, model=FlowModel(WATER)) == "tiles-8"
 
 
 @pytest.mark.parametrize(
@@ -301,11 +281,11 @@ def test_the_predicted_time_is_that_of_a_measured_tube(layout: str, storage: str
 def test_only_sites_beside_boundaries_have_slots_of_populations():
     iolets = (PressureIolet(1.001, scheme="plane"), PressureIolet())
     solver = Solver(TUBE, FlowModel(WATER, Regularised(), iolets), layout="moments", threads=1)
-    slots = np.stack([solver.layout.leaving_slots(0, q) for q in range(19)])
+    slots = np.stack([solver.populations.leaving_slots(0, q) for q in range(19)])
     beside = slots[0] != NOWHERE
     assert 0 < np.count_nonzero(beside) < len(TUBE) / 2
     assert len(np.unique(slots[:, beside])) == 19 * np.count_nonzero(beside)
-    assert slots[:, beside].max() < solver.layout.boundary(0).size
+    assert slots[:, beside].max() < solver.populations.boundary(0).size
 
 
 def test_nothing_is_rebuilt_where_half_way_walls_and_iolets_suffice():
@@ -315,6 +295,6 @@ def test_nothing_is_rebuilt_where_half_way_walls_and_iolets_suffice():
 
 def test_a_state_with_moments_of_another_shape_is_refused():
     solver = Solver(BOX, MODELS["water"], layout="moments", threads=1)
-    state = solver.state()
-    with pytest.raises(CaseError, match=r"state 'moments': expected an array of shape \(1024, 10\), found \(1024, 9\)"):
-        solver.load_state({**state, "moments": state["moments"][:, :9]}, 0)
+    state = site_arrays(solver)
+    with pytest.raises(CaseError, match=r"array 'moments' of the sites has shape \(1024, 9\); expected \(1024, 10\)"):
+        solver.set_state(site_state(solver, {**state, "moments": state["moments"][:, :9]}))

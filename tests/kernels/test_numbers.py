@@ -19,7 +19,7 @@ import pytest
 
 import seiche.kernels
 from seiche.backend import Backend, open_backend
-from seiche.backend.base import argument_dtype
+from seiche.backend.arrays import argument_dtype
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.kernels.registry import flow as registry
 

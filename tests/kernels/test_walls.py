@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, FIELDS, WATER, iolet_model
-from oracle import LATTICES, Oracle
+from oracle import Oracle, fitting, follow
 
 from seiche.domain import shapes
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
@@ -80,33 +80,11 @@ class WallOracle(Oracle):
         return result
 
 
-def fitting(model: FlowModel, layout: str) -> FlowModel:
-    """Return the model with a collision that the layout can hold."""
-    return replace(model, collision=Regularised()) if layout == "moments" else model
-
-
-def random_state(sites: SiteSet, name: str) -> Floats:
-    lattice, random = LATTICES[name], np.random.default_rng(1)
-    rho, u = 1 + random.uniform(-0.02, 0.02, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
-    return lattice.to_solver(lattice.equilibrium(rho, u)) + random.uniform(
-        -2e-3, 2e-3, (len(sites), len(lattice.weights))
-    )
-
-
 def compare(
     sites: SiteSet, model: FlowModel, steps: int, bound: float, device: str, **options: object
 ) -> tuple[Solver, WallOracle]:
-    oracle, state = WallOracle(sites, model), random_state(sites, model.velocity_set)
-    solver = Solver(sites, model, device=device, threads=1, **options)
-    solver.load_state({"populations": state, "relaxation": oracle.relaxation}, 0)
-    if options.get("layout") == "moments":
-        state = solver.state()["populations"]  # what is left of it
-    populations = oracle.lattice.from_solver(state)
-    for step in range(steps):
-        solver.step()
-        populations = oracle.step(populations, step)
-        error = np.abs(solver.state()["populations"] - oracle.lattice.to_solver(populations)).max()
-        assert error < bound * (step + 1)
+    solver, oracle = Solver(sites, model, device=device, threads=1, **options), WallOracle(sites, model)
+    follow(solver, oracle, steps, bound)
     return solver, oracle
 
 
@@ -152,7 +130,7 @@ def test_looking_does_not_change_the_flow(device: str, layout: str):
     solvers = [Solver(TUBE, model, device=device, layout=layout, threads=1) for _ in range(2)]
     for step in range(4):
         for solver in solvers:
-            solver.step()
+            solver.advance()
         for _ in range(step):
             solvers[1].fields(["velocity"])
             solvers[1].monitor()
@@ -175,6 +153,6 @@ def test_wall_half_way_along_every_link_is_bounce_back(device: str):
     model = FlowModel(Newtonian(0.05), body_force=(1e-4, 2e-5, 0.0))
     solvers = [Solver(sites, replace(model, walls=Walls(kind)), device=device) for kind in ("bounce-back", "bouzidi")]
     for solver in solvers:
-        solver.run(20)
+        solver.advance(20)
     np.testing.assert_array_equal(*(solver.state()["populations"] for solver in solvers))
     assert [stage.name for stage in solvers[1].stages] == ["stream-collide interior"]

@@ -125,24 +125,25 @@ def test_a_snapshot_keeps_its_moment_while_the_flow_goes_on(device: str):
     sites, model = blood_in_a_tilted_tube()
     solver = Solver(sites, model, device=device, threads=1)
     plans = [
-        solver.snapshots(FIELDS),
-        solver.snapshots(("stress", "traction", "viscosity"), np.arange(3, len(sites), 5)),
+        solver.measures.snapshots(FIELDS),
+        solver.measures.snapshots(("stress", "traction", "viscosity"), np.arange(3, len(sites), 5)),
     ]
     taken, expected = [], []
     for _ in range(3):
-        solver.run(7)
+        solver.advance(7)
         expected.append(solver.fields((*FIELDS, "traction")))
-        taken.append([solver.snapshot(plan) for plan in plans])
-    solver.run(20)
+        taken.append([solver.measures.snapshot(plan) for plan in plans])
+    solver.advance(20)
     for fields, (whole, some) in zip(expected, taken, strict=True):
         for name, values in whole.fields().items():
             np.testing.assert_array_equal(values, fields[name], err_msg=name)
         for name, values in some.fields().items():
             np.testing.assert_array_equal(values, fields[name][3::5], err_msg=name)
     assert len(plans[0].free) == 3  # memory that the next snapshots use again
-    nothing = solver.snapshot(solver.snapshots(("velocity", "traction"), np.zeros(0, np.int64))).fields()
+    measures = solver.measures
+    nothing = measures.snapshot(measures.snapshots(("velocity", "traction"), np.zeros(0, np.int64))).fields()
     assert [nothing[name].shape for name in nothing] == [(0, 3), (0, 3)]
-    assert solver.snapshot(solver.snapshots(())).fields() == {}
+    assert measures.snapshot(measures.snapshots(())).fields() == {}
 
 
 def test_one_viscosity_is_told_of_all_sites_of_many_pieces(device: str):
@@ -150,7 +151,7 @@ def test_one_viscosity_is_told_of_all_sites_of_many_pieces(device: str):
     assert len(sites) > 2 * PIECE
     solver = Solver(sites, FlowModel(Newtonian(0.2)), device=device, threads=1)
     for rows in (None, np.arange(5, len(sites), 2)):
-        found = solver.snapshot(solver.snapshots(("viscosity", "density"), rows)).fields()
+        found = solver.measures.snapshot(solver.measures.snapshots(("viscosity", "density"), rows)).fields()
         assert found["viscosity"].shape == found["density"].shape == ((len(sites),) if rows is None else rows.shape)
         np.testing.assert_allclose(found["viscosity"], 0.2, rtol=1e-14)
 
@@ -163,10 +164,10 @@ def test_fields_and_sums_do_not_depend_on_how_many_sites_are_observed_at_once(
     for chunk in (1 << 21, 2048):
         monkeypatch.setattr(observation, "CHUNK", chunk)
         solver = Solver(sites, model, device=device, threads=1)
-        solver.run(10)
-        first = solver.velocity_change()
-        solver.run(10)
-        results.append((solver.fields(FIELDS), solver.monitor(), first, solver.velocity_change()))
+        solver.advance(10)
+        first = solver.measures.velocity_change()
+        solver.advance(10)
+        results.append((solver.fields(FIELDS), solver.monitor(), first, solver.measures.velocity_change()))
     (fields, monitor, first, change), (others, other, first_other, change_other) = results
     for name, values in fields.items():
         np.testing.assert_array_equal(values, others[name], err_msg=name)
@@ -222,7 +223,7 @@ def test_a_restart_compares_with_the_velocity_of_the_run_before(tmp_path: Path):
         stopped = whole.run()
     with seiche.load(path, output=tmp_path / "part", world=WORLD) as first:
         first.run(stopped.step - 20)
-        first.outputs.save()
+        first.checkpoint()
     restart = tmp_path / "part" / "checkpoint.seiche"
     with seiche.load(path, output=tmp_path / "part", restart=restart, world=WORLD) as second:
         again = second.run()

@@ -18,14 +18,14 @@ from scipy.spatial.transform import Rotation
 
 from case_files import blood_tables, changed, open_blood_tables, toml_of
 from seiche.backend.cpu import CpuBackend
-from seiche.case.blood.check import memory_of_cells, memory_of_tube
+from seiche.case.blood.check import describe, memory_of_cells, memory_of_tube
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.series import places_of
+from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import planned
 from seiche.case.blood.upstream import Upstream
-from seiche.case.flow.check import describe
-from seiche.case.flow.setup import Setup
-from seiche.case.flow.simulation import Simulation, load, prepare
+from seiche.case.loading import load, prepare
+from seiche.case.simulation import Simulation
 from seiche.cells.mesh import biconcave
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main
@@ -45,8 +45,14 @@ def case_file(folder: Path, tables: dict[str, Any]) -> Path:
     return folder / "case.toml"
 
 
-def prepared(folder: Path, tables: dict[str, Any]) -> Setup:
-    return prepare(case_file(folder, tables))
+def prepared(folder: Path, tables: dict[str, Any]) -> BloodSetup:
+    return setup_of(case_file(folder, tables))
+
+
+def setup_of(case: Path) -> BloodSetup:
+    setup = prepare(case)
+    assert isinstance(setup, BloodSetup)
+    return setup
 
 
 def test_moduli_become_numbers_of_the_lattice(tmp_path: Path) -> None:
@@ -171,7 +177,7 @@ def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsy
     tables["cells"].append(changed(tables["cells"][0], "share", 0.05) | {"name": "small"})
     tables["cells"][1]["shape"] = {"kind": "sphere", "diameter": "1.6 um", "vertices": 42}
     case = case_file(tmp_path, tables)
-    lines = describe(prepare(case), measure=False)
+    lines = describe(setup_of(case), measure=False)
     (line,) = [line for line in lines if line.startswith("reservoir inlet")]
     found = re.search(r"([\d,]+) cells \((\d+) ball, (\d+) small\) in a tube of .* hematocrit ([\d.]+)", line)
     assert found is not None
@@ -180,7 +186,7 @@ def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsy
     assert not any("is a" in line for line in lines if line.startswith("advice"))
     case = case_file(tmp_path, changed(tables, "cells.1.share", 0.00025))
     message = r'reservoir before iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none '
-    lines = describe(prepare(case), measure=False)
+    lines = describe(setup_of(case), measure=False)
     assert any(re.match("advice: " + message + "enters; use a greater", line) for line in lines)
     assert main(["run", str(case)]) == 0
     assert re.search("seiche: note: " + message, capsys.readouterr().err)
@@ -271,7 +277,8 @@ def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
     case, folder = case_file(tmp_path, several_types()), tmp_path / "out"
     first = load(case, output=folder)
     first.run(steps=20)
-    kept = tmp_path / "kept.seiche"
+    first.close()
+    kept = folder / "kept.seiche"
     kept.write_bytes((folder / "checkpoint.seiche").read_bytes())
     load(case, output=folder, restart=kept).run()
     states = {path.name: path.read_bytes() for path in folder.glob("cells.0*")}

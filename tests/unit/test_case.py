@@ -13,7 +13,7 @@ import pytest
 from case_files import box_tables, changed, setup_of, toml_of, tube_tables
 from seiche.case.document import page
 from seiche.case.flow.waveforms import WAVEFORMS, harmonics_of, peak_velocity
-from seiche.case.load import check_case, read_case
+from seiche.case.loading import check_case, read_case
 from seiche.case.schedule import Schedule
 from seiche.flow.model import (
     Bgk,

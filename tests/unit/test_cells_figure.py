@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seiche.case.places import refuse_stranger
+from seiche.case.places import refuse_foreign_file
 from seiche.case.render import render
 from seiche.cells import icosphere
 from seiche.cli import main
@@ -126,7 +126,7 @@ def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str
         for _ in range(2):  # what was drawn may be drawn anew
             assert render(run, moving=moving) == there
     there.write_bytes(b"\x00\x00\x00\x20ftypisom")
-    refuse_stranger("--output", there, "MP4 film")
+    refuse_foreign_file("--output", there, "MP4 film")
 
 
 def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:

@@ -13,19 +13,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flow_cases import site_arrays
 
 import seiche
 from case_files import box_tables, changed, toml_of, tube_tables, vessel_of
 from hemelb_files import write_case, xml
-from seiche.case import run as run_module
-from seiche.case.flow.simulation import load, prepare
+from seiche.case import loop as loop_module
 from seiche.case.flow.wall import make_wall, wall_surface
-from seiche.case.run import listening
+from seiche.case.loading import load, prepare
+from seiche.case.loop import stop_signals
 from seiche.cli import main
 from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow import Monitor
+from seiche.flow.state import site_state
 from seiche.flow.watch import Watch
 from seiche.io.checkpoint import read_checkpoint
 from seiche.io.formats.gmy import read_gmy_header, write_gmy
@@ -137,7 +139,7 @@ def test_a_run_leaves_its_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "stream-collide" in captured.out
     assert "seiche: done: step 100" in captured.out
     folder = tmp_path / "out"
-    assert {p.name for p in folder.iterdir()} == {
+    assert {p.name for p in folder.glob("[!.]*")} == {
         "flow.vtkhdf",
         "wall.vtkhdf",
         "tube.png",
@@ -168,7 +170,7 @@ def test_free_fall_has_the_velocity_of_newton(tmp_path: Path) -> None:
         assert simulation.fields("pressure")["pressure"] == pytest.approx(np.zeros(64), abs=1e-12)
         assert not (tmp_path / "out" / "summary.json").exists()
         simulation.run()
-        assert simulation.solver.time_step == 40
+        assert simulation.solver.step == 40
     assert (tmp_path / "out" / "summary.json").exists()
 
 
@@ -179,10 +181,26 @@ def test_a_restarted_run_equals_one_that_never_stopped(tmp_path: Path) -> None:
     half = load(path, output=tmp_path / "half", overrides=["time.steps=30", "output.checkpoint.every=30"])
     half.run()
     rest = load(path, output=tmp_path / "half", restart=tmp_path / "half" / "checkpoint.seiche")
-    assert rest.solver.time_step == 30
+    assert rest.solver.step == 30
     rest.run()
-    for name, values in whole.solver.state().items():
+    for name, values in site_arrays(whole.solver).items():
         assert np.array_equal(values, rest.solver.state()[name])
+
+
+def test_a_run_continues_from_a_checkpoint_of_version_1(tmp_path: Path) -> None:
+    """The file is of step 13 of this case, written by the program as it was before version 2."""
+    path = write(tmp_path, shear_box(13))
+    load(path, output=tmp_path / "here", overrides=["output.checkpoint.every=13"]).run()
+    earlier = Path(__file__).resolve().parents[1] / "data" / "box-version-1.seiche"
+    runs = [
+        load(path, restart=one, overrides=["time.steps=20"], output=tmp_path / one.stem)
+        for one in (tmp_path / "here/checkpoint.seiche", earlier)
+    ]
+    for run in runs:
+        assert run.solver.step == 13
+        run.run()
+    for name, values in site_arrays(runs[0].solver).items():
+        np.testing.assert_allclose(runs[1].solver.state()[name], values, rtol=0, atol=1e-15)
 
 
 def test_a_restarted_run_keeps_the_series_before_it(tmp_path: Path) -> None:
@@ -214,22 +232,23 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
 def test_sigterm_writes_a_checkpoint_and_ends_well(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(loop_module, "CHUNK_SECONDS", 0.0)
     path = write(tmp_path, changed(shear_box(10_000), "run.monitor_every", 7))
-    from seiche.case.flow.outputs import Outputs
+    from seiche.case.outputs import Outputs
 
     take_due = Outputs.take_due
 
     def interrupt(outputs: Outputs) -> None:
-        if outputs.solver.time_step == 21:
+        if outputs._solver.step == 21:
             os.kill(os.getpid(), signal.SIGTERM)
         take_due(outputs)
 
     monkeypatch.setattr(Outputs, "take_due", interrupt)
     assert main(["run", str(path)]) == 0
-    assert "seiche: stopped by signal SIGTERM at step 21; go on with --restart" in capsys.readouterr().out
-    checkpoint = read_checkpoint(tmp_path / "out" / "checkpoint.seiche", World.serial(), np.arange(64))
-    assert checkpoint.time_step == 21
+    assert "seiche: stopped by signal SIGTERM at step 21 (" in (out := capsys.readouterr().out)
+    assert f"continue with: seiche run {path} --restart {tmp_path / 'out' / 'checkpoint.seiche'}" in out
+    checkpoint = read_checkpoint(tmp_path / "out" / "checkpoint.seiche", World.serial(), {"sites": np.arange(64)})
+    assert checkpoint.step == 21
     assert read_summary(tmp_path / "out" / "summary.json")["stopped"] == "signal SIGTERM"
 
 
@@ -242,7 +261,7 @@ def test_the_wall_clock_limit_writes_a_checkpoint(tmp_path: Path, capsys: pytest
 
 def test_signal_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with listening() as request:
+    with stop_signals() as request:
         os.kill(os.getpid(), signal.SIGINT)
         assert request.number == signal.SIGINT
         with pytest.raises(KeyboardInterrupt):
@@ -258,9 +277,9 @@ def test_a_field_that_is_not_finite_stops_the_run_and_leaves_the_checkpoint(
     simulation.run(steps=12)
     checkpoint = tmp_path / "out" / "checkpoint.seiche"
     kept = checkpoint.read_bytes()
-    state = simulation.solver.state()
+    state = site_arrays(simulation.solver)
     state["populations"][5, 3] = np.nan
-    simulation.solver.load_state(state, 12)
+    simulation.solver.set_state(site_state(simulation.solver, state, 12))
     with pytest.raises(UnstableError) as caught:
         simulation.run()
     text = str(caught.value)

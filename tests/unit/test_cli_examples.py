@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +10,11 @@ import pytest
 
 from seiche.case.flow.geometry import build
 from seiche.case.flow.picture import picture_step
-from seiche.case.flow.simulation import load, prepare
-from seiche.case.load import read_case
+from seiche.case.loading import load, prepare, read_case
 from seiche.cells.overlap import overlapping_pairs
-from seiche.cli import main
+from seiche.domain.shapes import tube
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 
 def test_the_channel_reaches_the_parabola_to_round_off(tmp_path: Path) -> None:
@@ -48,7 +45,7 @@ def test_the_tube_carries_its_inflow_to_the_outlet(tmp_path: Path) -> None:
     assert values["velocity"][middle, 0].max() == pytest.approx(2 * 3e-3, rel=0.05)
     stress = np.linalg.norm(values["wall_shear_stress"][middle], axis=1)
     assert stress[stress > 0].mean() == pytest.approx(4 * 1e-3 * 3e-3 / 1e-3, rel=0.15)
-    assert {path.name for path in tmp_path.iterdir()} == {"tube.vtkhdf", "tube.png", "summary.json"}
+    assert {path.name for path in tmp_path.glob("[!.]*")} == {"tube.vtkhdf", "tube.png", "summary.json"}
 
 
 def test_the_bifurcation_is_what_its_comment_says(tmp_path: Path) -> None:
@@ -74,21 +71,22 @@ def test_the_bifurcation_writes_the_surface_that_it_voxelised(tmp_path: Path) ->
     assert simulation.flow_rates()["inlet"] > 0
 
 
-def test_the_cylinder_of_hemelb_runs(tmp_path: Path) -> None:
-    geometry = SHARED / "data" / "geometry" / "large_cylinder.gmy"
-    if not geometry.exists():
-        pytest.skip("the shared geometry files are not here")
-    shutil.copy(EXAMPLES / "gmy_cylinder" / "case.toml", tmp_path)
-    shutil.copy(geometry, tmp_path)
-    assert main(["run", str(tmp_path / "case.toml"), "--set", "time.steps=600"]) == 0
-    simulation = load(tmp_path / "case.toml", overrides=["time.steps=1000"])
-    assert len(simulation.setup.vessel.sites) == 5576
-    simulation.run(steps=1000)
+def test_the_cylinder_in_a_geometry_file_carries_the_flow_of_poiseuille(tmp_path: Path) -> None:
+    simulation = load(EXAMPLES / "gmy_cylinder" / "case.toml", output=tmp_path)
+    sites, made = simulation.setup.vessel.sites, tube(10e-6, 48e-6, 1.4e-6, (0, 0, 1))
+    assert len(sites) == 5576
+    assert np.array_equal(sites.coords, made.coords)
+    assert np.array_equal(sites.link_kind, made.link_kind)
+    assert np.abs(sites.link_fraction - made.link_fraction).max() < 1e-6
+    assert np.abs(sites.wall_normal - made.wall_normal).max() < 1e-6
+    assert sites.origin == pytest.approx(made.origin)
+    simulation.run()
     flow = simulation.flow_rates()
-    # Hagen-Poiseuille with the pressure drop, radius and length of the file: pi a^4 dp/(8 eta L).
-    exact = np.pi * 1e-5**4 * 13.332 / (8 * 4e-3 * 4.8e-5)
-    assert flow["inlet0"] == pytest.approx(exact, rel=0.1)
-    assert flow["outlet0"] == pytest.approx(-flow["inlet0"], rel=1e-2)
+    # Hagen-Poiseuille, pi a^4 dp/(8 eta L): 1.6 % too much by the wall, and the tube is 0.7 of 34 sites shorter an end.
+    exact = np.pi * 1e-5**4 * 0.1 * 133.322387415 / (8 * 4e-3 * 4.8e-5)
+    assert flow["inlet0"] == pytest.approx(exact, rel=0.075)
+    assert flow["outlet0"] == pytest.approx(-flow["inlet0"], rel=1e-6)
+    assert {path.name for path in tmp_path.glob("[!.]*")} == {"cylinder.vtkhdf", "summary.json"}
 
 
 def test_the_tube_of_blood_is_packed_as_it_says(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from prediction_cases import case_file, machine
 from seiche.cli import main
-from seiche.machine.file import write_machine
+from seiche.machine.laws.file import write_machine
 from seiche.report.losses import losses
 from trace_checks import check_format, check_nesting, slices
 
@@ -28,8 +28,7 @@ SOLVERS = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No measurement of the memory's speed after each of these small runs."""
-    for module in ("flow.simulation", "ultrasound.simulation", "waves.simulation"):
-        monkeypatch.setattr(f"seiche.case.{module}.copy_bandwidth", lambda *_: 1e10)
+    monkeypatch.setattr("seiche.case.simulation.copy_bandwidth", lambda *_: 1e10)
 
 
 def ran(folder: Path, solver: str, *options: str) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def test_a_trace_replaces_no_other_file(solver: str, tmp_path: Path, capsys: pyt
     path = case_file(tmp_path, solver)
     (tmp_path / "notes.txt").write_text("kept")
     assert main(["run", str(path), "--trace", str(tmp_path / "notes.txt")]) == 2
-    assert "notes.txt is there and is no trace; give the trace another name" in capsys.readouterr().err
+    assert "notes.txt is there and is no trace; give the output another name" in capsys.readouterr().err
     assert (tmp_path / "notes.txt").read_text() == "kept"
     assert main(["run", str(path), "--set", "output.trace=summary.json"]) == 2
     assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err

@@ -16,7 +16,7 @@ from case_files import changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.extraction import chosen
 from seiche.case.flow.limits import advice, refuse_impossible
 from seiche.case.flow.schema_extraction import ExtractionOutput
-from seiche.case.flow.simulation import load
+from seiche.case.loading import load
 from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
@@ -31,10 +31,11 @@ from seiche.io.formats.extraction import (
 MMHG = 133.322387415
 COORDS = np.array([(1, 2, 3), (1, 2, 4)], np.int32)
 FIELDS = (ExtractionField("pressure", 1, 0, (80.0,)), ExtractionField("u", 3), ExtractionField("mpirank", 1, 2))
+CONTENT: Any = {"spacing": 0.5, "origin": (1.0, 2.0, 3.0), "coords": COORDS, "fields": FIELDS}
 
 
 def write_small(path: Path) -> None:
-    with ExtractionSeries(path, World.serial(), 0.5, (1.0, 2.0, 3.0), COORDS, FIELDS) as series:
+    with ExtractionSeries(path, World.serial(), **CONTENT) as series:
         for step in (7, 9):
             values = {"pressure": np.array([80.5, 81.0]) + step, "u": np.ones((2, 3)) * step, "mpirank": [0, 0]}
             series.write(step, values)
@@ -161,7 +162,7 @@ def test_damaged_bytes_never_crash_the_reader(tmp_path: Path, data: st.DataObjec
 
 
 def test_wrong_arrays_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    with ExtractionSeries(tmp_path / "a.xtr", World.serial(), 0.5, (1.0, 2.0, 3.0), COORDS, FIELDS) as series:
+    with ExtractionSeries(tmp_path / "a.xtr", World.serial(), **CONTENT) as series:
         with pytest.raises(ValueError, match=r"fields \['u'\] given"):
             series.write(1, {"u": np.ones((2, 3))})
         with pytest.raises(ValueError, match=r"field 'u': shape \(3, 3\), need \(2, 3\)"):

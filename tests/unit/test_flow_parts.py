@@ -174,7 +174,7 @@ def test_initial_state_is_the_equilibrium_that_was_asked_for():
         np.testing.assert_allclose(fields["density"], 1.01, rtol=1e-14)
         np.testing.assert_allclose(fields["velocity"], [[0.02, -0.01, 0.005]] * 64, rtol=1e-13)
         np.testing.assert_allclose(fields["stress"], 0, atol=1e-16)
-        solver.run(3)
+        solver.advance(3)
         np.testing.assert_allclose(solver.fields(["velocity"])["velocity"], fields["velocity"], rtol=1e-12)
 
 

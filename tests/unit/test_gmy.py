@@ -3,13 +3,13 @@
 
 import zlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gmy_files import NEIGHBOURS, four_cube, large_cylinder
 from seiche.domain.assemble import Lattice, assemble
 from seiche.domain.links import outward_normals, wall_direction
 from seiche.domain.shapes import ImplicitWall, box, tube
@@ -17,17 +17,14 @@ from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.errors import CaseError
 from seiche.io.formats.gmy import read_gmy, read_gmy_header, write_gmy
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 ARRAYS = ("coords", "boundary", "link_kind", "link_iolet", "link_fraction", "wall_normal")
 D3Q19 = np.abs(LINK_VECTORS).sum(axis=1) < 3
 D3Q15 = np.abs(LINK_VECTORS).sum(axis=1) != 2
 
 
-def shared_file(name):
-    path = SHARED / "data/geometry" / name
-    if not path.exists():
-        pytest.skip("no shared data")
-    return path
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "vessel.gmy"
 
 
 def counts(sites, directions=slice(None)):
@@ -35,16 +32,15 @@ def counts(sites, directions=slice(None)):
 
 
 @pytest.mark.parametrize(
-    ("name", "sites", "all_links", "d3q19", "d3q15", "normals", "edge_sites"),
+    ("vessel", "sites", "all_links", "d3q19", "d3q15", "normals", "edge_sites"),
     [
-        ("four_cube.gmy", 64, (440, 144, 144), (272, 80, 80), (232, 80, 80), 48, 24),
-        ("large_cylinder.gmy", 5576, (14248, 1352, 1352), (8552, 772, 772), (7600, 744, 744), 1768, 104),
+        (four_cube, 64, (440, 144, 144), (272, 80, 80), (232, 80, 80), 48, 24),
+        (large_cylinder, 5576, (14248, 1352, 1352), (8552, 772, 772), (7600, 744, 744), 1768, 104),
     ],
 )
-def test_published_counts_and_byte_equal_round_trip(
-    tmp_path, name, sites, all_links, d3q19, d3q15, normals, edge_sites
-):
-    path = shared_file(name)
+def test_published_counts_and_byte_equal_round_trip(path, vessel, sites, all_links, d3q19, d3q15, normals, edge_sites):
+    """The counts are those of `four_cube.gmy` and `large_cylinder.gmy` of HemeLB's tests."""
+    path.write_bytes(vessel().file())
     read = read_gmy(path)
     assert len(read) == sites
     assert counts(read) == all_links
@@ -57,16 +53,50 @@ def test_published_counts_and_byte_equal_round_trip(
     assert np.einsum("ij,ij->i", outward_normals(as_stored), as_stored.wall_normal)[walls].min() > 0.99
     assert np.array_equal(read.wall_normal, as_stored.wall_normal)
     header = read_gmy_header(path)
-    write_gmy(tmp_path / name, read, header.block, level=header.level)
-    assert (tmp_path / name).read_bytes() == path.read_bytes()
+    write_gmy(path.with_name("copy.gmy"), read, header.block, level=header.level)
+    assert path.with_name("copy.gmy").read_bytes() == path.read_bytes()
 
 
-def test_openings_are_estimated_from_the_cut_links():
-    sites = read_gmy(shared_file("large_cylinder.gmy"), spacing=1.4e-6, origin=(-1.05e-5, -1.05e-5, -2.45248049736e-5))
+@pytest.mark.parametrize("vessel", [four_cube, large_cylinder])
+@pytest.mark.parametrize("plus", [False, True])
+def test_every_record_of_a_file_is_read_as_it_stands_there(path, vessel, plus):
+    made = vessel()
+    weights = [7 + 2**27 * block for block in range(int(np.prod(made.blocks)))] if plus else None
+    path.write_bytes(made.file(weights))
+    header, read = read_gmy_header(path), read_gmy(path, orient=False)
+    assert (header.blocks, header.block, header.level, header.plus) == (made.blocks, made.edge, made.level, plus)
+    assert (header.weights.tolist() if plus else header.weights) == weights
+    assert [tuple(place) for place in read.coords.tolist()] == sorted(made.sites)
+    row_of = dict(zip(read.boundary.tolist(), range(len(read.boundary)), strict=True))
+    for index, (place, site) in enumerate(sorted(made.sites.items())):
+        assert bool(site.cuts) == (index in row_of), place
+        if not site.cuts:
+            continue
+        row = row_of[index]
+        cuts = [site.cuts.get(step, (0, 0.0)) for step in NEIGHBOURS]
+        assert read.link_kind[row].tolist() == [kind for kind, _ in cuts], place
+        assert read.link_iolet[row].tolist() == [kind - 2 if kind > 1 else -1 for kind, _ in cuts], place
+        assert read.link_fraction[row].tolist() == [np.float32(fraction) for _, fraction in cuts], place
+        assert read.wall_normal[row].tolist() == [np.float32(value) for value in site.normal or (0, 0, 0)], place
+
+
+def test_sites_of_the_public_files_are_those_that_hemelb_wrote(path):
+    """Against CRC-32 of what `four_cube.gmy` and `large_cylinder.gmy` of HemeLB's tests hold."""
+    path.write_bytes(four_cube().file())
+    assert zlib.crc32(zlib.decompress(path.read_bytes()[44:])) == 988850274
+    path.write_bytes(large_cylinder().file())
+    sites = read_gmy(path)
+    assert zlib.crc32(sites.coords.astype("<i4").tobytes()) == 724311387
+    assert zlib.crc32(sites.link_kind.tobytes()) == 2806725850
+
+
+def test_openings_are_estimated_from_the_cut_links(path):
+    path.write_bytes(large_cylinder().file())
+    sites = read_gmy(path, spacing=1.4e-6, origin=(-1.05e-5, -1.05e-5, -2.45e-5))
     inlet, outlet = sites.iolets
     assert (inlet.name, inlet.role, outlet.name, outlet.role) == ("inlet0", "inlet", "outlet0", "outlet")
-    assert inlet.center == pytest.approx((0.0, 0.0, -2.4e-5), abs=1e-7)
-    assert outlet.center == pytest.approx((0.0, 0.0, 2.4e-5), abs=1e-7)
+    assert inlet.center == pytest.approx((0.0, 0.0, -2.4e-5), abs=1e-11)
+    assert outlet.center == pytest.approx((0.0, 0.0, 2.4e-5), abs=1e-11)
     assert inlet.normal == pytest.approx((0.0, 0.0, 1.0), abs=1e-9)
     assert outlet.normal == pytest.approx((0.0, 0.0, -1.0), abs=1e-9)
     assert inlet.radius == pytest.approx(1e-5, rel=0.05)
@@ -118,19 +148,16 @@ def test_several_iolets_keep_their_numbers(tmp_path):
     assert again.iolets[1].center[2] < again.iolets[2].center[2]
 
 
-def test_weighted_form_is_told_apart_by_its_sizes_and_written_back_byte_for_byte(tmp_path):
-    sites = tube(5.0, 20.0, 1.0)
-    write_gmy(tmp_path / "x.gmy", sites)
-    data = (tmp_path / "x.gmy").read_bytes()
-    table = read_gmy_header(tmp_path / "x.gmy").records
-    weights = np.arange(len(table)) * 2**28 + 7
-    weighted = np.insert(table, 1, weights, axis=1).astype(">u4").tobytes()
-    (tmp_path / "x.gmy+").write_bytes(data[:32] + weighted + data[32 + 12 * len(table) :])
+def test_weighted_form_is_recognised_by_its_sizes_and_written_back_byte_for_byte(tmp_path):
+    vessel = large_cylinder()
+    weights = [7 + 2**27 * block for block in range(20)]
+    (tmp_path / "x.gmy").write_bytes(vessel.file())
+    (tmp_path / "x.gmy+").write_bytes(vessel.file(weights))
     header = read_gmy_header(tmp_path / "x.gmy+")
     assert header.plus
-    assert np.array_equal(header.weights, weights)
+    assert header.weights.tolist() == weights
     assert read_gmy_header(tmp_path / "x.gmy").weights is None
-    again = read_gmy(tmp_path / "x.gmy+")
+    sites, again = read_gmy(tmp_path / "x.gmy"), read_gmy(tmp_path / "x.gmy+")
     for name in ARRAYS:
         assert np.array_equal(getattr(again, name), getattr(sites, name)), name
     write_gmy(tmp_path / "y.gmy+", again, header.block, level=header.level, weights=header.weights)
@@ -153,7 +180,8 @@ def test_random_sites_with_weights_survive_a_round_trip(tmp_path_factory, seed, 
 
 
 def test_weight_of_a_block_is_the_sum_over_its_sites(tmp_path):
-    sites = read_gmy(shared_file("four_cube.gmy"))
+    (tmp_path / "x.gmy").write_bytes(four_cube().file())
+    sites = read_gmy(tmp_path / "x.gmy")
     write_gmy(tmp_path / "x.gmy+", sites, 6, weights="sites")
     # 8 sites inside, 24 at walls alone (4 edges and 4 faces of the two middle layers), 8 at iolets alone, 24 at both.
     assert read_gmy_header(tmp_path / "x.gmy+").weights.tolist() == [8 + 2 * 24 + 4 * (8 + 24)]

@@ -16,10 +16,11 @@ from seiche.domain.rehearsal import rehearse
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
-from seiche.halo.choice import VARIABLE, Decision, decide, machine_in_use, predicted
-from seiche.machine.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
-from seiche.machine.halo_times import packed_too, transport_times
-from seiche.machine.locality import Place
+from seiche.halo.choice import Decision, decide
+from seiche.machine.in_use import VARIABLE, machine_in_use, predicted
+from seiche.machine.laws.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
+from seiche.machine.laws.halo_times import packed_too, transport_times
+from seiche.machine.laws.locality import Place
 
 WORLD = World.serial()
 

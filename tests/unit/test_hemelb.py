@@ -13,27 +13,24 @@ import pytest
 from scipy.special import jv
 
 from case_files import toml_of
-from hemelb_files import COSINE, OUTPUT, WOMERSLEY, write_case, xml
+from hemelb_files import COSINE, OUTPUT, PUBLIC, WOMERSLEY, write_case, write_public_case, xml
 from seiche.case.flow.hemelb import read_hemelb
-from seiche.case.flow.simulation import load, prepare
-from seiche.case.load import read_case, read_case_and_notes
+from seiche.case.loading import load, prepare, read_case, read_case_and_notes
 from seiche.cli import main
 from seiche.domain.sites import LinkKind
 from seiche.flow.profiles import womersley
 from seiche.io.formats.extraction import read_extraction, read_offsets
 from seiche.io.formats.gmy import read_gmy, read_gmy_header
 
-GEOMETRY = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "geometry"
-shared = pytest.mark.skipif(not GEOMETRY.is_dir(), reason="the shared geometry files are not here")
 MMHG = 133.322387415
 
-#: The case of large_cylinder.xml as a user would write it.
+#: The case LARGE_CYLINDER of `hemelb_files` as a user would write it.
 LARGE_CYLINDER: dict[str, Any] = {
     "solver": "flow",
     "geometry": {
-        "gmy": str(GEOMETRY / "large_cylinder.gmy"),
+        "gmy": "large_cylinder.gmy",
         "spacing": "1.4 um",
-        "origin": ["-10.5 um", "-10.5 um", "-24.5248049736 um"],
+        "origin": ["-10.5 um", "-10.5 um", "-24.5 um"],
     },
     "fluid": {"density": "1000 kg/m^3", "viscosity": "4 mPa s", "initial_pressure": "0 mmHg"},
     "lattice": {"step": "0.44 us"},
@@ -57,12 +54,12 @@ LARGE_CYLINDER: dict[str, Any] = {
 }
 
 
-@shared
 def test_public_case_runs_unmodified_and_equals_the_same_case_in_toml(tmp_path: Path) -> None:
+    case = write_public_case(tmp_path, "large_cylinder")
     (tmp_path / "case.toml").write_text(toml_of(LARGE_CYLINDER))
     overrides = ["time.steps=400"]
     flows = []
-    for path in (GEOMETRY / "large_cylinder.xml", tmp_path / "case.toml"):
+    for path in (case, tmp_path / "case.toml"):
         with load(path, overrides=overrides, output=tmp_path / path.suffix) as simulation:
             simulation.run()
             flows.append(simulation.flow_rates())
@@ -76,11 +73,10 @@ def test_public_case_runs_unmodified_and_equals_the_same_case_in_toml(tmp_path: 
     assert flows[0]["outlet0"] == pytest.approx(flows[1]["outlet0"], rel=1e-12)
 
 
-@shared
 def test_public_case_of_few_sites_runs_at_a_time_step_that_its_pressures_allow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, out = str(GEOMETRY / "four_cube.xml"), str(tmp_path / "out")
+    path, out = str(write_public_case(tmp_path, "four_cube")), str(tmp_path / "out")
     assert main(["run", path, "--output", out]) == 2
     assert "lattice: Mach number 2.42" in capsys.readouterr().err
     changes = ["--set", "lattice.step=10 ms", "--set", "fluid.reference_pressure=80 mmHg"]
@@ -99,17 +95,19 @@ def test_public_case_of_few_sites_runs_at_a_time_step_that_its_pressures_allow(
     assert summary["details"]["notes"][0].startswith("visualisation: ignored")
 
 
-@shared
-@pytest.mark.parametrize("name", ["four_cube", "large_cylinder"])
+@pytest.mark.parametrize("name", PUBLIC)
 def test_convert_of_a_public_case_gives_its_sites(tmp_path: Path, name: str) -> None:
-    source = GEOMETRY / f"{name}.xml"
+    source, geometry = write_public_case(tmp_path, name), tmp_path / f"{name}.gmy"
+    out = tmp_path / "converted"
+    out.mkdir()
     for ending in ("gmy", "gmy+", "vtkhdf"):
-        assert main(["convert", str(source), str(tmp_path / f"{name}.{ending}")]) == 0
-    assert read_gmy_header(tmp_path / f"{name}.gmy+").plus
-    ours, theirs = read_gmy(tmp_path / f"{name}.gmy"), read_gmy(GEOMETRY / f"{name}.gmy")
-    for array in ("coords", "link_kind", "link_iolet", "link_fraction", "wall_normal"):
-        np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array))
-    assert (tmp_path / f"{name}.gmy").read_bytes() == (GEOMETRY / f"{name}.gmy").read_bytes()
+        assert main(["convert", str(source), str(out / f"{name}.{ending}")]) == 0
+    assert read_gmy_header(out / f"{name}.gmy+").plus
+    theirs = read_gmy(geometry)
+    for ours in (read_gmy(out / f"{name}.gmy"), read_gmy(out / f"{name}.gmy+")):
+        for array in ("coords", "link_kind", "link_iolet", "link_fraction", "wall_normal"):
+            np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array))
+    assert (out / f"{name}.gmy").read_bytes() == geometry.read_bytes()
 
 
 def test_defaults_are_those_of_hemelb(tmp_path: Path) -> None:
@@ -232,7 +230,7 @@ def test_hemepure_sites_with_normals_into_the_fluid_run_the_same(tmp_path: Path)
     (tmp_path / "pure.xml").write_text(xml(version="3").replace("tube.gmy", "pure.gmy+"))
     stresses = []
     for name in (path, tmp_path / "pure.xml"):
-        with load(name) as simulation:
+        with load(name, replace=True) as simulation:
             simulation.run()
             stresses.append(simulation.fields("wall_shear_stress")["wall_shear_stress"])
     assert np.abs(stresses[0]).max() > 0
@@ -317,7 +315,7 @@ def test_a_case_with_tables_weights_and_a_windkessel_outlet_runs(tmp_path: Path)
     assert flows["outlet0"] == pytest.approx(-flows["inlet0"], rel=0.05)
     (tmp_path / "p.txt").write_text("0 0\n1 1e-4\n")
     path = write_case(tmp_path, xml(inlet=IN_TIME[0][0]))
-    with load(path) as simulation:
+    with load(path, replace=True) as simulation:
         simulation.run()
         assert simulation.flow_rates()["inlet0"] > 0
 
@@ -327,7 +325,7 @@ def test_a_velocity_table_without_weights_is_the_parabola_of_its_maximum(tmp_pat
     (tmp_path / "v.txt").write_text("0 4e-3\n1 4e-3\n")
     flows, peaks = [], []
     for text in (xml(), xml(inlet=IN_TIME[1][0])):
-        with load(write_case(tmp_path, text)) as simulation:
+        with load(write_case(tmp_path, text), replace=True) as simulation:
             peaks.append(simulation.setup.invariants.velocity_scale)
             simulation.run()
             flows.append(simulation.flow_rates()["inlet0"])

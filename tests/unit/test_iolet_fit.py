@@ -11,7 +11,7 @@ import pytest
 
 from case_files import toml_of
 from hemelb_files import COSINE, PARABOLIC, WOMERSLEY, write_case, xml
-from seiche.case.flow.simulation import load, prepare
+from seiche.case.loading import load, prepare
 from seiche.cli import main
 from seiche.errors import CaseError
 
@@ -87,7 +87,7 @@ def test_check_and_run_say_the_same_line(tmp_path: Path, command: str, capsys: p
 def test_a_normal_out_of_the_fluid_is_turned_round_with_a_note_and_the_flow_is_the_same(tmp_path: Path) -> None:
     flows = []
     for text in (xml(), xml().replace(NORMAL, inwards(0, 0, -2)).replace("(0.0,0.0,-1.0)", "(0,0,1)")):
-        with load(write_case(tmp_path, text)) as simulation:
+        with load(write_case(tmp_path, text), replace=True) as simulation:
             simulation.run()
             flows.append(simulation.flow_rates())
             notes = simulation.setup.vessel.notes

@@ -14,7 +14,7 @@ import pytest
 import seiche
 from case_files import changed, toml_of, tube_tables
 from seiche.case.flow.limits import advice
-from seiche.case.flow.simulation import prepare
+from seiche.case.loading import prepare
 from seiche.domain import shapes
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.world import World
@@ -63,7 +63,7 @@ def test_values_go_on_through_the_blocks_in_which_they_are_uploaded():
     table = TimeTable(np.array([0.0, 3.0 * BLOCK]), np.array([1.0, 1.003]))
     sites = shapes.tube(1.6, 3.0, 1.0)
     solver = Solver(sites, FlowModel(WATER, iolets=(PressureIolet(table=table), PressureIolet())), threads=1)
-    solver.run(BLOCK + 7)
+    solver.advance(BLOCK + 7)
     group = solver.iolets.groups[0]
     row = int(solver.iolets.clock[0]) - 1
     assert group.values is not None
@@ -94,9 +94,9 @@ def test_the_flow_through_a_rectangle_is_the_one_asked_for():
     sites = shapes.duct(8.0, 5.0, 6.0, 1.0, periodic=False)
     iolets = (VelocityIolet(1e-6, profile=developed_profile(sites, 0)), PressureIolet(scheme="anti-bounce-back"))
     solver = Solver(sites, FlowModel(WATER, iolets=iolets), threads=1)
-    solver.run(1500)
-    assert solver.iolet_flow()[0] == pytest.approx(40e-6, rel=1e-5)
-    assert solver.iolet_flow()[1] == pytest.approx(-40e-6, rel=1e-3)
+    solver.advance(1500)
+    assert solver.measures.iolet_flow()[0] == pytest.approx(40e-6, rel=1e-5)
+    assert solver.measures.iolet_flow()[1] == pytest.approx(-40e-6, rel=1e-3)
 
 
 def test_another_vessel_in_the_same_plane_does_not_count():
@@ -132,8 +132,8 @@ def test_weights_multiply_the_velocity_site_by_site():
     for chosen in (weights, 2 * weights):
         profile = SiteProfile(places[shuffled], chosen[shuffled])
         solver = Solver(sites, FlowModel(WATER, iolets=(VelocityIolet(1e-4, profile=profile), PressureIolet())))
-        solver.run(1)
-        flows.append(solver.iolet_flow()[0])
+        solver.advance(1)
+        flows.append(solver.measures.iolet_flow()[0])
         assert flows[-1] == pytest.approx(1e-4 * flow_of_profile(sites, 0, profile), rel=1e-12)
     assert flows[1] == pytest.approx(2 * flows[0], rel=1e-12)
 
@@ -152,10 +152,10 @@ def test_a_circuit_far_stiffer_than_the_fluid_comes_to_rest_at_its_pressure(sche
     sites = shapes.tube(3.3, 8.0, 1.0)
     outlet = WindkesselIolet(0.5, 0.0, proximal, scheme=scheme)
     solver = Solver(sites, FlowModel(Newtonian(0.3), iolets=(VelocityIolet(1e-4), outlet)), threads=1)
-    solver.run(12_000)
-    outflow = -solver.iolet_flow()[1]
-    assert outflow == pytest.approx(solver.iolet_flow()[0], rel=1e-3)
-    assert solver.iolet_state()["outlet.imposed"] == pytest.approx(3 * (0.5 + proximal) * outflow, rel=2e-3)
+    solver.advance(12_000)
+    outflow = -solver.measures.iolet_flow()[1]
+    assert outflow == pytest.approx(solver.measures.iolet_flow()[0], rel=1e-3)
+    assert solver.state().attributes["iolets.outlet.imposed"] == pytest.approx(3 * (0.5 + proximal) * outflow, rel=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -335,10 +335,10 @@ def test_a_run_with_a_windkessel_goes_on_from_its_checkpoint(tmp_path: Path):
     whole.run()
     first = seiche.load(path, output=tmp_path / "first", world=World.serial())
     first.run(40)
-    first.outputs.save()
-    second = seiche.load(path, restart=first.outputs.checkpoint_path, output=tmp_path / "b", world=World.serial())
-    assert second.solver.time_step == 40
+    first.checkpoint()
+    second = seiche.load(path, restart=first.checkpoints.path, output=tmp_path / "b", world=World.serial())
+    assert second.solver.step == 40
     second.run()
     np.testing.assert_array_equal(second.solver.state()["populations"], whole.solver.state()["populations"])
-    assert second.solver.iolet_state() == whole.solver.iolet_state()
-    assert whole.solver.iolet_state()["outlet.imposed"] != 0
+    assert second.solver.state().attributes == whole.solver.state().attributes
+    assert whole.solver.state().attributes["iolets.outlet.imposed"] != 0

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from seiche.machine import terms
-from seiche.machine.curve import Curve, Piece, postal
-from seiche.machine.fit import errors, fit, least_squares, relative_least_squares, segment, warnings_of
-from seiche.machine.models import Messages, max_rate
+from seiche.machine.laws import terms
+from seiche.machine.laws.curve import Curve, Piece, postal
+from seiche.machine.laws.fit import errors, fit, least_squares, relative_least_squares, segment, warnings_of
+from seiche.machine.laws.models import Messages, max_rate
 
 SIZES = 2.0 ** np.arange(2, 22)
 #: Two protocols: the second starts later and is faster.

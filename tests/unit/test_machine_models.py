@@ -10,10 +10,10 @@ from typing import get_args
 import pytest
 
 from seiche.errors import CaseError
-from seiche.machine import file
-from seiche.machine.curve import postal
-from seiche.machine.file import known_machines, read_machine
-from seiche.machine.models import (
+from seiche.machine.laws import file
+from seiche.machine.laws.curve import postal
+from seiche.machine.laws.file import known_machines, read_machine
+from seiche.machine.laws.models import (
     crossover,
     direct_time,
     irregular,
@@ -23,7 +23,7 @@ from seiche.machine.models import (
     shared_copy,
     three_step_time,
 )
-from seiche.machine.strategies import Layout, Paths, exchange_time
+from seiche.machine.laws.strategies import Layout, Paths, exchange_time
 
 SIZES = (128, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 524288)
 NEVER = math.inf
@@ -42,7 +42,7 @@ def test_crossover_counts_of_the_printed_tables(machine: str, distinct: float, c
     curves = [m.curve("device_mpi", "off-node"), m.curve("d2h", "on-socket")]
     curves += [m.curve("h2d", "on-socket"), m.curve("host", "off-node")]
     for size, expected in zip(SIZES, counts, strict=True):
-        found = crossover(*curves, size, distinct)
+        found = crossover(*curves, size, distinct=distinct)
         assert (NEVER if found is None else round(found, 1)) == expected
 
 

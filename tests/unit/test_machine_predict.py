@@ -14,13 +14,13 @@ from seiche.cli import main
 from seiche.domain.shapes import box
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, TransportError
+from seiche.flow import Solver
 from seiche.flow.model import FlowModel, Newtonian
-from seiche.flow.solver import Solver
-from seiche.machine.file import Launch, Machine, read_machine
-from seiche.machine.locality import Place
-from seiche.machine.predict import cheapest, exchange_times, layout_of
-from seiche.machine.stages import stage_times
-from seiche.machine.strategies import Layout, exchange_time
+from seiche.machine.laws.file import Launch, Machine, read_machine
+from seiche.machine.laws.locality import Place
+from seiche.machine.laws.predict import cheapest, exchange_times, layout_of
+from seiche.machine.laws.stages import stage_times
+from seiche.machine.laws.strategies import Layout, exchange_time
 from seiche.observe.stage import Stage
 from seiche.report.movement_figures import draw_machine
 

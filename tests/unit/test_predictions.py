@@ -15,8 +15,8 @@ from seiche.case.plans import planned_case
 from seiche.case.predictions import completed, machine_of, predict_case, ranks_of, scales_of_run
 from seiche.cli import main
 from seiche.errors import CaseError
-from seiche.machine.file import Launch, Measured, read_machine, write_machine
-from seiche.machine.steps import Scale, at_bound, planned_places, predict_step, scales_of
+from seiche.machine.laws.file import Launch, Measured, read_machine, write_machine
+from seiche.machine.laws.steps import Scale, at_bound, planned_places, predict_step, scales_of
 from seiche.observe.plan import PlannedRank, PlannedStage, RunPlan, base_name, magnified
 from seiche.report.prediction import as_json, as_text, prediction_figure
 

@@ -103,7 +103,7 @@ def test_a_device_that_counts_moves_nothing_and_counts_all() -> None:
         assert backend.ledger.exchanges == [messages]
         assert backend.ledger.arrivals == 1
         assert backend.ledger.launches == 2  # pack and unpack
-        assert backend.asynchronous
+        assert backend.is_gpu
 
 
 def test_memory_is_counted_while_it_is_held_and_never_written() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from case_files import SOURCE, changed, toml_of, tube_tables, vessel_of
 from seiche.case.flow.rims import planes_of, rims_of
-from seiche.case.load import check_case
+from seiche.case.loading import check_case
 from seiche.cli import main
 from seiche.domain.bifurcation import bifurcation_surface
 from seiche.domain.surface import Surface

@@ -15,8 +15,8 @@ import pytest
 
 from case_files import toml_of, tube_tables
 from seiche.cli import main
-from seiche.machine.file import Machine, read_machine
-from seiche.machine.models import roofline
+from seiche.machine.laws.file import Machine, read_machine
+from seiche.machine.laws.models import roofline
 from seiche.observe.efficiency import efficiency
 from seiche.report.charts import message_matrix, roofline_plot
 from seiche.report.html import number

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seiche.case.loading import prepare
 from seiche.case.waves.media import read_segy_grid
 from seiche.case.waves.schema import SegyTable
-from seiche.case.waves.setup import prepare
 from seiche.errors import CaseError, FormatError
 from seiche.io.formats.segy import ibm_numbers, read_segy
 

@@ -70,7 +70,7 @@ def test_a_run_serves_its_status_where_it_is_asked_to(tmp_path: Path, capsys: py
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert main(["run", str(tmp_path / "case.toml"), "--serve", "--port", str(port)]) == 2
+        assert main(["run", str(tmp_path / "case.toml"), "--replace", "--serve", "--port", str(port)]) == 2
         assert f"seiche: error: --port {port}: " in capsys.readouterr().err
     assert main(["run", str(tmp_path / "case.toml"), "--port", "8000"]) == 2
     assert capsys.readouterr().err == "seiche: error: --port 8000: goes with --serve\n"

@@ -30,8 +30,8 @@ class Order:
 class Device:
     """A device that only notes what is done after what."""
 
-    def __init__(self, *, asynchronous: bool = True) -> None:
-        self.asynchronous, self.main = asynchronous, Order()
+    def __init__(self, *, concurrent_streams: bool = True) -> None:
+        self.concurrent_streams, self.main = concurrent_streams, Order()
         self._now, self.before = self.main, dict[str, frozenset[str]]()
 
     def stream(self, *, urgent: bool = False) -> Order:
@@ -59,7 +59,8 @@ def done(
 ) -> dict[str, frozenset[str]]:
     """Return what each stage of a step was after."""
     parts: Any = SimpleNamespace(arrays=[None] * arrays, capturable=capturable, by_stages=by_stages)
-    steps = Steps(device, parts, parts, parts, ("float32", "float32"), parts, parts, parts)  # type: ignore[arg-type]
+    precision = ("float32", "float32")
+    steps = Steps(device, parts, parts, parts, precision=precision, walls=parts, iolets=parts, timers=parts)  # type: ignore[arg-type]
     names = ("receive", "walls edge", "edge") if walls else ("receive", "edge")
     stages = [Stage(name, device.action(name)) for name in names]
     send, edges = steps._beside_interior([Stage("send", device.action("send"))], stages)
@@ -89,4 +90,4 @@ def test_all_go_one_after_the_other_where_they_must(other: dict[str, Any]) -> No
 
 
 def test_a_processor_has_one_order() -> None:
-    assert done(Device(asynchronous=False))["edge"] == {"step before", "send", "interior", "receive"}
+    assert done(Device(concurrent_streams=False))["edge"] == {"step before", "send", "interior", "receive"}

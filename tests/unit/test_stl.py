@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """STL files of both kinds, as other programs really write them, give the same surface."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +8,8 @@ from hypothesis import strategies as st
 
 from seiche.domain.surface import Surface
 from seiche.io.formats.stl import read_stl, write_stl
+from stl_files import openscad_tube
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 VERTICES = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 2.5)], float)
 TETRAHEDRON = Surface(VERTICES, np.array([(0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2)], np.int32))
 
@@ -91,11 +89,11 @@ def test_any_triangles_survive_both_forms(tmp_path_factory, triangles):
     assert same(read_stl(path), surface)
 
 
-def test_tube_of_another_program():
-    path = SHARED / "data/geometry/tube.stl"
-    if not path.exists():
-        pytest.skip("no shared data")
+def test_tube_as_openscad_writes_it(path):
+    path.write_text(openscad_tube())
     tube = read_stl(path)
     assert (len(tube.vertices), len(tube.faces)) == (120, 236)
     assert tube.boundary_loops() == []
-    assert tube.volume == pytest.approx(25.0 * np.pi * 20.0, rel=2e-3)
+    assert not len(tube.clashes())
+    prism = 60 * 0.5 * 25.0 * np.sin(2.0 * np.pi / 60) * 20.0
+    assert tube.volume == pytest.approx(prism, rel=1e-6)

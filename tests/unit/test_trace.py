@@ -90,7 +90,7 @@ def test_a_run_leaves_the_trace_that_it_is_asked_for(tmp_path: Path, capsys: pyt
     assert len(timed) < KEPT
     # Asked for in the case file, and a second time: a trace is replaced by a trace.
     for _ in range(2):
-        assert main(["run", str(path), "--set", "output.trace=trace.json"]) == 0
+        assert main(["run", str(path), "--replace", "--set", "output.trace=trace.json"]) == 0
     assert (tmp_path / "out" / "trace.json").exists()
     capsys.readouterr()
 
@@ -104,9 +104,12 @@ def test_another_file_is_not_replaced_by_a_trace(tmp_path: Path, capsys: pytest.
         assert foreign.read_text() == before
     mine, theirs = capsys.readouterr().err.splitlines()
     assert mine.endswith(f"output.trace: would overwrite {path}, which the case reads; give it another name or folder")
-    assert theirs == f"seiche: error: output.trace: {other} is there and is no trace; give the trace another name"
+    assert theirs == f"seiche: error: output.trace: {other} is there and is no trace; give the output another name"
     assert main(["run", str(path), "--trace", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"seiche: error: output.trace: cannot write {tmp_path}: Is a directory\n"
+    assert (
+        capsys.readouterr().err
+        == f"seiche: error: output.trace: {tmp_path} is a folder; give the output another name\n"
+    )
 
 
 def test_two_outputs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from seiche.backend.cpu import CpuBackend
-from seiche.domain.world import World
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.advice import highest_frequency, memory, phase_error, points_per_wavelength, shared_fields
-from seiche.ultrasound.ranks import RanksSolver
+from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.simulate import Layers, problem_of, request_of
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 
 SHAPE = (40, 36, 32)
 ROUGH = 1500.0 + 100 * np.random.default_rng(0).random(SHAPE)
@@ -56,8 +55,7 @@ def test_memory_that_is_told_is_what_is_allocated(scheme, medium, monkeypatch):
     told = memory(problem, scheme, "float32", request)
 
     def run() -> None:
-        solver = Solver(problem, scheme=scheme, record=request)
-        solver.step()
+        UltrasoundSolver(problem, scheme=scheme, record=request).advance()
 
     assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
 
@@ -73,7 +71,7 @@ def test_memory_of_ranks_that_share_transforms_is_what_is_allocated(scheme, medi
     told = memory(problem, scheme) + 4 * problem.points * shared_fields(problem, scheme)
 
     def run() -> None:
-        RanksSolver(problem, World.serial(), scheme=scheme, basis="global").solver.step()
+        UltrasoundSolver(problem, sharing=Sharing("global"), scheme=scheme).advance()
 
     assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
 
@@ -87,10 +85,10 @@ def test_a_run_takes_what_is_told_and_no_more_on_the_host_while_it_is_prepared(m
     source = Source(p_mask=mask, p=np.sin(0.1 * np.arange(50)), p_mode="additive-no-correction")
     grid = Grid(shape, 1e-4, 1e-8, 50)
     problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
-    Solver(problem).run(1)  # imports and kernels
+    UltrasoundSolver(problem).advance(1)  # imports and kernels
     tracemalloc.start()
     try:
-        Solver(problem).run(2)
+        UltrasoundSolver(problem).advance(2)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

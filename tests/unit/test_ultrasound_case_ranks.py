@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from seiche.case.ultrasound.setup import error_of_ranks, local_parts, prepare, sharing_of
-from seiche.case.ultrasound.simulation import load
+from seiche.case.loading import load, prepare
+from seiche.case.ultrasound.setup import error_of_ranks, local_parts, sharing_of
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -142,8 +142,12 @@ def test_error_on_two_ranks_is_the_predicted_one_within_a_factor_of_a_few(ranks,
         changes = [f"run.overlap={overlap}", "run.split=[2, 1]", "run.precision=float64", "run.basis=local"]
         setup = prepare(path, changes)
         predicted = error_of_ranks(setup.problem, local_parts(setup, 2, (2, 1), overlap), 5e5)
-        both = load(path, overrides=changes, output=tmp_path / "both", world=world).run(visible=False).arrays["p_final"]
-        one = load(path, overrides=changes, output=tmp_path / f"{world.rank}", world=World.serial())
+        both = (
+            load(path, overrides=changes, output=tmp_path / "both", world=world, replace=True)
+            .run(visible=False)
+            .arrays["p_final"]
+        )
+        one = load(path, overrides=changes, output=tmp_path / f"{world.rank}", world=World.serial(), replace=True)
         wanted = one.run(visible=False).arrays["p_final"]
         measured = np.linalg.norm(both - wanted) / np.linalg.norm(wanted)
         assert predicted / 5 < measured < 5 * predicted

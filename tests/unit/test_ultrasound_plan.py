@@ -10,8 +10,8 @@ import pytest
 
 from seiche.bench.ultrasound import problem_of
 from seiche.errors import CaseError
-from seiche.machine.file import read_machine
-from seiche.machine.locality import Place
+from seiche.machine.laws.file import read_machine
+from seiche.machine.laws.locality import Place
 from seiche.ultrasound.local_basis import parts_of, possible_splits
 from seiche.ultrasound.plan import check_basis, choose, shared_points
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Surfaces become the sites that lie inside them, whatever state the surface is in."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,8 +11,8 @@ from seiche.domain.surface import Surface, subdivided
 from seiche.domain.voxelise import voxelise
 from seiche.errors import CaseError
 from seiche.io.formats.stl import read_stl
+from stl_files import openscad_tube
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 INLET = IoletPlane("in", "inlet", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 OUTLET = IoletPlane("out", "outlet", (20.0, 0.0, 0.0), (-1.0, 0.0, 0.0), 5.0)
 
@@ -154,10 +152,9 @@ def test_given_origin_fixes_the_lattice():
     assert np.all(sites.link_fraction[inlet] == 1.0)
 
 
-def test_tube_written_by_another_program():
-    path = SHARED / "data/geometry/tube.stl"
-    if not path.exists():
-        pytest.skip("no shared data")
+def test_tube_as_openscad_writes_it(tmp_path):
+    path = tmp_path / "tube.stl"
+    path.write_text(openscad_tube())
     planes = [
         IoletPlane("in", "inlet", (-10.0, -5.0, 0.0), (1.0, 0.0, 0.0)),
         IoletPlane("out", "outlet", (10.0, -5.0, 0.0), (-1.0, 0.0, 0.0)),

@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
+from seiche.case.loading import load as load_waves
+from seiche.case.loading import prepare
 from seiche.case.waves.document import page
-from seiche.case.waves.setup import prepare
-from seiche.case.waves.simulation import load_waves
 from seiche.cli import main
 from seiche.waves import Gaussian, Material, Mesh, SizeField, Solver
 from seiche.waves.forest import Brick, Forest
@@ -72,8 +72,8 @@ picture = "peak.png"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No measurement of the memory's speed after each of these small runs."""
-    for module in ("simulation", "check"):
-        monkeypatch.setattr(f"seiche.case.waves.{module}.copy_bandwidth", lambda *_: 1e10)
+    for module in ("simulation", "waves.check"):
+        monkeypatch.setattr(f"seiche.case.{module}.copy_bandwidth", lambda *_: 1e10)
 
 
 @pytest.fixture
@@ -88,18 +88,18 @@ def test_a_run_leaves_what_the_case_asks_for(case: Path, capsys: pytest.CaptureF
     assert "done: step" in capsys.readouterr().out
     out = case.parent / "out"
     names = {"receivers.h5", "receivers.h5.sac", "seismograms.png", "waves.h5", "waves.png", "waves.gif", "peak.h5"}
-    assert {path.name for path in out.iterdir()} == names | {"peak.png", "summary.json"}
+    assert {path.name for path in out.glob("[!.]*")} == names | {"peak.png", "summary.json"}
     setup = prepare(case)
     with h5py.File(out / "receivers.h5") as file:
         assert [name.decode() for name in file["name"]] == ["TOP", "L1", "L2", "L3"]
         assert [name.decode() for name in file["field"]] == ["vx", "vy", "sxx", "syy", "sxy"]
-        assert file["time"][:] == pytest.approx(2 * setup.step * np.arange(1, setup.steps // 2 + 1))
+        assert file["time"][:] == pytest.approx(2 * setup.dt * np.arange(1, setup.steps // 2 + 1))
         assert file["position"][3].tolist() == [35.0, 25.0]
         samples = file["samples"][:]
     assert samples.shape == (4, setup.steps // 2, 5)
     with h5py.File(out / "waves.h5") as file:
         assert file["velocity"].shape == (3, 31, 41, 2)
-        assert file["time"][:] == pytest.approx([0.02, 0.04, 0.06], abs=setup.step)
+        assert file["time"][:] == pytest.approx([0.02, 0.04, 0.06], abs=setup.dt)
         assert np.abs(file["velocity"][2]).max() > 0
     with h5py.File(out / "peak.h5") as file:
         assert np.all(file["position"][:, 1] == 30.0)
@@ -120,7 +120,7 @@ def test_sac_files_hold_what_the_hdf5_file_holds(case: Path) -> None:
     # SAC manual: 70 floats, 40 integers, 192 bytes of text; delta is float 0, b 5, npts integer 9, nvhdr 6.
     floats, integers = np.frombuffer(data, "<f4", 70), np.frombuffer(data, "<i4", 40, 280)
     setup = prepare(case)
-    assert floats[0] == pytest.approx(2 * setup.step) and floats[5] == pytest.approx(2 * setup.step)
+    assert floats[0] == pytest.approx(2 * setup.dt) and floats[5] == pytest.approx(2 * setup.dt)
     assert (integers[6], integers[15], integers[35]) == (6, 1, 1)
     assert data[440:448] == b"L2      " and data[600:608] == b"vy      "
     assert floats[40:42].tolist() == [20.0, 25.0]
@@ -141,12 +141,12 @@ def test_the_case_is_the_solver_of_the_python_interface(case: Path) -> None:
         Material(*(np.where(soil, a, b) for a, b in ((1600.0, 2000.0), (900.0, 2000.0), (500.0, 1100.0)))),
         nodes=4,
         boundaries=["absorbing", "absorbing", "absorbing", "free"],
-        time_step=simulation.solver.dt,
+        dt=simulation.solver.dt,
         sources=[PointSource((11.0, 9.0), Ricker(20.0, 0.075), moment=(1e6 * 20.0 * np.eye(2)).tolist())],
     )
-    other.run(40)
-    state = simulation.solver.state()
-    np.testing.assert_allclose(state, other.state(), rtol=1e-12, atol=1e-12 * np.abs(state).max())
+    other.advance(40)
+    state = simulation.solver.values()
+    np.testing.assert_allclose(state, other.values(), rtol=1e-12, atol=1e-12 * np.abs(state).max())
 
 
 def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(case: Path, tmp_path: Path) -> None:
@@ -154,30 +154,32 @@ def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(case: Path, tmp_path: Path)
     whole.run()
     first = load_waves(case, output=tmp_path / "parts")
     first.run(steps=37)
-    first.save()
+    first.checkpoint()
+    first.close()
     second = load_waves(case, output=tmp_path / "parts", restart=tmp_path / "parts" / "checkpoint.seiche")
-    assert second.solver.steps == 37
+    assert second.solver.step == 37
     second.run()
-    np.testing.assert_array_equal(second.solver.state(), whole.solver.state())
+    np.testing.assert_array_equal(second.solver.values(), whole.solver.values())
     assert whole.solver.peak is not None and second.solver.peak is not None
     np.testing.assert_array_equal(second.solver.peak.squares(), whole.solver.peak.squares())
     with (
         h5py.File(tmp_path / "whole" / "receivers.h5") as one,
-        h5py.File(tmp_path / "parts" / "receivers.from-37.h5") as rest,
+        h5py.File(tmp_path / "parts" / "receivers.h5") as rest,
     ):
-        later = len(rest["time"])
-        np.testing.assert_allclose(rest["time"][:], one["time"][-later:], rtol=1e-12)
-        np.testing.assert_array_equal(rest["samples"][:], one["samples"][:, -later:])
+        np.testing.assert_array_equal(rest["time"][:], one["time"][:])
+        np.testing.assert_array_equal(rest["samples"][:], one["samples"][:])
 
 
-def test_a_run_that_goes_on_leaves_pictures_and_films_of_the_run_before(case: Path) -> None:
+def test_a_run_that_continues_keeps_snapshots_of_the_run_before_and_completes_seismograms(case: Path) -> None:
     out = case.parent / "out"
     assert main(["run", str(case), "--set", "output.checkpoint.every=25 ms"]) == 0
-    drawn = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".png", ".gif")}
+    before = {path.name: path.read_bytes() for path in out.glob("[!.]*") if path.is_file()}
     assert main(["run", str(case), "--restart", str(out / "checkpoint.seiche")]) == 0
-    assert drawn == {name: (out / name).read_bytes() for name in drawn}
-    later = {path.name for path in out.iterdir() if path.suffix in (".png", ".gif")} - set(drawn)
-    assert {name.split(".from-")[0] for name in later} == {"seismograms", "waves", "peak"} and len(later) == 4
+    for name, content in before.items():
+        if name.startswith("waves"):
+            assert (out / name).read_bytes() == content
+    later = {path.name for path in out.glob("[!.]*") if path.is_file()} - set(before)
+    assert {name.split(".from-")[0] for name in later} == {"waves"} and len(later) == 3
 
 
 def test_a_run_is_made_longer_with_the_time_step_that_the_refusal_names(
@@ -188,7 +190,7 @@ def test_a_run_is_made_longer_with_the_time_step_that_the_refusal_names(
     longer += ["--set", "time.duration=77 ms"]
     assert main(longer) == 2
     step = capsys.readouterr().err.partition('give time.step = "')[2].partition('"')[0]
-    assert step == f"{prepare(case).step!r} s"
+    assert step == f"{prepare(case).dt!r} s"
     assert main([*longer, "--set", f"time.step={step}"]) == 0
 
 
@@ -305,10 +307,11 @@ def test_leapfrog_goes_on_from_a_checkpoint_and_says_when_velocities_were(case: 
     whole.run()
     half = load_waves(case, overrides=leap, output=case.parent / "half")
     half.run(steps=whole.setup.steps // 2)
-    half.save()
+    half.checkpoint()
+    half.close()
     rest = load_waves(case, overrides=leap, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
-    np.testing.assert_array_equal(rest.solver.state(), whole.solver.state())
+    np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
     with h5py.File(case.parent / "whole" / "receivers.h5") as file:
         assert file.attrs["velocities_earlier_by"] == whole.solver.dt / 2 > 0
 
@@ -324,10 +327,11 @@ def test_attenuation_makes_waves_smaller_and_goes_on_from_a_checkpoint(
     whole.run()
     half = load_waves(lossy, output=case.parent / "half")
     half.run(steps=whole.setup.steps // 2)
-    half.save()
+    half.checkpoint()
+    half.close()
     rest = load_waves(lossy, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
-    np.testing.assert_array_equal(rest.solver.state(), whole.solver.state())
+    np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
     lossless = load_waves(case, output=case.parent / "lossless")
     lossless.run()
     assert np.all(np.abs(whole.solver.samples()).max(0)[:, :2] < 0.9 * np.abs(lossless.solver.samples()).max(0)[:, :2])

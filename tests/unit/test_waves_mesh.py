@@ -89,7 +89,7 @@ def test_graded_sizes_give_balanced_leaves_and_each_rank_makes_its_own(
         part = generator.leaves(int(whole.key[first]), high)
         assert np.array_equal(part.key, whole.key[first:last])
         own = Mesh.of_forest(whole, rank=rank, ranks=3)
-        alone = Mesh(part, generator.holders, whole.key[ends[:-1]], rank, int(first), len(whole))
+        alone = Mesh(part, generator.holders, whole.key[ends[:-1]], rank=rank, first=int(first), total=len(whole))
         assert np.array_equal(own.neighbours, alone.neighbours)
         assert np.array_equal(own.kinds, alone.kinds)
         assert np.array_equal(own.ghost_owner, alone.ghost_owner)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The published measurements of Summit (arXiv:2010.10378, raw files of the BenchPress suite) and what they give."""
+"""The published measurements of Summit (arXiv:2010.10378) in files of the BenchPress suite, and what they give."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchpress_files import summit_times, write_summit_files
 from seiche.errors import FormatError
-from seiche.machine.benchpress import read_copies, read_injection, read_ping_pongs
-from seiche.machine.curve import Curve
-from seiche.machine.fit import errors, fit, least_squares, warnings_of
-from seiche.machine.terms import injection_rate
+from seiche.machine.laws.curve import Curve
+from seiche.machine.laws.fit import errors, fit, least_squares, warnings_of
+from seiche.machine.laws.terms import injection_rate
+from seiche.machine.measure.benchpress import read_copies, read_injection, read_ping_pongs
 
-SUMMIT = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "benchpress" / "summit"
-raw = pytest.mark.skipif(not SUMMIT.is_dir(), reason="the shared measurements are not here")
 PAPER_CUTS = [256, 16384]
 
 FITS = {
@@ -34,27 +33,51 @@ COPIES = {
 }
 
 
+@pytest.fixture(scope="module")
+def summit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("summit")
+    write_summit_files(folder)
+    return folder
+
+
 def three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-@raw
+def test_times_of_a_class_are_the_smallest_over_its_rows(summit: Path) -> None:
+    read = {"ping_pong": read_ping_pongs(summit / "ping_pong.out"), "memcpy": read_copies(summit / "memcpy.out")}
+    expected = {key: times for key, times in summit_times().items() if key[0] in read}
+    found = {(name, *key): data.seconds.tolist() for name, classes in read.items() for key, data in classes.items()}
+    assert found == expected
+
+
+def test_senders_share_the_words_of_node_pong_and_have_all_of_maxrate(summit: Path) -> None:
+    data = read_injection(summit / "node_pong.out", shared=True)["cpu"]
+    small = data.total == 16 * 4
+    assert data.senders[small].tolist() == list(range(1, 17))  # a sender needs a word
+    assert data.size[small].tolist() == [4 * (16 // senders) for senders in range(1, 17)]
+    assert data.seconds[small].tolist() == summit_times()["node_pong", "cpu", "16"]
+    data = read_injection(summit / "maxrate.out", shared=False)["gpu"]
+    small = data.size == 4
+    assert data.senders[small].tolist() == [1, 2, 3, 4, 5, 6]
+    assert data.total[small].tolist() == [4, 8, 12, 16, 20, 24]
+    assert data.seconds[small].tolist() == summit_times()["maxrate", "gpu", "1"]
+
+
 @pytest.mark.parametrize("key", list(FITS), ids=" ".join)
-def test_plain_fits_with_the_cuts_of_the_paper(key: tuple[str, str]) -> None:
-    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")[key]
+def test_plain_fits_with_the_cuts_of_the_paper(summit: Path, key: tuple[str, str]) -> None:
+    data = read_ping_pongs(summit / "ping_pong.out")[key]
     curve = fit(data.sizes, data.seconds, cuts=PAPER_CUTS if key[0] == "cpu" else [], relative=False)
     assert [(three_digits(p.alpha), three_digits(p.beta)) for p in curve.pieces] == FITS[key]
 
 
-@raw
 @pytest.mark.parametrize("key", list(COPIES), ids=" ".join)
-def test_plain_fits_of_copies(key: tuple[str, str]) -> None:
-    data = read_copies(SUMMIT / "memcpy.305179.out")[key]
+def test_plain_fits_of_copies(summit: Path, key: tuple[str, str]) -> None:
+    data = read_copies(summit / "memcpy.out")[key]
     alpha, beta = least_squares(data.sizes, data.seconds)
     assert (three_digits(alpha), three_digits(beta)) == COPIES[key]
 
 
-@raw
 @pytest.mark.parametrize(
     ("key", "median", "largest", "begins"),
     [
@@ -67,10 +90,10 @@ def test_plain_fits_of_copies(key: tuple[str, str]) -> None:
     ],
 )
 def test_protocols_found_in_the_measurements(
-    key: tuple[str, str], median: float, largest: float, begins: list[int]
+    summit: Path, key: tuple[str, str], median: float, largest: float, begins: list[int]
 ) -> None:
     """The last one has a piece of one point: 256 and 512 KiB took 30.7 and 104.8 us, a step between protocols."""
-    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")[key]
+    data = read_ping_pongs(summit / "ping_pong.out")[key]
     curve = fit(data.sizes, data.seconds)
     found = 100 * errors(curve, data.sizes, data.seconds)
     assert [piece.begin for piece in curve.pieces] == begins
@@ -81,41 +104,38 @@ def test_protocols_found_in_the_measurements(
             assert interval is None or interval[0] <= value <= interval[1]
 
 
-@raw
-def test_the_poor_fit_of_gpu_messages_off_node_is_flagged() -> None:
-    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")["gpu", "off-node"]
+def test_the_poor_fit_of_gpu_messages_off_node_is_flagged(summit: Path) -> None:
+    data = read_ping_pongs(summit / "ping_pong.out")["gpu", "off-node"]
     plain = fit(data.sizes, data.seconds, cuts=[], relative=False)
     (line,) = warnings_of(plain, data.sizes, data.seconds)
     assert "alpha = 4.96e-06 s is below the smallest time measured, 6" in line
     assert errors(plain, data.sizes, data.seconds).max() == pytest.approx(0.619, abs=5e-4)
 
 
-def rendezvous(kind: str) -> Curve:
-    data = read_ping_pongs(SUMMIT / "ping_pong.315486.out")[kind, "off-node"]
+def rendezvous(summit: Path, kind: str) -> Curve:
+    data = read_ping_pongs(summit / "ping_pong.out")[kind, "off-node"]
     return fit(data.sizes, data.seconds, cuts=PAPER_CUTS if kind == "cpu" else [], relative=False)
 
 
-@raw
 @pytest.mark.parametrize(
     ("name", "kind", "rate", "points"),
     [
-        ("node_pong.315653.out", "cpu", 33.3, 44),
-        ("node_pong.315653.out", "gpu", 19.6, 6),
-        ("maxrate.305655.out", "cpu", 24.2, 216),
-        ("maxrate.305655.out", "gpu", 14.4, 12),
+        ("node_pong.out", "cpu", 33.3, 44),
+        ("node_pong.out", "gpu", 19.6, 6),
+        ("maxrate.out", "cpu", 24.2, 216),
+        ("maxrate.out", "gpu", 14.4, 12),
     ],
 )
-def test_injection_limits_of_a_node(name: str, kind: str, rate: float, points: int) -> None:
-    data = read_injection(SUMMIT / name, shared=name.startswith("node_pong"))[kind]
+def test_injection_limits_of_a_node(summit: Path, name: str, kind: str, rate: float, points: int) -> None:
+    data = read_injection(summit / name, shared=name.startswith("node_pong"))[kind]
     found, used = injection_rate(
-        data.senders, data.size, data.seconds, rendezvous(kind), total=data.total, least_size=16384
+        data.senders, data.size, data.seconds, rendezvous(summit, kind), total=data.total, least_size=16384
     )
     assert (round(found / 1e9, 1), used) == (rate, points)
 
 
-@raw
-def test_node_rates_by_senders() -> None:
-    data = read_injection(SUMMIT / "maxrate.305655.out", shared=False)["cpu"]
+def test_node_rates_by_senders(summit: Path) -> None:
+    data = read_injection(summit / "maxrate.out", shared=False)["cpu"]
     largest = data.size == 4 * 131072
     rates = dict(zip(data.senders[largest], data.total[largest] / data.seconds[largest] / 1e9, strict=True))
     expected = {1: 10.3, 2: 14.5, 3: 21.3, 4: 16.7, 6: 15.6, 10: 21.3, 20: 23.7, 40: 24.3}

@@ -13,7 +13,9 @@ from case_files import changed, open_blood_tables, toml_of
 from seiche.case.blood.coupled import packed
 from seiche.case.blood.entering import Room
 from seiche.case.blood.margins import kept_free
-from seiche.case.flow.simulation import Simulation, load
+from seiche.case.loading import load
+from seiche.case.schedule import Schedule
+from seiche.case.simulation import Simulation
 from seiche.cells import ellipsoid
 from seiche.cells.overlap import meet
 from seiche.cells.prism import Prism
@@ -87,10 +89,10 @@ def test_the_reservoir_flows_as_fast_as_an_inlet_whose_velocity_nobody_knew(tmp_
     tube = blood.openings.tubes["inlet"]
     at_first = tube.speed
     simulation.run(steps=896)
-    before, passed = blood.openings.passed["inlet"].blood, simulation.solver.time_step
+    before, passed = blood.openings.passed["inlet"].blood, simulation.solver.step
     simulation.run(steps=280)
     # A mean over ten looks: each cell that passes the openings changes the flow at once.
-    mean = (blood.openings.passed["inlet"].blood - before) / (simulation.solver.time_step - passed) / tube.prism.area
+    mean = (blood.openings.passed["inlet"].blood - before) / (simulation.solver.step - passed) / tube.prism.area
     assert tube.speed == pytest.approx(mean, rel=0.1)
     assert tube.speed < 0.1 * at_first
     assert abs(tube._owed) < 0.1
@@ -105,14 +107,14 @@ def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
     assert blood is not None and blood.openings is not None
     tube = blood.openings.tubes["inlet"]
     before = tube.populations()[0].vertices[..., 0].mean()
-    steps = tube.solver.time_step
+    steps = tube.solver.step
     simulation.run()
     carried = float(tube.populations()[0].vertices[..., 0].mean() - before) / tube.prism.length * tube.blood.cells.count
     entered, waiting = blood.watch.entered["inlet"], blood.openings.waiting()["inlet"]
     assert waiting <= 1 < 8 <= entered
     assert entered + waiting == pytest.approx(carried, abs=1.5)
     # The tube flows beside the vessel: as fast, for as many steps, but for those of the ramp.
-    assert tube.solver.time_step - steps == pytest.approx(1200, rel=0.1)
+    assert tube.solver.step - steps == pytest.approx(1200, rel=0.1)
     assert tube.speed == pytest.approx(blood._inflow.volumes()[0] / tube.prism.area, rel=0.05)
 
 
@@ -123,8 +125,10 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
     assert blood is not None and blood.openings is not None
     openings, seen = blood.openings, dict[int, int]()
     tube, plane = openings.tubes["inlet"], simulation.setup.vessel.sites.iolets[0]
-    while (look := blood.next_after(simulation.solver.time_step) or 800) < 800:
-        simulation.run(steps=look - simulation.solver.time_step)
+    assert blood.interval is not None
+    looks = Schedule(blood.interval)
+    while (look := looks.next_after(simulation.step)) < 800:
+        simulation.run(steps=look - simulation.step)
         for name, (kind, number, _) in openings._twins["inlet"].items():
             mine = blood.populations()[kind].vertices[int(np.flatnonzero(blood.names[kind] == name)[0])]
             local = (mine - mine.mean(axis=0)) @ tube.prism.frame.T
@@ -133,7 +137,7 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
             behind = heights(simulation.setup.vessel.sites, plane, mine).min()
             assert behind < openings._margins.enter + 3 * blood.cells.largest()
             seen[name] = seen.get(name, 0) + 1
-    assert sum(looks > 1 for looks in seen.values()) > 2 and max(seen.values()) > 2, seen
+    assert sum(times > 1 for times in seen.values()) > 2 and max(seen.values()) > 2, seen
 
 
 def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_path: Path) -> None:
@@ -223,7 +227,7 @@ def brought_in(folder: Path, tables: dict[str, Any], steps: int) -> list[tuple[f
     simulation = load(folder / "case.toml", output=folder / "out")
     assert simulation.blood is not None and simulation.blood.openings is not None
     came, passed, found = 0.0, simulation.blood.openings.passed["inlet"], []
-    while simulation.solver.time_step < steps:
+    while simulation.solver.step < steps:
         simulation.run(steps=1)
         came += float(simulation.blood._inflow.volumes()[0])
         found.append((came, passed.blood))
@@ -251,15 +255,18 @@ def test_what_a_ramp_brings_in_is_counted(ramp: int, tmp_path: Path) -> None:
 def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
     simulation = opened(tmp_path, 60)
     assert simulation.blood is not None and simulation.blood.openings is not None
-    assert simulation.owed() == []
+    assert simulation.crowded_inlets() == []
     simulation.blood.openings._late["inlet"][0] = 2
     simulation.blood.watch.entered["inlet"] = 18
-    assert simulation.owed() == []  # a tenth
+    assert simulation.crowded_inlets() == []  # a tenth
     simulation.blood.watch.entered["inlet"] = 9
-    (line,) = simulation.owed()
-    assert line.startswith('2 of 11 cells still wait to enter through iolet["inlet"], so fewer came in than')
+    (line,) = simulation.crowded_inlets()
+    assert line == (
+        'note: 2 of 11 cells could not be inserted at iolet["inlet"]: the inflow hematocrit is below target because '
+        "the inlet is crowded"
+    )
     simulation.blood.openings._flows = np.array([-0.1, 0.1])
-    assert simulation.owed() == []  # they wait for blood that flows in
+    assert simulation.crowded_inlets() == []  # they wait for blood that flows in
 
 
 @pytest.mark.parametrize("every", [None, 224])
@@ -277,7 +284,7 @@ def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tm
     left = simulation.blood.watch.left["outlet"]
     assert left >= 3 and simulation.blood.blood.cells.count == before - left
     assert simulation.blood.openings.waiting() == {"outlet": left}
-    assert simulation.owed() == []
+    assert simulation.crowded_inlets() == []
     assert simulation.blood.openings.passed["outlet"].blood < 0
 
 

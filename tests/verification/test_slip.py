@@ -80,7 +80,7 @@ def left_of_the_shortest_wave(slip: float, device: str) -> float:
     cells.set_vertices(places + 0.02 * (wave / np.abs(wave).max())[:, None] * np.array([0.0, 0.0, 1.0]))
     blood = Blood(solver, cells, slip=slip)
     started = wave @ (blood.vertices()[0, :, 2] - places[0, :, 2])
-    blood.run(120)
+    blood.advance(120)
     return float(wave @ (blood.vertices()[0, :, 2] - places[0, :, 2]) / started)
 
 

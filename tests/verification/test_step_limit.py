@@ -31,7 +31,8 @@ def growth(model: MembraneModel, scheme: Scheme) -> float:
     flow.boundary.refresh()
     speeds = []
     for steps in (40, 200):
-        solver.run(steps)
+        solver.start(steps)
+        solver.finish()
         speeds.append(float(np.abs(solver.backend.download(flow.boundary.velocity)).max()))
     return speeds[1] / speeds[0] if np.isfinite(speeds).all() else np.inf
 

@@ -12,6 +12,7 @@ from seiche.errors import CaseError
 from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIolet
 from seiche.flow.averages import WallAverages, oscillatory_shear_index, relative_residence_time
 from seiche.flow.profiles import womersley
+from seiche.flow.state import site_state
 from seiche.validate.check import leaving_state
 
 Floats = npt.NDArray[np.float64]
@@ -34,15 +35,15 @@ def test_shear_that_reverses_between_plates_is_that_of_the_exact_decay(device: s
         slope[:, 2, 0] += amplitude * k * np.pi / height * np.cos(k * np.pi * z / height)
     solver = Solver(sites, FlowModel(Newtonian(viscosity)), device=device, threads=1)
     state = leaving_state(np.zeros(len(sites)), speed, slope, 0.5 + 3 * viscosity)
-    solver.load_state({"populations": state}, 0)
+    solver.set_state(site_state(solver, {"populations": state}))
     averages, interval, samples = WallAverages(solver), 4, 300
     for _ in range(samples):
         averages.sample()
-        solver.run(interval)
+        solver.advance(interval)
     magnitude, vector = averages.means()
     # What is observed at step t has streamed once more than it has collided.
     times = 1.0 + interval * np.arange(samples)
-    wall, exact = solver.wall_rows(), np.zeros((len(sites), samples))
+    wall, exact = solver.measures.wall_rows(), np.zeros((len(sites), samples))
     for k, amplitude in amplitudes.items():
         decay = np.exp(-viscosity * (k * np.pi / height) ** 2 * times)
         gradient = amplitude * k * np.pi / height * np.cos(k * np.pi * z / height)
@@ -64,13 +65,13 @@ def test_womersley_flow_in_a_tube_of_cubes_has_nearly_the_exact_averages():
     sites = shapes.tube(radius, 12.0, 1.0)
     iolets = (VelocityIolet(mean, (swing,), period, viscosity), PressureIolet(scheme="anti-bounce-back"))
     solver = Solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets), threads=1)
-    solver.run(3 * period)
+    solver.advance(3 * period)
     averages = WallAverages(solver)
     for _ in range(samples):
         averages.sample()
-        solver.run(period // samples)
+        solver.advance(period // samples)
     magnitude, vector = averages.means()
-    wall = solver.wall_rows()
+    wall = solver.measures.wall_rows()
     rows = wall[sites.coords[wall, 0] == 6]
     r = np.hypot(*(np.array(sites.origin) + sites.coords[rows])[:, 1:].T) / radius
     step = 1e-5
@@ -92,7 +93,7 @@ def test_averages_are_the_sums_of_the_fields_and_go_on_from_their_state():
         whole.means()
     length, vector = np.zeros(len(sites)), np.zeros((len(sites), 3))
     for k in range(20):
-        solver.run(3)
+        solver.advance(3)
         stress = solver.fields(["wall_shear_stress"])["wall_shear_stress"]
         length, vector = length + np.linalg.norm(stress, axis=1), vector + stress
         whole.sample()
@@ -117,7 +118,7 @@ def test_traction_is_wall_shear_and_normal_stress_less_pressure(device: str):
     sites = shapes.tube(4.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
     iolets = (PressureIolet(1.02), PressureIolet())
     solver = Solver(sites, FlowModel(Newtonian(0.1), iolets=iolets), device=device, threads=1)
-    solver.run(50)
+    solver.advance(50)
     fields = solver.fields(["traction", "wall_shear_stress", "stress", "density"])
     normal = np.zeros((len(sites), 3))
     normal[sites.boundary] = outward_normals(sites)
@@ -131,13 +132,15 @@ def test_traction_is_wall_shear_and_normal_stress_less_pressure(device: str):
 def test_a_flow_comes_to_rest_in_its_change_of_velocity(device: str):
     sites = shapes.channel(8.0, 4.0, 4.0, 1.0)
     solver = Solver(sites, FlowModel(Newtonian(0.2), body_force=(1e-5, 0.0, 0.0)), device=device, threads=1)
-    assert solver.velocity_change() == np.inf
+    assert solver.measures.velocity_change() == np.inf
     before = solver.fields(["velocity"])["velocity"]
-    solver.run(20)
+    solver.advance(20)
     now = solver.fields(["velocity"])["velocity"]
-    assert solver.velocity_change() == pytest.approx(np.linalg.norm(now - before) / np.linalg.norm(now), rel=1e-12)
-    np.testing.assert_allclose(solver.mean_velocity(), now.mean(axis=0), rtol=1e-12, atol=1e-18)
-    solver.run(3000)
-    solver.velocity_change()
-    solver.run(10)
-    assert solver.velocity_change() < 1e-12
+    assert solver.measures.velocity_change() == pytest.approx(
+        np.linalg.norm(now - before) / np.linalg.norm(now), rel=1e-12
+    )
+    np.testing.assert_allclose(solver.measures.mean_velocity(), now.mean(axis=0), rtol=1e-12, atol=1e-18)
+    solver.advance(3000)
+    solver.measures.velocity_change()
+    solver.advance(10)
+    assert solver.measures.velocity_change() < 1e-12

@@ -31,7 +31,7 @@ def test_what_comes_back_from_trees_that_grow(device: str) -> None:
     for name, (half, deep, beyond, sponge) in cases.items():
         solver = layered(half, deep, beyond, 1.2, device, receivers=[(1.0, 0.0), (3.0, 0.0)], sponge=sponge)
         assert np.isclose(solver.dt, 0.02390625)  # the same in all
-        solver.run(int(5.0 / solver.dt))
+        solver.advance(int(5.0 / solver.dt))
         samples[name] = solver.samples()[..., :2]
     whole = np.linalg.norm(samples["large"], axis=(0, 2))
     error = {
@@ -46,10 +46,10 @@ def test_what_comes_back_from_trees_that_grow(device: str) -> None:
 def test_the_energy_of_a_layered_half_space_leaves_through_trees_that_grow(device: str) -> None:
     """Ten times as long as the longest way across: the energy only falls, of random values too."""
     solver = layered(2, 2, 4, 1.3, device, sponge=8.0)
-    solver.set_state(np.random.default_rng(3).standard_normal(solver.state().shape))
+    solver.start_from(np.random.default_rng(3).standard_normal(solver.values().shape))
     energies = [solver.energy()]
     for _ in range(20):
-        solver.run(round(5.0 / solver.dt))
+        solver.advance(round(5.0 / solver.dt))
         energies.append(solver.energy())
     assert np.all(np.diff(energies) < 0)
     assert energies[-1] < 1e-3 * energies[0]  # stresses in equilibrium stay

@@ -104,23 +104,24 @@ def test_plane_waves_decay_and_disperse_by_the_complex_modulus(
             Attenuation(of.frequencies, of.bulk[..., 0], of.shear[..., 0]),
         )
     step = 0.3 * Solver(mesh, fast, nodes=nodes, device=device).largest_step
-    solver = Solver(mesh, fast, nodes=nodes, attenuation=of, device=device, time_step=step)
+    solver = Solver(mesh, fast, nodes=nodes, attenuation=of, device=device, dt=step)
     places = solver.positions
     at, omega = damped_wave(kind, dim, *one, 2 * np.pi * np.sqrt(dim), places)
     state, memory = at(0.0)
-    solver.set_state(state, memory=memory)
-    solver.run(round(1.5 * 2 * np.pi / omega.real / solver.dt))
+    solver.start_from(state)
+    solver.bodies.set_state(memory)
+    solver.advance(round(1.5 * 2 * np.pi / omega.real / solver.dt))
     state, memory = at(solver.time)
     quality = 30.0 if kind == "p" else 12.0
     assert omega.imag / omega.real * 2 * quality == pytest.approx(1.0, abs=0.06)
     scale = np.abs(at(0.0)[0]).max((0, 2))
-    assert np.all(np.abs(solver.state() - state).max((0, 2)) < 1e-6 * scale.max())
+    assert np.all(np.abs(solver.values() - state).max((0, 2)) < 1e-6 * scale.max())
     assert solver.bodies is not None
     assert np.abs(solver.bodies.state() - memory).max() < 1e-6 * np.abs(memory).max()
-    elastic = Solver(mesh, fast, nodes=nodes, device=device, time_step=step)
-    elastic.set_state(at(0.0)[0])
-    elastic.run(solver.steps)
-    assert np.abs(elastic.state() - state).max() > 0.1 * scale.max()  # without bodies it is another wave
+    elastic = Solver(mesh, fast, nodes=nodes, device=device, dt=step)
+    elastic.start_from(at(0.0)[0])
+    elastic.advance(solver.step)
+    assert np.abs(elastic.values() - state).max() > 0.1 * scale.max()  # without bodies it is another wave
 
 
 @pytest.mark.parametrize("flux", ["upwind", "central"])
@@ -134,13 +135,13 @@ def test_attenuation_never_adds_energy(flux: str, device: str) -> None:
     fast, of = attenuated(slow, 20 + 10 * random.random(mesh.count), 12.0, dim=2, band=(0.3, 30.0))
     options: dict[str, Any] = {"flux": flux, "attenuation": of, "sponge": 0.4, "device": device}
     solver = Solver(mesh, fast, nodes=4, boundaries=("absorbing", "free", "free", "free"), **options)
-    state = random.standard_normal(solver.state().shape)
+    state = random.standard_normal(solver.values().shape)
     state[cs == 0, 2:4] = state[cs == 0, 2:3]
     state[cs == 0, 4:] = 0
-    solver.set_state(state)
+    solver.start_from(state)
     energies = [solver.energy()]
     for _ in range(25):
-        solver.run(4)
+        solver.advance(4)
         energies.append(solver.energy())
     assert np.all(np.diff(energies) < 0) and energies[-1] < 0.9 * energies[0]
 
@@ -174,4 +175,4 @@ def test_attenuation_of_another_mesh_or_integrator_is_refused() -> None:
         Solver(mesh, fast, attenuation=Attenuation(of.frequencies, of.bulk[:3], of.shear[:3]))
     solver = Solver(mesh, fast, nodes=2, attenuation=of)
     with pytest.raises(CaseError, match=r"memory of shape \(1,\), the solver has \(4, 3, 4\)"):
-        solver.set_state(solver.state(), memory=np.zeros(1))
+        solver.bodies.set_state(np.zeros(1))

@@ -27,12 +27,12 @@ def random_solver(medium: str, by_node: bool, device: str, **options: Any) -> So
     cs[::3] = 0
     options = {"boundaries": ("free", "rigid", "free", "free"), **LEAP, **options}
     solver = Solver(mesh, Material(density, cp, cs), nodes=4, medium=medium, device=device, **options)  # type: ignore[arg-type]
-    state = random.standard_normal(solver.state().shape)
+    state = random.standard_normal(solver.values().shape)
     if medium == "elastic":
         fluid = cs.reshape(mesh.count, -1).max(1) == 0
         state[fluid, 2:4] = state[fluid, 2:3]  # S = -p I
         state[fluid, 4:] = 0
-    solver.set_state(state)
+    solver.start_from(state)
     return solver
 
 
@@ -41,7 +41,7 @@ def test_the_energy_of_leapfrog_stays(medium: str, by_node: bool, device: str) -
     """The product of velocities half a step before and after, and the strain energy between: eq. 27."""
     solver = random_solver(medium, by_node, device)
     first = solver.energy()
-    solver.run(60)
+    solver.advance(60)
     assert solver.energy() == pytest.approx(first, rel=2e-13)
 
 
@@ -53,7 +53,7 @@ def leapfrog_error(steps: int, device: str, **options: Any) -> float:
         Material.uniform(mesh.count, 2.0, 3.0),
         nodes=10,
         boundaries="rigid",
-        time_step=0.6 / steps,
+        dt=0.6 / steps,
         device=device,
         **options,
     )
@@ -61,14 +61,14 @@ def leapfrog_error(steps: int, device: str, **options: Any) -> float:
     omega = np.pi * 3.0
 
     def exact(time: float) -> np.ndarray:
-        state = np.zeros(solver.state().shape)
+        state = np.zeros(solver.values().shape)
         state[:, 0] = np.cos(np.pi * x) * np.cos(omega * time)
-        state[:, 1] = np.sin(np.pi * x) * np.sin(omega * (time - solver.lead)) / 6.0
+        state[:, 1] = np.sin(np.pi * x) * np.sin(omega * (time - solver.velocity_lead)) / 6.0
         return state
 
-    solver.set_state(exact(0.0) * (np.arange(3) == 0)[:, None])  # no velocity at time zero
-    solver.run(steps)
-    return float(np.abs(solver.state() - exact(solver.time)).max())
+    solver.start_from(exact(0.0) * (np.arange(3) == 0)[:, None])  # no velocity at time zero
+    solver.advance(steps)
+    return float(np.abs(solver.values() - exact(solver.time)).max())
 
 
 def test_leapfrog_is_of_second_order_in_time(device: str) -> None:
@@ -90,11 +90,11 @@ def test_the_limit_of_the_leapfrog_step_is_where_waves_begin_to_grow(
     monkeypatch.setattr("seiche.waves.solver.largest_step", lambda *_, **__: 2 * largest)
     grown = {}
     for share in (1.0, 1.06):
-        solver = Solver(mesh, material, nodes=nodes, device=device, time_step=share * largest, **LEAP)
-        state = np.random.default_rng(0).standard_normal(solver.state().shape)
-        solver.set_state(state)
-        solver.run(400)
-        grown[share] = np.abs(solver.state()).max() / np.abs(state).max()
+        solver = Solver(mesh, material, nodes=nodes, device=device, dt=share * largest, **LEAP)
+        state = np.random.default_rng(0).standard_normal(solver.values().shape)
+        solver.start_from(state)
+        solver.advance(400)
+        grown[share] = np.abs(solver.values()).max() / np.abs(state).max()
     assert grown[1.0] < 10 and grown[1.06] > 1e6
 
 
@@ -108,12 +108,12 @@ def test_sides_reflect_or_absorb_a_pulse_that_leaps(kind: str, device: str) -> N
     def pulse(t: np.ndarray) -> np.ndarray:
         return np.exp(-((t - 5.0) ** 2) / 0.5)
 
-    solver.set_state(wave.state("acoustic", solver.positions, 0.0, pulse))
+    solver.start_from(wave.state("acoustic", solver.positions, 0.0, pulse))
     energy = solver.energy()
-    solver.run(round(6.0 / solver.dt))
+    solver.advance(round(6.0 / solver.dt))
     mirrored = pulse(16.0 - solver.positions[..., 0] - solver.time) * 2.0
     expected = {"free": -mirrored, "rigid": mirrored, "absorbing": 0 * mirrored}[kind]
-    assert np.abs(solver.state()[:, 0] - expected).max() < 7e-3 * 2.0
+    assert np.abs(solver.values()[:, 0] - expected).max() < 7e-3 * 2.0
     assert solver.energy() == pytest.approx(0.0 if kind == "absorbing" else energy, abs=1e-5 * energy)
 
 
@@ -137,15 +137,15 @@ def test_leapfrog_and_runge_kutta_record_the_same_waves(medium: str, device: str
             sources=sources,
             receivers=[(3.1, 3.0), (1.0, 2.5)],
             boundaries="free",
-            time_step=0.004,
+            dt=0.004,
             device=device,
         )
-        solver.run(750)
+        solver.advance(750)
         samples[integrator] = solver.samples()
-        lead = solver.lead
+        lead = solver.velocity_lead
     assert lead == 0.002
     exact, found = samples["runge-kutta"], samples["leapfrog"]
-    velocity = [name.startswith("v") for name in solver.fields]
+    velocity = [name.startswith("v") for name in solver.unknowns]
     exact[1:, :, velocity] = (exact[1:, :, velocity] + exact[:-1, :, velocity]) / 2
     scale = np.abs(exact).max((0, 1))
     assert np.all(np.abs(found - exact)[1:].max((0, 1)) < 5e-4 * scale)
@@ -153,14 +153,14 @@ def test_leapfrog_and_runge_kutta_record_the_same_waves(medium: str, device: str
 
 def test_a_staggered_state_goes_on_as_if_nothing_had_happened(device: str) -> None:
     solver = random_solver("elastic", False, device, boundaries="absorbing")
-    solver.run(7)
-    state, steps = solver.state(), solver.steps
-    solver.run(6)
-    expected = solver.state()
+    solver.advance(7)
+    state, steps = solver.values(), solver.step
+    solver.advance(6)
+    expected = solver.values()
     again = random_solver("elastic", False, device, boundaries="absorbing")
-    again.set_state(state, steps, staggered=True)
-    again.run(6)
-    np.testing.assert_array_equal(again.state(), expected)
+    again.start_from(state, steps, staggered=True)
+    again.advance(6)
+    np.testing.assert_array_equal(again.values(), expected)
 
 
 def test_the_words_of_a_leapfrog_step_are_those_of_the_model() -> None:

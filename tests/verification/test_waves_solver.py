@@ -26,17 +26,17 @@ def plane_wave_error(mesh: Mesh, kind: str, medium: str, flux: str, nodes: int, 
     options = {"nodes": nodes, "flux": flux, "device": device}
     longest = Solver(mesh, material, **options).dt
     steps = int(np.ceil(0.25 / longest))
-    solver = Solver(mesh, material, **options, time_step=0.25 / steps)
+    solver = Solver(mesh, material, **options, dt=0.25 / steps)
     frequency = 2 * np.pi * np.sqrt(mesh.dim) * wave.speed
 
     def shape(t: np.ndarray) -> np.ndarray:
         return np.cos(frequency * t)
 
-    solver.set_state(wave.state(solver.medium, solver.positions, 0.0, shape))
-    solver.run(steps)
+    solver.start_from(wave.state(solver.medium, solver.positions, 0.0, shape))
+    solver.advance(steps)
     exact = wave.state(solver.medium, solver.positions, solver.time, shape)
     weights = solver.operator.weights[:, None]
-    return float(np.sqrt(np.sum(weights * (solver.state() - exact) ** 2) / np.sum(weights * exact**2)))
+    return float(np.sqrt(np.sum(weights * (solver.values() - exact) ** 2) / np.sum(weights * exact**2)))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_hanging_faces_err_by_the_order_of_the_degree_in_one_layer_whatever_the_
         material = Material.uniform(mesh.count, 1.5, 2.0, 1.0)
         longest = share * Solver(mesh, material, nodes=4, device=device).largest_step
         steps = int(np.ceil(0.25 / longest))
-        solver = Solver(mesh, material, nodes=4, time_step=0.25 / steps, device=device)
-        solver.set_state(wave.state("elastic", solver.positions, 0.0, lambda t: np.cos(frequency * t)))
-        solver.run(steps)
+        solver = Solver(mesh, material, nodes=4, dt=0.25 / steps, device=device)
+        solver.start_from(wave.state("elastic", solver.positions, 0.0, lambda t: np.cos(frequency * t)))
+        solver.advance(steps)
         exact = wave.state("elastic", solver.positions, solver.time, lambda t: np.cos(frequency * t))
         x = solver.positions[..., 0]
         near = (np.minimum(np.abs(x - 0.5), np.minimum(x, 1 - x)) < 0.5**level).all(1)
-        error = solver.state() - exact
+        error = solver.values() - exact
         far = np.where(near[:, None, None], 0.0, error)
         errors.append((np.abs(error[near]).max(), np.sqrt(energy(far, solver.operator))))
     (worst, elsewhere), short = np.log2(np.divide(errors[0], errors[1])), np.divide(errors[2], errors[1])
@@ -109,7 +109,7 @@ def random_solver(
     cs[::3] = 0
     options = {"nodes": nodes, "flux": flux, "medium": medium, "boundaries": sides or "free"}
     solver = Solver(mesh, Material(density, cp, cs), device=device, **options)  # type: ignore[arg-type]
-    states = rng.standard_normal((2, *solver.state().shape))
+    states = rng.standard_normal((2, *solver.values().shape))
     if medium == "elastic":
         fluid = cs.reshape(mesh.count, -1).max(1) == 0
         states[:, fluid, dim : 2 * dim] = states[:, fluid, dim : dim + 1]  # S = -p I
@@ -156,11 +156,11 @@ def growth_and_asymmetry(solver: Solver, first: np.ndarray, second: np.ndarray) 
     flip = np.ones((1, solver.of.fields, 1))
     flip[:, 1:] *= -1 if medium == "acoustic" else 1
     flip[:, : dim if medium == "elastic" else 0] = -1
-    solver.set_state(first)
+    solver.start_from(first)
     rate = solver.rate()
     scale = np.sqrt(inner_product(rate, rate, solver.operator) * inner_product(first, first, solver.operator))
     growth = inner_product(first, rate, solver.operator) / scale
-    solver.set_state(flip * second)
+    solver.start_from(flip * second)
     adjoint = flip * solver.rate()
     difference = inner_product(rate, second, solver.operator) - inner_product(first, adjoint, solver.operator)
     return growth, difference / scale
@@ -176,9 +176,9 @@ def test_boundaries_reflect_or_absorb_a_pulse_at_normal_incidence(kind: str, dev
     def pulse(t: np.ndarray) -> np.ndarray:
         return np.exp(-((t - 5.0) ** 2) / 0.5)
 
-    solver.set_state(wave.state("acoustic", solver.positions, 0.0, pulse))
-    solver.run(round(6.0 / solver.dt))  # to the far side at x = 8 and back to x = 5
-    pressure = solver.state()[:, 0]
+    solver.start_from(wave.state("acoustic", solver.positions, 0.0, pulse))
+    solver.advance(round(6.0 / solver.dt))  # to the far side at x = 8 and back to x = 5
+    pressure = solver.values()[:, 0]
     mirrored = pulse(16.0 - solver.positions[..., 0] - solver.time) * 2.0
     expected = {"free": -mirrored, "rigid": mirrored, "absorbing": 0 * mirrored}[kind]
     assert np.abs(pressure - expected).max() < 5e-3 * 2.0
@@ -196,13 +196,13 @@ def test_an_interface_of_two_fluids_reflects_by_their_impedances(device: str) ->
 
     state = wave.state("acoustic", solver.positions, 0.0, pulse)
     state[right] = 0
-    solver.set_state(state)
-    solver.run(round(5.5 / solver.dt))
+    solver.start_from(state)
+    solver.advance(round(5.5 / solver.dt))
     reflection = (5.0 - 1.0) / (5.0 + 1.0)
     x = solver.positions[..., 0]
     back = reflection * pulse(16.0 - x - solver.time)
     on = (1 + reflection) * pulse(8.0 + (x - 8.0) / 2 - solver.time)
-    assert np.abs(solver.state()[:, 0] - np.where(right[:, None], on, back)).max() < 4e-3
+    assert np.abs(solver.values()[:, 0] - np.where(right[:, None], on, back)).max() < 4e-3
 
 
 def test_a_volume_source_radiates_the_pressure_of_a_monopole(device: str) -> None:
@@ -219,7 +219,7 @@ def test_a_volume_source_radiates_the_pressure_of_a_monopole(device: str) -> Non
         receivers=receivers,
         sample_every=2,
     )
-    solver.run(2 * int(4.1 / (2 * solver.dt)))
+    solver.advance(2 * int(4.1 / (2 * solver.dt)))
     samples = solver.samples()[..., 0]
     times = 2 * solver.dt * np.arange(1, len(samples) + 1)
     for number, receiver in enumerate(receivers):
@@ -237,9 +237,9 @@ def test_threads_give_the_bits_of_one(medium: str, flux: str) -> None:
     for threads in (1, 2, 3):
         material = Material.uniform(mesh.count, 1.0, 2.0, 1.1 if medium == "elastic" else 0.0)
         solver = Solver(mesh, material, nodes=4, flux=flux, threads=threads)
-        solver.set_state(np.random.default_rng(1).standard_normal(solver.state().shape))
-        solver.run(5)
-        states.append(solver.state())
+        solver.start_from(np.random.default_rng(1).standard_normal(solver.values().shape))
+        solver.advance(5)
+        states.append(solver.values())
     assert np.abs(states[0]).max() > 0.1
     np.testing.assert_array_equal(states[1], states[0])
     np.testing.assert_array_equal(states[2], states[0])
@@ -252,9 +252,9 @@ def test_single_precision_follows_double(device: str) -> None:
     for precision in ("float64", "float32"):
         solver = Solver(mesh, Material.uniform(mesh.count, 1.0, 1.0), nodes=4, precision=precision, device=device)
         frequency = 2 * np.pi * np.sqrt(2)
-        solver.set_state(wave.state("acoustic", solver.positions, 0.0, lambda t: np.sin(frequency * t)))  # noqa: B023
-        solver.run(40)
-        states.append(solver.state().astype(np.float64))
+        solver.start_from(wave.state("acoustic", solver.positions, 0.0, lambda t: np.sin(frequency * t)))  # noqa: B023
+        solver.advance(40)
+        states.append(solver.values().astype(np.float64))
     assert 0 < np.abs(states[0] - states[1]).max() < 1e-5
 
 
@@ -295,23 +295,23 @@ def test_interface_waves_travel_at_their_speeds(speed: float, fluid: bool, devic
     x, y = 2 * np.pi * np.moveaxis(solver.positions, -1, 0)
 
     def exact(time: float) -> np.ndarray:
-        total = np.zeros(solver.state().shape)
+        total = np.zeros(solver.values().shape)
         for amplitude, (decay, side, one) in zip(amplitudes, parts, strict=True):
             wave = amplitude * np.exp(1j * (x - 2 * np.pi * speed * time) + decay * y) * (above == side)[:, None]
             total += (one[:, None] * wave[:, None]).real
         return total
 
-    solver.set_state(exact(0.0))
-    solver.run(round(0.5 / solver.dt))
-    error = energy(solver.state() - exact(solver.time), solver.operator)
+    solver.start_from(exact(0.0))
+    solver.advance(round(0.5 / solver.dt))
+    error = energy(solver.values() - exact(solver.time), solver.operator)
     assert np.sqrt(error / energy(exact(solver.time), solver.operator)) < 0.015
 
 
 def spectral_radius(solver: Solver) -> float:
     """Return about the largest magnitude of an eigenvalue of the right-hand side, by power iteration."""
-    state = np.random.default_rng(3).standard_normal(solver.state().shape)
+    state = np.random.default_rng(3).standard_normal(solver.values().shape)
     for _ in range(60):
-        solver.set_state(state)
+        solver.start_from(state)
         rate = solver.rate()
         growth = np.sqrt(energy(rate, solver.operator) / energy(state, solver.operator))
         state = rate / np.abs(rate).max()
@@ -353,12 +353,12 @@ def test_an_absorbing_layer_takes_away_what_an_absorbing_side_reflects(device: s
             Material.uniform(mesh.count, 1.0, 1.0),
             nodes=5,
             device=device,
-            time_step=0.05,
+            dt=0.05,
             sources=[PointSource((0.3, 0.4), Ricker(0.5, 2.4), volume=1.0)],
             receivers=[(1.5, 1.5), (1.5, -1.0)],
             sponge=sponge,
         )
-        solver.run(220)
+        solver.advance(220)
         samples[name] = solver.samples()[..., 0]
     error = {name: np.abs(samples[name] - samples["large"]).max(0) for name in ("sides", "layer")}
     largest = np.abs(samples["large"]).max(0)
@@ -369,9 +369,9 @@ def test_an_absorbing_layer_takes_away_what_an_absorbing_side_reflects(device: s
 def test_the_layer_never_adds_energy(device: str) -> None:
     mesh = Mesh.of_forest(Forest.uniform(Brick((4, 3), (False, True)), 0))
     solver = Solver(mesh, Material.uniform(mesh.count, 1.0, 2.0, 1.0), nodes=4, sponge=1.5, device=device)
-    solver.set_state(np.random.default_rng(1).standard_normal(solver.state().shape))
+    solver.start_from(np.random.default_rng(1).standard_normal(solver.values().shape))
     energies = [solver.energy()]
     for _ in range(12):
-        solver.run(5)
+        solver.advance(5)
         energies.append(solver.energy())
     assert np.all(np.diff(energies) < 0)

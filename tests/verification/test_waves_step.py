@@ -11,10 +11,10 @@ from seiche.waves import Brick, Forest, Material, Mesh, Solver
 
 def largest_amplification(solver: Solver) -> float:
     """Return the largest factor of any mode in one of the largest steps, all modes by columns of the operator."""
-    shape = solver.state().shape
+    shape = solver.values().shape
     columns = []
     for row in np.eye(int(np.prod(shape))):
-        solver.set_state(row.reshape(shape))
+        solver.start_from(row.reshape(shape))
         columns.append(solver.rate().ravel())
     z = solver.largest_step * np.linalg.eigvals(np.array(columns).T)
     return float(np.abs(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24 + z**5 / 200).max())

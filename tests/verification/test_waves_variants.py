@@ -31,9 +31,9 @@ def test_variants_differ_by_round_off_at_most(medium: str, flux: str, by_node: b
     states = {}
     for variant in get_args(Variant):
         solver = Solver(mesh, material, nodes=4, flux=flux, variant=variant, sources=[source], device=device)
-        solver.set_state(start)
-        solver.run(25)
-        states[variant] = solver.state()
+        solver.start_from(start)
+        solver.advance(25)
+        states[variant] = solver.values()
     np.testing.assert_array_equal(states["fused-flux"], states["fused"])
     difference = np.abs(states["separate"] - states["fused"]).max() / np.abs(states["fused"]).max()
     assert 0 < difference < 1e-14

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from seiche.backend.base import Array, Backend, Kernel, Stream
-from seiche.errors import BackendUnavailable, CaseError
+from seiche.backend.arrays import Array
+from seiche.backend.base import Backend, Kernel, Stream
+from seiche.backend.device import Device, parse_device
+from seiche.errors import CaseError
 
 #: More threads than any machine has cores: OpenMP would end the process when it cannot have them.
 MOST_THREADS = 4096
 
-__all__ = ["Array", "Backend", "Kernel", "Stream", "open_backend"]
+__all__ = ["Array", "Backend", "Device", "Kernel", "Stream", "open_backend", "parse_device"]
 
 
 def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -> Backend:
@@ -36,23 +38,15 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
             raise CaseError(
                 f"threads: {threads} is out of range; expected {'>= 1' if threads < 1 else f'<= {MOST_THREADS}'}"
             )
-    if not isinstance(device, str):
-        raise BackendUnavailable(f"device {device!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")
-    kind, _, number = device.partition(":")
-    if kind in ("cpu", "cuda") and number == "planned":
+    word = parse_device(device)
+    if word.only_planned:
         from seiche.backend.planned import PlannedBackend
 
-        return PlannedBackend(gpu=kind == "cuda")
-    if kind == "cpu" and not number:
+        return PlannedBackend(gpu=word.is_gpu)
+    if not word.is_gpu:
         from seiche.backend.cpu import CpuBackend
 
         return CpuBackend(threads)
-    if kind == "cuda" and number == "free":
-        from seiche.backend.cuda import CudaBackend, first_free
+    from seiche.backend.cuda import CudaBackend, first_free
 
-        return CudaBackend(first_free())
-    if kind == "cuda" and (number.isdigit() or not _):
-        from seiche.backend.cuda import CudaBackend
-
-        return CudaBackend(int(number) if number else None, local_rank)
-    raise BackendUnavailable(f"device {device!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")
+    return CudaBackend(first_free()) if word.first_free else CudaBackend(word.number, local_rank)

@@ -5,36 +5,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.kernels.registry import KernelSpec, Members
-
-if TYPE_CHECKING:
-    from seiche.backend.transforms import Transforms
+from seiche.backend.arrays import Array, argument_dtype
+from seiche.backend.transforms import Transforms
+from seiche.kernels.registry import KernelSpec
 
 #: Copies that `copy_times` measures; the first ones warm up.
 COPIES, COPIES_TO_WARM_UP = 9, 2
-
-#: Memory of a backend: a NumPy array on the CPU, a CuPy array on a GPU. Only the backend looks inside.
-Array: TypeAlias = Any
-
-
-def argument_dtype(members: Members) -> np.dtype[Any]:
-    """Return the NumPy dtype whose bytes are the C++ argument struct with these members (natural alignment)."""
-    fields: list[tuple[Any, ...]] = []
-    for name, kind in members:
-        if kind == "ptr":
-            fields.append((name, np.uint64))
-        elif isinstance(kind, str):
-            fields.append((name, np.dtype(kind)))
-        elif isinstance(kind[0], str):
-            fields.append((name, np.dtype(kind[0]), (kind[1],)))
-        else:
-            fields.append((name, argument_dtype(kind)))
-    return np.dtype(fields, align=True)
 
 
 class Kernel(ABC):
@@ -79,10 +60,32 @@ class Backend(ABC):
     """A device: memory, kernels, streams. Arguments are packed by `pack`, kernels launched in the current stream."""
 
     name: str
-    #: Whether kernels return before they are done, so that host work and messages can go on beside them.
-    asynchronous: bool
+    #: Whether it is a GPU; ask what is meant (below) where that has a name of its own.
+    is_gpu: bool
     #: Multiprocessors of a GPU: so many teams have one for themselves.
     multiprocessors: int
+    #: PCI address of a GPU, None for other devices.
+    pci_address: str | None = None
+
+    @property
+    def host_memory(self) -> bool:
+        """Whether arrays lie in the host's memory, so that nothing needs a copy to get there."""
+        return not self.is_gpu
+
+    @property
+    def concurrent_streams(self) -> bool:
+        """Whether kernels return before they are done, and those of several streams run side by side."""
+        return self.is_gpu
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether captured work is replayed by the device alone, which saves the host's launches."""
+        return self.is_gpu
+
+    @property
+    def prefers_fused_transforms(self) -> bool:
+        """Whether transforms of lines inside of kernels are faster than those of a library between kernels."""
+        return self.is_gpu
 
     @abstractmethod
     def describe(self) -> str:

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from seiche.backend.base import argument_dtype
+from seiche.backend.arrays import argument_dtype
+from seiche.backend.folder import cache_folder, write_whole
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
 from seiche.native.make_table import headers_hash
@@ -29,14 +27,6 @@ class CompiledKernel:
     bytes_per_item: int
     scratch_bytes: int
     log: str
-
-
-def cache_folder() -> Path:
-    """Return where compiled kernels are kept: SEICHE_CACHE, else the user's cache folder."""
-    base = os.environ.get("SEICHE_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "seiche"
-    )
-    return Path(base)
 
 
 def headers_of(spec: KernelSpec) -> tuple[str, str]:
@@ -127,15 +117,3 @@ def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int, 
         )
     name, moved, scratch = symbol.read_text().split()
     return cubin, name, int(moved), int(scratch)
-
-
-def write_whole(path: Path, make: Callable[[Path], object]) -> None:
-    """Have `make` write a file under a temporary name, then rename it: several ranks may fill the cache at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-        part = Path(file.name)
-    try:
-        make(part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

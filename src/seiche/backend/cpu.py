@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
+from seiche.backend.arrays import Array
+from seiche.backend.base import COPIES, Backend, Graph, Kernel, Stream
 from seiche.backend.host_compiler import ROW, compiled_row
 from seiche.backend.host_threads import host_threads
 from seiche.backend.transforms import Transforms, cpu_transforms
@@ -162,7 +163,7 @@ class CpuBackend(Backend):
     """CPU cores with OpenMP threads."""
 
     name = "cpu"
-    asynchronous = False
+    is_gpu = False
     multiprocessors = 0
 
     def __init__(self, threads: int | None = None) -> None:

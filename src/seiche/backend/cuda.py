@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.base import COPIES, Array, Backend, Graph, Kernel, Stream
+from seiche.backend.arrays import Array
+from seiche.backend.base import COPIES, Backend, Graph, Kernel, Stream
 from seiche.backend.cache import cached_kernel
 from seiche.backend.cuda_transforms import CufftTransforms
 from seiche.errors import BackendUnavailable
@@ -152,7 +153,7 @@ class CudaClock:
 class CudaBackend(Backend):
     """One GPU."""
 
-    asynchronous = True
+    is_gpu = True
 
     def __init__(self, device: int | None, local_rank: int = 0) -> None:
         """Use GPU `device`, or the one whose number is the rank on this host modulo the number of GPUs.
@@ -172,6 +173,7 @@ class CudaBackend(Backend):
         self._device = cupy.cuda.Device(number)
         self._device.use()
         self.name = f"cuda:{number}"
+        self.pci_address = str(cupy.cuda.runtime.deviceGetPCIBusId(number))
         self._architecture = f"sm_{self._device.compute_capability}"
         self.multiprocessors = int(self._device.attributes["MultiProcessorCount"])
         self._kernels: dict[KernelSpec, CudaKernel] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seiche.backend.base import Array
+from seiche.backend.arrays import Array
 from seiche.backend.transforms import Bound, Transforms
 
 

@@ -12,7 +12,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from seiche.backend.cache import KERNELS, cache_folder, headers_of, source_of, write_whole
+from seiche.backend.cache import KERNELS, headers_of, source_of
+from seiche.backend.folder import cache_folder, write_whole
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec, built_in_words
 from seiche.native.make_table import headers_hash

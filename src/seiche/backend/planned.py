@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.base import Array, Kernel, argument_dtype
+from seiche.backend.arrays import Array, argument_dtype
+from seiche.backend.base import Kernel
 from seiche.backend.cpu import CpuBackend
 from seiche.backend.transforms import Bound, Transforms
 from seiche.kernels.registry import KernelSpec
@@ -138,7 +139,7 @@ class PlannedBackend(CpuBackend):
     def __init__(self, *, gpu: bool = False) -> None:
         """Count."""
         super().__init__(1)
-        self.asynchronous = gpu
+        self.is_gpu = gpu
         self.multiprocessors = 0
         self.ledger, self.memory, self.running = Ledger(), 0, False
         self._planned: dict[KernelSpec, PlannedKernel] = {}

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.base import Array
-from seiche.backend.cache import cache_folder, write_whole
+from seiche.backend.arrays import Array
+from seiche.backend.folder import cache_folder, write_whole
 
 #: What a transform is when it is bound: a call without arguments.
 Bound = Callable[[], None]

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from seiche.backend.base import Array, Backend, Kernel
+from seiche.backend.arrays import Array
+from seiche.backend.base import Backend, Kernel
 from seiche.backend.transforms import Bound, Transforms, padded_view
 from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry.kspace_wide import LANES, wide_rows, wide_side

@@ -18,7 +18,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from seiche.backend import Backend
+from seiche.backend import Backend, parse_device
 from seiche.backend.base import Graph
 from seiche.bench.flow import heading
 from seiche.cells import Box, Cells, CellType, Contact, MembraneModel, Packing, Repulsion, Skalak, biconcave, pack
@@ -134,11 +134,12 @@ class Suspension:
 
     def step_seconds(self, steps: int, repeats: int = 3) -> float:
         """Return the best time of a step over runs of `steps`."""
-        self.solver.run(steps)
+        self.solver.advance(steps)
         times: list[float] = []
         for _ in range(repeats):
             begin = self.clock.record()
-            self.solver.run(steps)
+            self.solver.start(steps)
+            self.solver.finish()
             times.append(self.clock.elapsed(begin, self.clock.record()) / steps)
         return min(times)
 
@@ -184,12 +185,12 @@ def measure(
     blood = Blood(solver, cells, contact=contact, delta=delta)
     step = flow.step_seconds(steps)
     blood.check()
-    state, flow_steps = blood.state(), 4 if not backend.asynchronous else GRAPH_STEPS // 2
+    state, flow_steps = blood.state(), 4 if not backend.has_graphs else GRAPH_STEPS // 2
     stages = {}
     for stage in solver.phases[0]:
         stages[stage.name] = flow.stage_seconds(stage, flow_steps)
         if stage.name == INTERPOLATE:
-            blood.load_state(state)
+            blood.set_state(state)
     named = {"fem": FEM, "interpolate": INTERPOLATE, "spread": SPREAD}
     count = cells.vertex_count
     memory = blood.memory()
@@ -199,7 +200,7 @@ def measure(
         delta=delta,
         support=SUPPORT[delta],
         precision=flow.precision,
-        layout=solver.layout_name,
+        layout=solver.layout,
         sites=len(solver.sites),
         cells=cells.count,
         vertices=vertices,
@@ -211,7 +212,7 @@ def measure(
         stages={name: seconds * 1e6 for name, seconds in stages.items()},
         vertices_per_second={name: count / stages[stage] for name, stage in named.items()},
         bytes_per_cell=of_cells / cells.count,
-        bytes_per_site=solver.layout.memory() / len(solver.sites) + memory["site"],
+        bytes_per_site=solver.populations.memory() / len(solver.sites) + memory["site"],
     )
 
 
@@ -239,7 +240,7 @@ def main(
         from seiche.report.style import kind_of_picture
 
         kind_of_picture(figure.name)
-    on_gpu = device.startswith("cuda")
+    on_gpu = parse_device(device).is_gpu
     edge = size or (256 if on_gpu else 64)
     count = steps or (96 if on_gpu else 10)
     flow = Suspension(edge, device, precision, layout or ("moments" if on_gpu else "tiles-8"), threads)

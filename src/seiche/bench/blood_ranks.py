@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from seiche.backend import parse_device
 from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, thinned
 from seiche.bench.flow import heading
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
@@ -151,12 +152,13 @@ class WeakScaling:
 
     def step_seconds(self, repeats: int = 2) -> float:
         """Return the best time of a step on the slowest rank over runs of `steps`."""
-        self.solver.run(self.steps)
+        self.solver.advance(self.steps)
         times: list[float] = []
         for _ in range(repeats):
             self.world.barrier()
             begin = time.perf_counter()
-            self.solver.run(self.steps)
+            self.solver.start(self.steps)
+            self.solver.finish()
             times.append((time.perf_counter() - begin) / self.steps)
         return float(self.world.allreduce_max(np.array(times)).min())
 
@@ -166,7 +168,7 @@ class WeakScaling:
         So lists of vertices are made anew about as often. Leaves the state useless.
         """
         solver, clock = self.solver, self.solver.backend.clock()
-        count = GRAPH_STEPS if solver.backend.asynchronous else 2
+        count = GRAPH_STEPS if solver.backend.has_graphs else 2
         graphs = max(1, self.steps // count)
 
         def work() -> None:
@@ -213,16 +215,16 @@ class WeakScaling:
             sent = int(world.allreduce_max(np.array([moved]))[0])
             copies = float(np.mean(world.allgather((len(table.owner) - own) / max(own, 1))))
             compute = self.compute_seconds(exchanges)
-            solver.layout.start(self.model.initial_density, self.model.initial_velocity)
+            solver.populations.start(self.model.initial_density, self.model.initial_velocity)
         return RanksRow(
             load=load.name,
             ranks=world.size,
-            transport=solver.halo.transport_name,
+            transport=solver.transport,
             hematocrit=packing.hematocrit,
             delta=delta,
             support=SUPPORT[delta],
             precision=self.precision,
-            layout=solver.layout_name,
+            layout=solver.layout,
             spacing=load.spacing,
             sites=len(solver.sites),
             cells=len(packing.centers),
@@ -285,8 +287,8 @@ def main(
                 packing = tiled(load, ranks, tile, counts)
                 spent = packed + time.perf_counter() - begin
                 options: dict[str, Any] = {"precision": precision, "transport": transport, "threads": threads}
-                options["layout"] = layout or ("moments" if device.startswith("cuda") else "tiles-8")
-                even = (steps or (512 if device.startswith("cuda") else 10)) // 2 * 2
+                options["layout"] = layout or ("moments" if parse_device(device).is_gpu else "tiles-8")
+                even = (steps or (512 if parse_device(device).is_gpu else 10)) // 2 * 2
                 flow = WeakScaling(part, load, device, steps=max(even, 2), **options)
                 described = flow.solver.backend.describe()
                 for delta in deltas:

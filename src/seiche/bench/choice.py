@@ -21,12 +21,12 @@ from seiche.bench.machine import available
 from seiche.domain.world import World
 from seiche.errors import CaseError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
-from seiche.halo.choice import VARIABLE
 from seiche.io.files import replacing
 from seiche.io.parallel import all_or_none
 from seiche.machine.collective_choice import candidates
 from seiche.machine.collectives import Exchange
-from seiche.machine.repeat import Work, queued, timed_together
+from seiche.machine.in_use import VARIABLE, predict_transports
+from seiche.observe.repeat import Work, queued, timed_together
 from seiche.report.stored import refuse_output
 
 #: Bytes of each message; every rank exchanges with its two neighbours in a ring, with all other ranks, and in a
@@ -140,7 +140,7 @@ def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size
     seconds = _least(trials)
     for exchange in opened:
         exchange.close()
-    chosen = HaloExchange(backend, world, plan, "float32")
+    chosen = HaloExchange(backend, world, plan, "float32", predict=predict_transports)
     chosen.trial()
     decision = chosen.decisions[0] if chosen.decisions else None
     taken = chosen.transport_name
@@ -154,7 +154,7 @@ def _transpose(world: World, backend: Backend, size: int) -> Row:
     send, receive = (backend.zeros(size * world.size, np.uint8) for _ in range(2))
     trials: dict[str, Callable[[], float]] = {}
     opened = []
-    for strategy in candidates(backend.asynchronous, 1):
+    for strategy in candidates(backend.is_gpu, 1):
         try:
             exchange = Exchange(world, send, receive, strategy=strategy)  # type: ignore[arg-type]
         except TransportError:  # on all ranks: these cannot travel like this

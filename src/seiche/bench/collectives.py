@@ -17,16 +17,15 @@ from rich.table import Table
 from seiche.backend import Array, Backend, open_backend
 from seiche.bench.flow import heading
 from seiche.bench.machine import available
-from seiche.domain.world import World
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.plan import raise_together
 from seiche.io.files import replacing
 from seiche.io.parallel import all_or_none
 from seiche.machine.collectives import Exchange, ExchangeName
-from seiche.machine.file import Machine, read_machine
-from seiche.machine.locality import places
-from seiche.machine.predict import exchange_times, layout_of
-from seiche.machine.repeat import Timing, Work, queued, sleep_until_all_are_here, timed_together
+from seiche.machine.laws.file import Machine, read_machine
+from seiche.machine.laws.locality import places
+from seiche.machine.laws.predict import exchange_times, layout_of
+from seiche.observe.repeat import Timing, Work, queued, sleep_until_all_are_here, timed_together
 from seiche.report.movement_figures import draw_machine, strategies_figure
 from seiche.report.stored import refuse_output
 
@@ -113,7 +112,7 @@ def main(
                 times = (
                     {}
                     if known is None
-                    else exchange_times(known, layout, size, whole=what == "alltoallv", gpus=backend.asynchronous)
+                    else exchange_times(known, layout, size, whole=what == "alltoallv", gpus=backend.is_gpu)
                 )
                 rows.append(
                     Row(what, name, layout.size, processes, size, timing.minimum, timing.spread, times.get(name))

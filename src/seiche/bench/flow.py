@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import seiche
+from seiche.backend import parse_device
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -36,7 +37,7 @@ from seiche.flow.model import (
     Rheology,
     Trt,
 )
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.solver.replay import GRAPH_STEPS
 
@@ -98,20 +99,20 @@ def model_of(sites: SiteSet, rheology: Rheology, layout: str = "auto") -> FlowMo
     return FlowModel(rheology, Regularised() if layout == "moments" else Trt(), iolets=iolets)
 
 
-def disturb(solver: Solver, seed: int = 1) -> None:
+def disturb(solver: FlowSolver, seed: int = 1) -> None:
     """Fill the populations with small random numbers, so that no timing is of zeros."""
     random = np.random.default_rng(seed + solver.world.rank)
     scale = HALF_SCALE if solver.precision.storage == "float16" else 1.0
     pattern = (1e-3 * scale * random.random(1 << 22, np.float32)).astype(solver.precision.storage)
-    if solver.layout_name == "moments" and scale != 1.0:
+    if solver.layout == "moments" and scale != 1.0:
         pattern = (0.75 + 1e-3 * pattern).astype(np.float16)  # small as a half, and as half of a float
-    for array in solver.layout.arrays:
+    for array in solver.populations.arrays:
         for begin in range(0, array.size, pattern.size):
             part = array[begin : begin + pattern.size]
             solver.backend.assign(part, pattern[: part.size])
 
 
-def compute_seconds(solver: Solver, steps: int) -> npt.NDArray[np.float64]:
+def compute_seconds(solver: FlowSolver, steps: int) -> npt.NDArray[np.float64]:
     """Return each rank's seconds a step of all stages but those of the halo (ranks,); leaves the state useless."""
 
     def work() -> None:
@@ -131,33 +132,36 @@ def compute_seconds(solver: Solver, steps: int) -> npt.NDArray[np.float64]:
     return np.array(solver.world.allgather(spent))
 
 
-def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
+def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> Row:
     """Run for about `seconds` and return the rate; every rank takes part."""
     disturb(solver)
     solver.timers.every = 1 << 30
-    solver.run(66)
-    begin = solver.timers.seconds
-    solver.run(64)
-    pace = (solver.timers.seconds - begin) / 64
+
+    def seconds_of(steps: int) -> float:
+        """Return the seconds of some steps, without a check of the state."""
+        begin = solver.timers.seconds
+        solver.start(steps)
+        solver.finish()
+        return solver.timers.seconds - begin
+
+    seconds_of(66)
+    pace = seconds_of(64) / 64
     agreed = float(solver.world.allreduce_max(np.array([pace]))[0])
     steps = max(64, int(seconds / agreed) // 64 * 64)
     best = float("inf")
     for _ in range(3):
         solver.world.barrier()
-        begin = solver.timers.seconds
-        solver.run(steps)
-        spent = solver.timers.seconds - begin
-        best = min(best, float(solver.world.allreduce_max(np.array([spent]))[0]))
+        best = min(best, float(solver.world.allreduce_max(np.array([seconds_of(steps)]))[0]))
     moved = sum(stage.bytes for phase in solver.phases for stage in phase) / len(solver.phases)
     moved = float(solver.world.allreduce_sum(np.array([float(moved)]))[0])
     sites, rate = len(solver.sites), len(solver.sites) * steps / best
     traffic = moved * steps / best
     rheology = _RHEOLOGY_NAMES[type(solver.model.rheology)]
-    several = solver.layout.plan.peers or solver.world.size > 1
+    several = solver.populations.plan.peers or solver.world.size > 1
     compute = float(compute_seconds(solver, steps).max()) if several else best / steps
     return Row(
         case,
-        solver.layout_name,
+        solver.layout,
         solver.precision.compute,
         solver.precision.storage,
         rheology,
@@ -168,8 +172,8 @@ def measure(solver: Solver, case: str, seconds: float, copy: float) -> Row:
         moved / sites,
         traffic / 1e9,
         traffic / copy,
-        solver.layout.memory(),
-        solver.halo.transport_name,
+        solver.populations.memory(),
+        solver.transport,
         best / steps * 1e6,
         compute * 1e6,
     )
@@ -202,7 +206,7 @@ def cases(names: Sequence[str], device: str, size: int | None, times: int = 1) -
 
     `times` boxes stand on each other, `times` as many sites are in the tube.
     """
-    on_gpu = device.startswith("cuda")
+    on_gpu = parse_device(device).is_gpu
     for name in names:
         if name == "box":
             edge = size or (384 if on_gpu else 112)
@@ -231,7 +235,7 @@ def main(
     `weak` gives every rank the `size`; else all ranks share it.
     """
     world = World.from_mpi()
-    pairs = precisions or PRECISIONS["cuda" if device.startswith("cuda") else "cpu"]
+    pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]
     rows: list[Row] = []
     copy = 0.0
     described = ""
@@ -240,7 +244,7 @@ def main(
             for layout in layouts:
                 precision = Precision(compute, storage)  # type: ignore[arg-type]
                 model = model_of(sites, rheology or Newtonian(0.1), layout)
-                solver = Solver(
+                solver = FlowSolver(
                     sites,
                     model,
                     device=device,

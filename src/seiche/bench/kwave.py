@@ -11,6 +11,7 @@ from unittest import mock
 
 import numpy as np
 
+from seiche.backend import parse_device
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def measure(problem: Problem, physics: Physics, precision: str, device: str) -> 
         with mock.patch("urllib.request.urlretrieve", side_effect=TimeoutError):
             import kwave
 
-        on_gpu = device.startswith("cuda")
+        on_gpu = parse_device(device).is_gpu
         times = []
         for _ in range(_RUNS):
             short, long = (_seconds(problem, steps, precision, on_gpu) for steps in (_SHORT, _LONG))

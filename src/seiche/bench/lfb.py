@@ -22,9 +22,9 @@ from seiche.errors import CaseError
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
 from seiche.ultrasound.local_basis import OVERLAPS, derivative_error
+from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.problem import Pml, Problem
-from seiche.ultrasound.ranks import RanksSolver
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 
 #: Widths of the overlaps, and points per wavelength.
 WIDTHS = (4, 6, 8, 12, 16, 20, 24, 32)
@@ -93,11 +93,12 @@ def measure(
             measured, cuts = None, 1
             if world.size > 1:
                 if wanted is None:
-                    alone = Solver(problem, device=device, precision="float64")
-                    alone.run()
+                    alone = UltrasoundSolver(problem, device=device, precision="float64")
+                    alone.advance(problem.steps)
                     wanted = alone.field("p")
-                solver = RanksSolver(problem, world, split=split, overlap=width, device=device, precision="float64")
-                solver.run()
+                sharing = Sharing("local", width, split)
+                solver = UltrasoundSolver(problem, world=world, sharing=sharing, device=device, precision="float64")
+                solver.advance(problem.steps)
                 cuts = cuts_on_the_way(solver.parts)
                 measured = float(np.linalg.norm(solver.field("p") - wanted) / np.linalg.norm(wanted))
                 solver.close()

@@ -15,8 +15,8 @@ from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
 from seiche.io.files import refuse_folder
 from seiche.io.parallel import all_or_none
-from seiche.machine.file import Machine, write_machine
-from seiche.machine.measure import measure
+from seiche.machine.laws.file import Machine, write_machine
+from seiche.machine.measure.survey import measure
 
 _QUESTIONS = {
     "single_copy": "one process may read another's memory (single copy)",

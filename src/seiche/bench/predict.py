@@ -13,23 +13,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from seiche.backend import open_backend
+from seiche.backend import open_backend, parse_device
 from seiche.bench.flow import heading
 from seiche.bench.machine import available
 from seiche.bench.prediction_cases import EXAMPLES, LARGE
 from seiche.case.agreement import on_rank_zero
 from seiche.case.loading import load
 from seiche.case.plans import planned_case
-from seiche.case.ultrasound.simulation import UltrasoundSimulation
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
-from seiche.machine.file import Machine, StageTime, read_machine, write_machine
-from seiche.machine.measure import measure
-from seiche.machine.repeat import seconds_of_all
-from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.laws.file import Machine, StageTime, read_machine, write_machine
+from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.measure.survey import measure
 from seiche.observe.plan import RunPlan
+from seiche.observe.repeat import seconds_of_all
 from seiche.report.stored import refuse_output
+from seiche.solver import SolverBase
 
 #: Raised by one when a key changes its meaning.
 SCHEMA: Final = "seiche-bench-predict-1"
@@ -127,7 +127,7 @@ def main(
     target = read_machine(machine) if machine is not None else measure(world, backend, seconds=_MACHINE)
     rows = []
     for name in names or EXAMPLES:
-        extent = size or ("large" if backend.asynchronous else "small")
+        extent = size or ("large" if backend.is_gpu else "small")
         row = _row(name, extent, word, target, seconds, known.get(name), world)
         if row is not None:
             rows.append(row)
@@ -137,7 +137,7 @@ def main(
     if world.rank == 0:
         _show_errors(rows)
         if keep and machine is not None:
-            write_machine(machine, _with_stages(target, rows, gpu=backend.asynchronous))
+            write_machine(machine, _with_stages(target, rows, gpu=backend.is_gpu))
     return rows
 
 
@@ -203,16 +203,14 @@ def _row(
         path = folder / f"{name}.toml"
         on_rank_zero(world, lambda: path.write_text(EXAMPLES[name], encoding="utf-8"))
         changes = LARGE[name] if size == "large" else ()
-        solver, blood = _solver(path, device, changes, folder, world)
-        step, stages = _timed(solver, seconds, world)
-        exchange = _exchange(name, solver, blood)
-        transport = _transport(name, solver)
-        if hasattr(solver, "close"):
-            solver.close()
+        with load(path, device=device, overrides=changes, output=folder / "out", world=world) as simulation:
+            step, stages = _timed(simulation.solver, seconds, world)
+            exchange = simulation.parts.exchange_seconds()
+            transport = simulation.solver.transport
         world.barrier()
         if world.rank:
             return None
-        plan = planned_case(path, changes, device=device.partition(":")[0]).plan(world.size)
+        plan = planned_case(path, changes, device=parse_device(device).kind).plan(world.size)
     if transport != "none":
         plan = replace(plan, transport=transport)
     width = world.local_size
@@ -250,39 +248,27 @@ def _beside(
     return {name: (mean * often.get(name, 0.0), said.get(name, 0.0)) for name, (mean, _) in stages.items()}
 
 
-def _transport(name: str, solver: Any) -> str:
-    """Return how messages of a solver travel, "none" without."""
-    if name == "ultrasound":
-        return str(solver.basis.transport_name) if hasattr(solver, "basis") else "none"
-    if name == "waves":
-        return str(solver.ghosts.transport_name) if solver.ghosts else "none"
-    return str(solver.halo.transport_name)
+def _advance(solver: SolverBase, steps: int) -> None:
+    """Do steps without a check of the state."""
+    solver.start(steps)
+    solver.finish()
 
 
-def _solver(path: Path, device: str, changes: Sequence[str], folder: Path, world: World) -> tuple[Any, Any]:
-    """Return the solver of a case file with changes, and its cells if it has some."""
-    run: Any = load(path, device=device, overrides=changes, output=folder / "out", world=world)
-    if isinstance(run, UltrasoundSimulation):
-        return UltrasoundSimulation(run.setup, folder, world).solver(), None
-    blood = getattr(run, "blood", None)
-    return run.solver, blood.blood if blood is not None else None
-
-
-def _timed(solver: Any, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
+def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
     """Return the seconds of a step, the smallest of some timings, and mean and least ones of stages over ranks."""
-    timers = getattr(solver, "solver", solver).timers
-    warm = _WARM_GPU if solver.backend.asynchronous else _WARM
-    solver.run(warm)
+    timers = solver.timers
+    warm = _WARM_GPU if solver.backend.has_graphs else _WARM
+    _advance(solver, warm)
     timers.every, timers.skip = 1, 0  # all steps that are looked at below, none left out
     timers.reset()
-    solver.run(_BY_STAGE)
+    _advance(solver, _BY_STAGE)
     times = timers.times()
     timers.reset()
     timers.every = 1 << 30
-    solver.run(warm)
+    _advance(solver, warm)
     best, count = np.inf, 8
     for _ in range(_TIMINGS):
-        best = min(best, seconds_of_all(world, partial(solver.run, count)) / count)
+        best = min(best, seconds_of_all(world, partial(_advance, solver, count)) / count)
         count = max(8, 32 * round(seconds / _TIMINGS / best / 32))
     ranks = world.allgather({name: (each.mean, each.minimum) for name, each in times.items()})
     names = dict.fromkeys(name for rank in ranks for name in rank)
@@ -294,25 +280,6 @@ def _timed(solver: Any, seconds: float, world: World) -> tuple[float, dict[str, 
     return best, {
         name: (level * float(mean), min(level * float(mean), float(least))) for name, (mean, least) in means.items()
     }
-
-
-def _exchange(name: str, solver: Any, blood: Any) -> float:
-    """Return the seconds of all exchanges of a step, each timed alone (collective)."""
-    world: World = solver.world if hasattr(solver, "world") else World.serial()
-    if world.size == 1:
-        return 0.0
-    if name == "ultrasound":
-        return float(sum(exchange.trial() for exchange in solver.basis.exchanges))
-    if name == "waves":
-        # One for each stage of the Runge-Kutta scheme.
-        stages = sum(stage.name == "send halo" for stage in solver.stages)
-        return float(stages * sum(exchange.trial() for exchange in solver.ghosts.exchanges))
-    phases = range(solver.layout.phases)
-    found = np.mean([solver.halo.trial(solver.layout.halo_mode(phase)) for phase in phases])
-    if blood is not None:
-        messages = blood.boundary.sharing.messages
-        found += blood.boundary.fluid.trial() + messages.places.trial() + messages.speeds.trial("scatter_add")
-    return float(found)
 
 
 def _show_row(row: Row) -> None:

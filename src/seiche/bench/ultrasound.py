@@ -15,14 +15,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from seiche.backend import open_backend
+from seiche.backend import open_backend, parse_device
 from seiche.bench.flow import heading
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.ultrasound.advice import memory
 from seiche.ultrasound.problem import Absorption, Field, MaskSource, Pml, Problem
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 
 Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
 #: What waves travel in: water; two lossless layers; two layers that absorb by a power law, with nonlinearity.
@@ -112,21 +112,21 @@ def measure(
     gc.collect()
     backend = open_backend(device, threads)
     before = backend.used_memory()
-    solver = Solver(problem, device=device, precision=precision, scheme=scheme, threads=threads)
+    solver = UltrasoundSolver(problem, device=device, precision=precision, scheme=scheme, threads=threads)
     solver.timers.every = 1 << 30
-    solver.run(_WARM)
+    solver.advance(_WARM)
     taken = (solver.backend.used_memory() - before) / problem.points
 
     def spent(steps: int) -> float:
         begin = time.perf_counter()
-        solver.run(steps)
+        solver.advance(steps)
         return (time.perf_counter() - begin) / steps
 
     steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
     times = [spent(steps) for _ in range(_RUNS)]
     solver.timers.reset()
     solver.timers.every, solver.timers.skip = 1, 0
-    solver.run(_STAGED)
+    solver.advance(_STAGED)
     stages = {name: one.mean * 1e3 for name, one in solver.timers.times().items()}
     return Row(
         "seiche",
@@ -171,7 +171,7 @@ def main(
     backend = open_backend(device, threads)
     described, copy = backend.describe(), copy_bandwidth(backend, World.serial())
     rows: list[Row] = []
-    for size in sizes or ((256, 384) if device.startswith("cuda") else (64, 128)):
+    for size in sizes or ((256, 384) if parse_device(device).is_gpu else (64, 128)):
         for name in physics:
             for scheme in schemes:
                 rows.append(measure(size, scheme, name, precision, device=device, threads=threads, seconds=seconds))

@@ -18,8 +18,8 @@ from rich.table import Table
 from seiche.bench.flow import heading
 from seiche.bench.ultrasound import Physics, problem_of
 from seiche.domain.world import World
-from seiche.ultrasound.ranks import RanksSolver
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.solver import UltrasoundSolver
 
 #: Points that parts share with each neighbour; 0 where transforms cover the whole grid.
 OVERLAPS = (8, 16, 0)
@@ -69,16 +69,16 @@ class RanksRow:
         return sum(self.stages.get(name, 0.0) for name in _MESSAGES) / max(sum(self.stages.values()), 1e-30)
 
 
-def _seconds(solver: Solver | RanksSolver, world: World, seconds: float) -> float:
+def _seconds(solver: UltrasoundSolver, world: World, seconds: float) -> float:
     """Return the seconds of a step on the slowest rank: the median of three runs (collective)."""
 
     def spent(steps: int) -> float:
         world.barrier()
         begin = time.perf_counter()
-        solver.run(steps)
+        solver.advance(steps)
         return float(world.allreduce_max(np.array([(time.perf_counter() - begin) / steps]))[0])
 
-    solver.run(_WARM)
+    solver.advance(_WARM)
     steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
     return float(np.median([spent(steps) for _ in range(_RUNS)]))
 
@@ -101,22 +101,15 @@ def measure(
         CaseError: an overlap that the cubes cannot have.
     """
     basis = "local" if overlap else "global"
-    shared: dict[str, Any] = {"split": (world.size, 1, 1), "overlap": overlap} if overlap else {}
-    solver = RanksSolver(
-        problem_of(size, physics, world.size),
-        world,
-        basis=basis,
-        transport=transport,
-        scheme=scheme,
-        **shared,
-        **options,
-    )
-    timers = solver.solver.timers
+    sharing = Sharing(basis, overlap, (world.size, 1, 1) if overlap else None, transport=transport)
+    problem = problem_of(size, physics, world.size)
+    solver = UltrasoundSolver(problem, world=world, sharing=sharing, scheme=scheme, **options)
+    timers = solver.timers
     timers.every = 1 << 30
     taken = _seconds(solver, world, seconds)
     timers.reset()
     timers.every, timers.skip = 1, 0
-    solver.run(_STAGED)
+    solver.advance(_STAGED)
     part = solver.part
     row = RanksRow(
         size,
@@ -124,8 +117,8 @@ def measure(
         scheme,
         options.get("precision", "float32"),
         basis,
-        solver.basis.transport_name,
-        solver.solver.transforms,
+        solver.transport,
+        solver.transforms,
         overlap,
         solver.overlap,
         world.size,
@@ -176,7 +169,7 @@ def main(
     for size, scheme, name in cases:
         milliseconds, single = 0.0, world.first(1)
         if single is not None:
-            solver = Solver(problem_of(size, name), scheme=scheme, **options)
+            solver = UltrasoundSolver(problem_of(size, name), scheme=scheme, **options)
             described = solver.backend.describe()
             solver.timers.every = 1 << 30
             milliseconds = _seconds(solver, single, seconds) * 1e3

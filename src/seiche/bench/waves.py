@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import parse_device
 from seiche.bench.flow import heading
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -82,7 +83,7 @@ def start(solver: Solver) -> None:
     places = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.of.nodes**3, 3))
     tile = wave.state(solver.medium, places, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.of.real)
     count = solver.mesh.count
-    solver.set_state(np.tile(tile, (-(-count // len(tile)), 1, 1))[:count])
+    solver.start_from(np.tile(tile, (-(-count // len(tile)), 1, 1))[:count])
 
 
 def measure(solver: Solver, seconds: float) -> tuple[float, int]:
@@ -93,10 +94,10 @@ def measure(solver: Solver, seconds: float) -> tuple[float, int]:
     def spent(steps: int) -> float:
         world.barrier()
         begin = solver.timers.seconds
-        solver.run(steps)
+        solver.advance(steps)
         return float(world.allreduce_max(np.array([solver.timers.seconds - begin]))[0])
 
-    solver.run(2)
+    solver.advance(2)
     steps = max(2, int(seconds / (spent(2) / 2)) // 2 * 2)
     return min(spent(steps) for _ in range(3)) / steps, steps
 
@@ -137,7 +138,7 @@ def main(
     rows: list[Row] = []
     bench = _Bench(device, threads, world, transport, seconds, strong)
     numbers = (nodes,) if isinstance(nodes, int) else tuple(nodes)
-    whole = size or (32 if device.startswith("cuda") else 8)
+    whole = size or (32 if parse_device(device).is_gpu else 8)
     for number in numbers:
         edge = whole if len(numbers) == 1 else max(1, round(whole * 8 / number))
         for medium, flux in configurations:
@@ -212,7 +213,7 @@ class _Bench:
         fastest = 0.0
         for kind, how in product(kinds, hows):
             solver = self._solver(medium, flux, precision, nodes, edge, how, kind)
-            solver.run(_COMPARED)
+            solver.advance(_COMPARED)
             state = solver.backend.download(solver.u[-min(_ELEMENTS, solver.mesh.count) :])
             expected = state if expected is None else expected
             parts = np.array([np.abs(state - expected).max(), np.abs(expected).max()], np.float64)

@@ -78,7 +78,7 @@ class Account:
             self.world,
             weights=self.weights,
             elapsed=self.seconds,
-            on_device=self.backend.asynchronous,
+            on_device=self.backend.is_gpu,
             beside=self.beside,
             transport=self.transport,
             sites=self.items,

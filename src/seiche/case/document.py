@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from seiche.case import quantities
-from seiche.case.flow.schema import Case
+from seiche.case.blood.schema import BloodCase
 from seiche.case.flow.waveforms import WAVEFORMS
 from seiche.case.quantities import DIMENSIONS
 from seiche.case.ultrasound.schema import UltrasoundCase
@@ -46,16 +46,16 @@ A case with `solver = "ultrasound"`, written like [any other](case.md): values w
 changes by `--set`. Positions are lists of one length for each axis of the grid, from its point n // 2.
 
 `seiche check CASE` says resolution, stability, phase error in time and memory; `seiche run CASE` computes and writes
-`output.file`, the summary and the picture when all is done (there are no checkpoints). Tones with the same frequency,
+`output.file`, the summary and the picture when all is done; `--restart` continues from a checkpoint. Tones with the same frequency,
 length and growth act as one array, each with its delay.
 
 This page is made from the schema by `python -m seiche.case.document ultrasound`.
 """
 
 
-def page(model: type[BaseModel] = Case) -> str:
+def page(model: type[BaseModel] = BloodCase) -> str:
     """Return the page of a schema, that of flow and blood or `UltrasoundCase`, as Markdown."""
-    return sections(model, _INTRODUCTION if model is Case else _ULTRASOUND)
+    return sections(model, _INTRODUCTION if model is BloodCase else _ULTRASOUND)
 
 
 def sections(root: type[BaseModel], introduction: str) -> str:
@@ -177,4 +177,4 @@ def _default(field: FieldInfo) -> str:
 
 
 if __name__ == "__main__":
-    print(page(UltrasoundCase if "ultrasound" in sys.argv[1:] else Case), end="")
+    print(page(UltrasoundCase if "ultrasound" in sys.argv[1:] else BloodCase), end="")

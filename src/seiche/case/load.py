@@ -3,69 +3,45 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from seiche.case.flow.schema import Case
+from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
+from seiche.case.source import CaseFile
 from seiche.errors import CaseError, FormatError
 
 Root = TypeVar("Root", bound=BaseModel)
 
+#: What translates case files of other programs, by their endings; each returns tables and notes.
+TRANSLATORS = {".xml": "seiche.case.flow.hemelb:read_hemelb"}
 #: A case file is written by hand; anything larger is some other file.
 LARGEST_FILE = 4 * 1024 * 1024
 
 
-def read_case(path: Path | str, overrides: Sequence[str] = ()) -> Case:
-    """Return the checked case in the file `path`, after the changes `overrides` ("run.device=cuda").
+def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> CaseFile:
+    """Return the tables of the case file `path`, unchecked, after the changes `overrides` ("run.device=cuda").
 
-    A file that ends with .xml is one of HemeLB. Raises FormatError when the file cannot be read as what it is,
-    CaseError when a key or value is wrong.
+    A file of another program is translated, by its ending (`TRANSLATORS`).
+
+    Raises FormatError when it cannot be read as what it is, CaseError when a change has no place.
     """
-    return read_case_and_notes(path, overrides)[0]
-
-
-def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tuple[Case, tuple[str, ...]]:
-    """Return the case like `read_case`, and one line for each thing that its translation from XML leaves to say."""
     notes: tuple[str, ...] = ()
-    if is_hemelb(path):
-        from seiche.case.flow.hemelb import read_hemelb
-
-        data, notes = read_hemelb(path)
-        for override in overrides:
-            _override(data, override)
+    ending = Path(path).suffix.lower()
+    if ending in TRANSLATORS:
+        module, _, name = TRANSLATORS[ending].partition(":")
+        data, notes = getattr(import_module(module), name)(path)
     else:
-        data = read_tables(path, overrides)
-    return check_case(data, str(path)), notes
-
-
-def read_tables(path: Path | str, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what stands in the case file `path`, after the changes `overrides`, unchecked.
-
-    Raises FormatError when it is no TOML, CaseError when it cannot be read or a change has no place.
-    """
-    data = _read_toml(path)
-    for override in overrides:
+        data = _read_toml(path)
+    for override in (*overrides, *([f"run.device={device}"] if device else [])):
         _override(data, override)
-    return data
-
-
-def is_hemelb(path: Path | str) -> bool:
-    """Return whether `path` is, by its ending, a case of HemeLB."""
-    return Path(path).suffix.lower() == ".xml"
-
-
-def check_case(data: dict[str, Any], source: str) -> Case:
-    """Return the tables `data` as a case of flow or blood; CaseError whose message begins with `source`."""
-    if data.get("solver") == "waves":
-        raise CaseError(f"{source}: solver: a case of waves has no vessel; `seiche run`, `check` and `render` take it")
-    return check_tables(data, source, Case)
+    return CaseFile(Path(path), data, notes)
 
 
 def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
@@ -151,8 +127,6 @@ def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel])
         return f"{path}: {shorten(value)} is not known; expected {_meaning(model, path)}"
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", '"')
-        if path == "solver":
-            choices = '"flow", "blood", "ultrasound" or "waves"'
         hint = nearest(value, _quoted(choices), listing=False)
         return f"{path}: {shorten(value)} is not known; expected {choices}{hint}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
@@ -266,13 +240,3 @@ def _meaning(model: type[BaseModel] | None, path: str) -> str:
 
 def _quoted(choices: str) -> list[str]:
     return choices.split('"')[1::2]
-
-
-def nearest(word: object, names: Sequence[str], *, listing: bool = True) -> str:
-    """Return a hint "; did you mean ..." for `word`, or the list of `names` when none is near (if `listing`)."""
-    if not isinstance(word, str):
-        return ""
-    close = difflib.get_close_matches(word[:60], names, n=1, cutoff=0.5)
-    if close:
-        return f'; did you mean "{close[0]}"?'
-    return f"; known are {', '.join(names)}" if listing and 0 < len(names) < 20 else ""

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche.load`: a case file of any solver, ready to run."""
+"""`seiche.load`: a case file of any kind, ready to run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from seiche.case.kind import Setup
+from seiche.case.kinds import kind_of
+from seiche.case.load import check_tables, read_source
+from seiche.case.output import Place
+from seiche.case.places import overwritten
+from seiche.case.simulation import Simulation
+from seiche.case.source import CaseFile
+from seiche.case.tables import Table
+from seiche.domain.world import World
 from seiche.errors import CaseError
-
-if TYPE_CHECKING:
-    from seiche.case.flow.simulation import Simulation
-    from seiche.case.ultrasound.simulation import UltrasoundSimulation
-    from seiche.case.waves.simulation import WaveSimulation
-    from seiche.domain.world import World
 
 
 def load(
@@ -23,33 +26,81 @@ def load(
     overrides: Sequence[str] = (),
     restart: Path | str | None = None,
     output: Path | str | None = None,
+    replace: bool = False,
     world: World | None = None,
-) -> Simulation | UltrasoundSimulation | WaveSimulation:
-    """Return the simulation of the case file `path`, of any solver, ready to run.
+) -> Simulation:
+    """Return the simulation of the case file `path`, of any kind, ready to run.
 
     Args:
         path: case file; the files that it names are relative to its folder.
         device: "cpu", "cuda" or "cuda:1"; the case's own by default.
         overrides: changes such as "lattice.tau=0.8" or "time.duration=2 s".
-        restart: checkpoint to go on from; ultrasound has none.
+        restart: checkpoint to continue from.
         output: folder of the outputs; the case's own by default.
-        world: the ranks that take part; those of mpiexec by default. Ultrasound runs on one.
+        replace: whether the files of an earlier run in that folder may be replaced.
+        world: the ranks that take part; those of mpiexec by default.
+
+    Raises:
+        CaseError: the case is wrong or impossible, or the folder holds another run.
+        FormatError: a file is broken.
+        BackendUnavailable: the device is not there.
+    """
+    world = world or World.from_mpi()
+    source = read_source(path, overrides, device)
+    kind = kind_of(source)
+    setup = kind.prepare(source, world, place=restart is None)
+    folder = Path(output) if output is not None else source.folder / setup.case.output.folder
+    refuse_inputs(setup, folder)
+    checkpoint = Path(restart) if restart is not None else None
+    return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)
+
+
+def prepare(
+    path: Path | str, overrides: Sequence[str] = (), world: World | None = None, *, device: str | None = None
+) -> Setup:
+    """Return the set-up of a case file of any kind; no field is allocated (collective).
 
     Raises:
         CaseError: the case is wrong or impossible.
         FormatError: a file is broken.
-        BackendUnavailable: the device is not there.
     """
-    from seiche.case.flow.simulation import load as load_flow
-    from seiche.case.ultrasound.simulation import is_ultrasound
-    from seiche.case.ultrasound.simulation import load as load_ultrasound
-    from seiche.case.waves.setup import is_waves
-    from seiche.case.waves.simulation import load_waves
+    source = read_source(path, overrides, device)
+    setup = kind_of(source).prepare(source, world or World.serial())
+    refuse_inputs(setup, source.folder / setup.case.output.folder)
+    return setup
 
-    if is_waves(path):
-        return load_waves(path, device=device, overrides=overrides, restart=restart, output=output, world=world)
-    if is_ultrasound(path, overrides):
-        if restart is not None:
-            raise CaseError(f"{path}: an ultrasound case has no checkpoint to go on from")
-        return load_ultrasound(path, device=device, overrides=overrides, output=output)
-    return load_flow(path, device=device, overrides=overrides, restart=restart, output=output, world=world)
+
+def refuse_inputs(setup: Setup, folder: Path) -> None:
+    """Refuse outputs in `folder` that would replace what the case reads.
+
+    Raises:
+        CaseError: one would.
+    """
+    places = [Place(key, folder / name) for key, name in setup.case.output.files()]
+    for message in overwritten(places, setup.inputs):
+        raise CaseError(f"{setup.source}: {message}")
+
+
+def read_case(path: Path | str, overrides: Sequence[str] = ()) -> Table:
+    """Return the checked tables of a case file of any kind, after changes such as "run.device=cuda".
+
+    Raises:
+        CaseError: a key or value is wrong.
+        FormatError: the file cannot be read as what it is.
+    """
+    return check_case(read_source(path, overrides).tables, str(path))
+
+
+def check_case(tables: dict[str, Any], source: str) -> Table:
+    """Return the checked tables of a case that was read from `source`.
+
+    Raises:
+        CaseError: a key or value is wrong.
+    """
+    return check_tables(tables, source, kind_of(CaseFile(Path(source), tables)).schema)
+
+
+def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
+    """Return the case like `read_case`, and one line for each thing that a translation leaves to say."""
+    source = read_source(path, overrides)
+    return check_case(source.tables, str(path)), source.notes

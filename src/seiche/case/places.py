@@ -1,38 +1,62 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where outputs may go, looked at before a run begins: they replace neither inputs nor files of others."""
+"""Where outputs may go: they replace neither what the case reads nor files of other programs."""
 
 from __future__ import annotations
 
+import glob
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from seiche.case.output import Place
 from seiche.errors import CaseError
+from seiche.io.cell_files import is_made_by
 from seiche.io.files import refuse_foreign
 
 #: How files of a kind begin, as `refuse_foreign` reads them.
 _BEGINNINGS: dict[str, str | re.Pattern[str]] = {
     "HDF5 file": "\ufffdHDF",
     "summary": "{",
+    "trace": "{",
     "checkpoint": "\ufffdSEICHE",
     "PNG picture": "\ufffdPNG",
+    "PDF picture": "%PDF",
+    "SVG picture": "<?xml",
     "GIF film": "GIF8",
     "MP4 film": re.compile("....ftyp", re.DOTALL),
     ".pos file": re.compile(r"\d+\s*$"),
+    "STL file": re.compile(r"solid|.*[sS]eiche", re.DOTALL),
 }
 #: Kinds of files by their endings.
 KINDS = {
     ".vtkhdf": "HDF5 file",
+    ".h5": "HDF5 file",
+    ".hdf5": "HDF5 file",
     ".pos": ".pos file",
     ".png": "PNG picture",
+    ".pdf": "PDF picture",
+    ".svg": "SVG picture",
     ".gif": "GIF film",
     ".mp4": "MP4 film",
 }
 
 
-def refuse_stranger(key: str, path: Path, kind: str) -> None:
-    """Refuse to replace a file at `path`, which `key` names, that is none of its kind, where kinds can be told.
+def kind_of(place: Place) -> str:
+    """Return the kind of the file at a place, "" where that cannot be told."""
+    return place.kind or KINDS.get(place.path.suffix.lower(), "")
+
+
+def states_of(place: Place) -> Iterator[Path]:
+    """Yield the file at a place and, of a series, the files of its states and parts that are there."""
+    yield place.path
+    if place.series:
+        path = place.path
+        yield from sorted(path.parent.glob(f"{glob.escape(path.stem)}.*{glob.escape(path.suffix)}"))
+
+
+def refuse_foreign_file(key: str, path: Path, kind: str) -> None:
+    """Refuse to replace a file at `path`, which `key` names, that is not of its kind, where kinds can be told.
 
     Raises:
         CaseError: it is there and begins otherwise, or cannot be read.
@@ -42,22 +66,51 @@ def refuse_stranger(key: str, path: Path, kind: str) -> None:
         refuse_foreign(path, _BEGINNINGS[kind], f"{key}: cannot replace {path}", present)
 
 
-def refuse_places(places: Mapping[str, tuple[Path, str]], inputs: Iterable[Path]) -> None:
-    """Refuse places of outputs, by the keys that name them, where no file of its kind may or can be written.
+def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
+    """Refuse places of outputs where no file may or can be written.
 
     Raises:
         CaseError: an output would replace one of the `inputs` or a file of another kind, or its folder cannot be made
             or written to.
     """
-    read = [one for one in inputs if one.exists()]
-    for key, (path, kind) in places.items():
+    for message in overwritten(places, inputs):
+        raise CaseError(message)
+    for place in places:
+        key, path = place.key, place.path
         if path.is_dir():
-            raise CaseError(f"{key}: {path} is a folder")
-        if path.exists() and any(path.samefile(one) for one in read):
-            raise CaseError(f"{key}: {path} is read by this case; give the output another name")
-        refuse_stranger(key, path, kind)
-        above = next(one for one in path.absolute().parents if one.exists())
-        if not above.is_dir():
-            raise CaseError(f"{key}: {above} is no folder")
-        if not os.access(above, os.W_OK | os.X_OK):
-            raise CaseError(f"{key}: the folder {above} cannot be written to")
+            raise CaseError(f"{key}: {path} is a folder; give the output another name")
+        for one in states_of(place):
+            refuse_foreign_file(key, one, kind_of(place))
+        _refuse_folder(key, path)
+
+
+def overwritten(places: Iterable[Place], inputs: Iterable[Path]) -> Iterator[str]:
+    """Yield a message for each place, or state of a series there, that is one of the `inputs`."""
+    read = sorted({one.resolve() for one in inputs if one.exists()})
+    for place in places:
+        path = place.path.parent.resolve() / place.path.name
+        for one in read:
+            if place.path.resolve() == one or (place.series and is_made_by(path, one)):
+                yield f"{place.key}: would overwrite {one}, which the case reads; give it another name or folder"
+
+
+def _refuse_folder(key: str, path: Path) -> None:
+    above = next(one for one in path.absolute().parents if one.exists())
+    if not above.is_dir():
+        raise CaseError(f"{key}: {above} is no folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise CaseError(f"{key}: the folder {above} cannot be written to")
+
+
+def make_folders(source: str, folder: Path, places: Sequence[Place]) -> None:
+    """Make the folders of all outputs.
+
+    Raises:
+        CaseError: one cannot be made.
+    """
+    made = folder
+    try:
+        for made in dict.fromkeys((folder, *(place.path.parent for place in places))):
+            made.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CaseError(f"{source}: output.folder: cannot make {made}: {error.strerror}") from None

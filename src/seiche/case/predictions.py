@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from seiche.case.plans import PlannedCase, planned_case
+from seiche.case.plans import CasePlans, planned_case
 from seiche.errors import CaseError
-from seiche.halo.choice import VARIABLE
 from seiche.io.files import refuse_folder, replacing
-from seiche.machine.file import Machine, known_machines, read_machine
-from seiche.machine.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.in_use import VARIABLE
+from seiche.machine.laws.file import Machine, known_machines, read_machine
+from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import BEGIN, Prediction, as_json, as_text, prediction_figure
 from seiche.report.stored import refuse_output
@@ -93,7 +93,7 @@ def completed(machine: Machine, other: Machine) -> Machine:
 
 
 def predict_case(
-    case: PlannedCase,
+    case: CasePlans,
     machine: Machine,
     ranks: Sequence[int],
     *,
@@ -154,7 +154,7 @@ def predict_case(
     )
 
 
-def scales_of_run(case: PlannedCase, machine: Machine, run: Path, a_node: int | None = None) -> dict[str, Scale]:
+def scales_of_run(case: CasePlans, machine: Machine, run: Path, a_node: int | None = None) -> dict[str, Scale]:
     """Return how long stages took in a run of the case against the rate of the memory, from its summary.
 
     Raises:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from seiche.case.places import KINDS, refuse_stranger
+from seiche.case.places import KINDS, refuse_foreign_file
 from seiche.errors import CaseError
 from seiche.io.cell_files import Surfaces, read_list, read_surfaces, wall_path
 
@@ -48,7 +48,7 @@ def _check_name(target: Path, moving: bool) -> None:
     if target.suffix.lower() not in endings:
         what = "a film" if moving else "a picture"
         raise CaseError(f"--output {target}: {what} ends with {' or '.join(endings)}")
-    refuse_stranger("--output", target, KINDS.get(target.suffix.lower(), ""))
+    refuse_foreign_file("--output", target, KINDS.get(target.suffix.lower(), ""))
     if target.suffix.lower() == ".mp4":
         ffmpeg(target)
 

@@ -126,6 +126,17 @@ def _slots(count: int) -> int:
     return max(1 << (count // 2).bit_length(), SLOT_GROUP)
 
 
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Points that act on vertices: `count` places (3, stride) and who owns them, the vertices or a wall at rest."""
+
+    place: Array
+    owner: Array
+    stride: int
+    count: int
+    at_rest: bool
+
+
 class Contact:
     """Contact forces of cells, added to the forces of their membranes.
 
@@ -188,13 +199,14 @@ class Contact:
         self._arrays: list[Array] = [self._owners]
         self._states: list[Array] = []
         if self._between is not None:
-            moved, bins, forces = self._lists(self._between, cells.place, self._owners, cells.stride, None)
+            vertices = _Points(cells.place, self._owners, cells.stride, cells.vertex_count, at_rest=False)
+            moved, bins, forces = self._lists(self._between, vertices)
             self._calls += [moved, *bins, *forces]
         if self._wall is not None:
             count = self._points.shape[1]
             place = cells.backend.upload(self._points)
             owner = cells.backend.upload(np.full(count, -1, np.int32))
-            moved, bins, forces = self._lists(self._wall, place, owner, count, count)
+            moved, bins, forces = self._lists(self._wall, _Points(place, owner, count, count, at_rest=True))
             for call in bins:  # its points stay in their bins
                 call()
             self._calls += [moved, *forces]
@@ -217,14 +229,39 @@ class Contact:
         """Return the forces as a stage of a step, after those of the membranes."""
         return Stage("contact forces", self.forces, after=("membrane forces",))
 
-    def _lists(
-        self, law: Repulsion, place: Array, owner: Array, stride: int, points_at_rest: int | None
-    ) -> tuple[Launch, list[Launch], list[Launch]]:
-        """Return the launches: have vertices moved, points into bins, lists and what the points do to the vertices.
+    def _lists(self, law: Repulsion, points: _Points) -> tuple[Launch, list[Launch], list[Launch]]:
+        """Return the launches: have vertices moved, points into bins, lists and what the points do to the vertices."""
+        cells, held, vertices = self.cells, self.cells.held, self.cells.vertex_count
+        shortest, skin = self._skin_of(law)
+        bins, lists = self._reserve(points, (law.farthest + skin) * _ROUNDING, shortest)
+        state = cells.backend.upload(_ANEW)
+        self._states.append(state)
+        self._arrays += [state, *([points.place, points.owner] if points.at_rest else [])]
+        known = {"place": cells.place, "reference": lists["reference"], "stride": cells.stride, "state": state}
+        moved = self._over_vertices(contact_moved(), **known, farthest=(0.5 * skin) ** 2)
 
-        The points are those of a wall, or, None, the vertices themselves.
+        binned = {"place": points.place, "stride": points.stride, "bins": bins, "state": state}
+        if points.at_rest:
+            count, fill = (self._by_group(spec, points.count, **binned) for spec in (contact_count(), contact_fill()))
+        else:
+            count, fill = (self._over_vertices(spec, **binned) for spec in (contact_count(), contact_fill()))
+        place = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=bins, state=state)
+
+        search = self._bound(contact_search(), -(-vertices // VERTEX_GROUP), lists=lists, state=state, count=vertices)
+        acting: dict[str, Any] = {"force": cells.force, "other": points.place, "other_stride": points.stride}
+        acting |= {"law": law.members(), "lists": lists, "state": state}
+        gather = contact_force(cells.precision)
+        if held is None:
+            return moved, [count, place, fill], [search, self._bound(gather, vertices, **acting)]
+        reset = self._bound(contact_reset(), 1, state=state)
+        return moved, [count, place, fill], [search, held.over_vertices(gather, **acting), reset]
+
+    def _skin_of(self, law: Repulsion) -> tuple[float, float]:
+        """Return the shortest period of the space, infinity without one, and how much farther than a law lists reach.
+
+        Raises:
+            CaseError: a period of less than three reaches.
         """
-        backend, cells = self.cells.backend, self.cells
         periods = self._lengths[self._lengths > 0]
         shortest = float(periods.min()) if len(periods) else math.inf
         if shortest < 3 * law.farthest:
@@ -233,76 +270,48 @@ class Contact:
                 " at most a third of it is possible"
             )
         skin = min(law.farthest if self._skin is None else self._skin, shortest / 3 / _ROUNDING - law.farthest)
-        reach = (law.farthest + max(skin, 0.0)) * _ROUNDING
+        return shortest, max(skin, 0.0)
+
+    def _reserve(self, points: _Points, reach: float, shortest: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the members of the bins of points and of the lists of those within `reach` of each vertex."""
+        cells, zeros, slots = self.cells, self.cells.backend.zeros, _slots(points.count)
         counts = np.clip(np.floor(self._lengths / reach), np.where(self._lengths > 0, 3, 0), (1 << 16) - 1)
         size = np.where(counts > 0, self._lengths / np.maximum(counts, 1), reach)
-        held, count = cells.held, cells.vertex_count if points_at_rest is None else points_at_rest
-        slots = _slots(count)
-        zeros, vertices = backend.zeros, cells.vertex_count
-        state = backend.upload(_ANEW)
-        self._states.append(state)
-        reference = backend.upload(np.full((3, cells.stride), np.inf))
         bins: dict[str, Any] = {
             **{name: zeros(slots, np.uint32) for name in ("first", "count", "tally")},
-            "entries": zeros(max(count, 1) * BIN_ENTRY_BYTES, np.uint8),
+            "entries": zeros(max(points.count, 1) * BIN_ENTRY_BYTES, np.uint8),
             "per_length": 1 / size,
             "lengths": self._lengths,
             "turns": np.where(self._lengths > 0, 1 / np.maximum(self._lengths, shortest), 0.0),
             "counts": counts.astype(np.int32),
             "mask": slots - 1,
         }
-        room = max(_ROOM * vertices, 1)
+        room = max(_ROOM * cells.vertex_count, 1)
         lists: dict[str, Any] = {
             "place": cells.place,
-            "reference": reference,
+            "reference": cells.backend.upload(np.full((3, cells.stride), np.inf)),
             "owner": self._owners,
             **{name: zeros(cells.stride, np.uint32) for name in ("first", "many")},
             "pairs": zeros(room, np.uint32),
-            "other_owner": owner,
+            "other_owner": points.owner,
             "bins": bins,
             "stride": cells.stride,
             "part": (size / 65535).astype(np.float32),
             "reach": reach**2,
             "room": room,
         }
-        self._arrays += [] if points_at_rest is None else [place, owner]
-        self._arrays += [state, reference, *(bins[name] for name in ("first", "count", "tally", "entries"))]
-        self._arrays += [lists[name] for name in ("first", "many", "pairs")]
+        self._arrays += [bins[name] for name in ("first", "count", "tally", "entries")]
+        self._arrays += [lists[name] for name in ("reference", "first", "many", "pairs")]
+        return bins, lists
 
-        def bound(spec: KernelSpec, items: int, **members: Any) -> Launch:
-            kernel = backend.load(spec)
-            return kernel.bind(backend.pack(kernel, **members), 0, items)
+    def _over_vertices(self, spec: KernelSpec, **members: Any) -> Launch:
+        if self.cells.held is not None:
+            return self.cells.held.over_many(spec, POINT_GROUP, **members)
+        return self._by_group(spec, self.cells.vertex_count, **members)
 
-        def over_vertices(spec: KernelSpec, **members: Any) -> Launch:
-            if held is not None:
-                return held.over_many(spec, POINT_GROUP, **members)
-            return by_group(spec, vertices, **members)
+    def _by_group(self, spec: KernelSpec, number: int, **members: Any) -> Launch:
+        return self._bound(grouped(spec, POINT_GROUP), -(-number // POINT_GROUP), item=members, count=number)
 
-        def by_group(spec: KernelSpec, number: int, **members: Any) -> Launch:
-            return bound(grouped(spec, POINT_GROUP), -(-number // POINT_GROUP), item=members, count=number)
-
-        def of_points(spec: KernelSpec) -> Launch:
-            if points_at_rest is None:
-                return over_vertices(spec, **points)
-            return by_group(spec, count, **points)
-
-        points: dict[str, Any] = {"place": place, "stride": stride, "bins": bins, "state": state}
-        limit = (0.5 * max(skin, 0.0)) ** 2
-        known: dict[str, Any] = {"place": cells.place, "reference": reference, "stride": cells.stride, "state": state}
-        acting: dict[str, Any] = {"force": cells.force, "other": place, "other_stride": stride, "law": law.members()}
-        acting |= {"lists": lists, "state": state}
-        gather = contact_force(cells.precision)
-        last = [bound(contact_reset(), 1, state=state)] if held is not None else []
-        return (
-            over_vertices(contact_moved(), **known, farthest=limit),
-            [
-                of_points(contact_count()),
-                bound(contact_place(), slots // SLOT_GROUP, bins=bins, state=state),
-                of_points(contact_fill()),
-            ],
-            [
-                bound(contact_search(), -(-vertices // VERTEX_GROUP), lists=lists, state=state, count=vertices),
-                held.over_vertices(gather, **acting) if held is not None else bound(gather, vertices, **acting),
-                *last,
-            ],
-        )
+    def _bound(self, spec: KernelSpec, items: int, **members: Any) -> Launch:
+        kernel = self.cells.backend.load(spec)
+        return kernel.bind(self.cells.backend.pack(kernel, **members), 0, items)

@@ -14,9 +14,6 @@ from seiche.domain.surface import Surface
 
 Floats = npt.NDArray[np.float64]
 
-#: Names of the terms, in the order in which they are returned.
-TERMS = ("in_plane", "bending", "area", "local_area", "volume")
-
 
 class RestState:
     """What a cell type is compared with: metric, curvature, area, volume and hinges of its stress-free shape."""
@@ -76,7 +73,7 @@ class RestState:
         return angles
 
     def energies(self, vertices: Floats) -> Floats:
-        """Return the energies (..., 5) of cells with vertices (..., n, 3), in the order of TERMS."""
+        """Return the energies (..., 5) of cells (..., n, 3): in plane, bending, area, local area, volume."""
         model = self.cell.model
         derived = self.elements.derivatives(vertices)
         vv, vw, ww = _metric(derived)

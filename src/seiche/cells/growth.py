@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
-from seiche.backend.base import argument_dtype
+from seiche.backend.arrays import argument_dtype
 from seiche.cells.neighbors import neighbor_pairs, spread_points
-from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.overlap import Packing, overlapping_pairs
 from seiche.cells.vessels import Vessel, signed_distance
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -33,29 +32,6 @@ _SMALLEST, _GROWTH = 0.05, 1.02
 _PUSHES, _LAST_PUSHES = 30, 2000
 #: At the full size cells are shaken every so many pushes, by this part of the least radius and this angle.
 _SHAKEN, _KICK, _TURN = 250, 0.05, 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Packing:
-    """Where cells are: `centers` (n, 3), `rotations` (n, 3, 3) from their own frames, `kinds` (n,) their types.
-
-    A center is where the mean of the vertices of the type's mesh goes. `hematocrit` is what was reached, by the volumes
-    of the meshes.
-    """
-
-    centers: Floats
-    rotations: Floats
-    kinds: Integers
-    hematocrit: float
-
-    def of_kind(self, kind: int) -> tuple[Floats, Floats]:
-        """Return centers and rotations of the cells of one type."""
-        chosen = self.kinds == kind
-        return self.centers[chosen], self.rotations[chosen]
-
-    def taken(self, chosen: npt.NDArray[Any], hematocrit: float) -> Packing:
-        """Return the packing of some of the cells."""
-        return Packing(self.centers[chosen], self.rotations[chosen], self.kinds[chosen], hematocrit)
 
 
 def lengths_of(vessel: Vessel) -> Floats:
@@ -85,6 +61,7 @@ class Growth:
         surfaces: Sequence[Surface],
         kinds: npt.NDArray[Any],
         gap: float,
+        *,
         seed: int | Sequence[int],
         backend: Backend,
         start: Packing | None = None,

@@ -53,7 +53,9 @@ class Held:
 
     def over_vertices(self, spec: KernelSpec, roles: int = HERE, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are vertices."""
-        launches = [self._bound(spec, roles, room, room.first_vertex, room.vertices, members) for room in self.rooms]
+        launches = [
+            self._bound(spec, roles, room, members, first=room.first_vertex, each=room.vertices) for room in self.rooms
+        ]
         return together(launches)
 
     def over_many(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
@@ -107,10 +109,10 @@ class Held:
 
     def over_cells(self, spec: KernelSpec, room: Room, roles: int = HERE, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""
-        return self._bound(spec, roles, room, 0, 1, members)
+        return self._bound(spec, roles, room, members, first=0, each=1)
 
     def _bound(
-        self, spec: KernelSpec, roles: int, room: Room, first: int, each: int, members: dict[str, Any]
+        self, spec: KernelSpec, roles: int, room: Room, members: dict[str, Any], *, first: int, each: int
     ) -> Launch:
         kernel = self.backend.load(held(spec))
         arguments = self.backend.pack(kernel, inner=members, chosen=self._chosen(roles, room, first, each))

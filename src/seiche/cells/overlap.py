@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which surfaces overlap: triangles of one meet those of the other, or one is inside; and which cross themselves."""
+"""Where cells are; which surfaces overlap: triangles meet, or one is inside the other; and which cross themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,31 @@ from seiche.cells.neighbors import neighbor_pairs
 from seiche.cells.vessels import signed_distance
 from seiche.domain.surface import Surface, bounds, in_box
 
-if TYPE_CHECKING:
-    from seiche.cells.growth import Packing
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where cells are: `centers` (n, 3), `rotations` (n, 3, 3) from their own frames, `kinds` (n,) their types.
+
+    A center is where the mean of the vertices of the type's mesh goes. `hematocrit` is what was reached, by the volumes
+    of the meshes.
+    """
+
+    centers: Floats
+    rotations: Floats
+    kinds: Integers
+    hematocrit: float
+
+    def of_kind(self, kind: int) -> tuple[Floats, Floats]:
+        """Return centers and rotations of the cells of one type."""
+        chosen = self.kinds == kind
+        return self.centers[chosen], self.rotations[chosen]
+
+    def taken(self, chosen: npt.NDArray[Any], hematocrit: float) -> Packing:
+        """Return the packing of some of the cells."""
+        return Packing(self.centers[chosen], self.rotations[chosen], self.kinds[chosen], hematocrit)
 
 
 def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Floats, margin: float = 0.0) -> Integers:

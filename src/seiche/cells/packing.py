@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Backend, open_backend
-from seiche.cells.growth import Growth, Packing, centered, lengths_of
-from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.growth import Growth, centered, lengths_of
+from seiche.cells.overlap import Packing, overlapping_pairs
 from seiche.cells.vessels import Box, Vessel, refuse_tight
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -90,7 +90,7 @@ def pack(
         )
     device = backend or open_backend("cpu")
     if count <= LARGEST_GROWN:
-        return _grown(vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), keep, seed, device)
+        return _grown(vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), keep, seed=seed, backend=device)
     dense = max(TILE_HEMATOCRIT, _DENSER * hematocrit if hematocrit > _FULL * TILE_HEMATOCRIT else 0.0)
     dense = min(dense, HIGHEST_HEMATOCRIT)
     edge = float((TILE_CELLS * (part @ volumes) / dense) ** (1 / 3))
@@ -105,13 +105,13 @@ def pack(
 
 
 def _grown(
-    vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, seed: int, backend: Backend
+    vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, *, seed: int, backend: Backend
 ) -> Packing:
     """Grow cells from random places; a few that jam each other are grown again from other ones."""
     starts: list[int | list[int]] = [seed, *([seed, again] for again in range(1, _STARTS if len(kinds) <= _FEW else 1))]
     for start in starts:
         try:
-            return Growth(vessel, surfaces, kinds, gap, start, backend).packed()
+            return Growth(vessel, surfaces, kinds, gap, seed=start, backend=backend).packed()
         except CaseError as error:
             jammed = error
     raise jammed
@@ -152,7 +152,8 @@ def press(
         gone = np.concatenate([order[len(rows) - surplus // 2 :], order[: surplus - surplus // 2]])
         chosen.append(np.delete(rows, gone))
     start = every.taken(np.sort(np.concatenate(chosen)), 0.0)
-    return Growth(vessel, surfaces, start.kinds, gap, seed, backend or open_backend("cpu"), start).packed(_PRESSED)
+    device = backend or open_backend("cpu")
+    return Growth(vessel, surfaces, start.kinds, gap, seed=seed, backend=device, start=start).packed(_PRESSED)
 
 
 def _copies(vessel: Vessel, tile: Box, packed: Packing) -> Packing:

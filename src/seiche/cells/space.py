@@ -198,14 +198,14 @@ def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floa
     return places[first], np.asarray(outwards[first], np.float64)
 
 
-def sparse_points(points: Floats, spacing: float = POINT_SPACING) -> Floats:
-    """Return some of the points (n, 3) of a wall: the one nearest the middle of each cube of edge `spacing`.
+def sparse_points(points: Floats) -> Floats:
+    """Return some of the points (n, 3) of a wall: the one nearest the middle of each cube of POINT_SPACING.
 
     Enough for a force that reaches one site: what is left is less than two spacings apart.
     """
     if not len(points):
         return points
-    cubes = np.floor(points / spacing).astype(np.int64)
-    beside = ((points / spacing - cubes - 0.5) ** 2).sum(axis=1)
+    cubes = np.floor(points / POINT_SPACING).astype(np.int64)
+    beside = ((points / POINT_SPACING - cubes - 0.5) ** 2).sum(axis=1)
     order = np.lexsort((beside, *cubes.T[::-1]))
     return np.asarray(points[np.sort(order[first_of_each(cubes[order])])])

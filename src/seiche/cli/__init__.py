@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,9 +54,11 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 @app.command()
 def run(
     case: CaseFile,
+    *,
     device: Device = None,
-    restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Go on from this checkpoint.")] = None,
+    restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Continue from this checkpoint.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the outputs.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the results of an earlier run there.")] = False,
     changes: Changes = None,
     transport: Annotated[str | None, typer.Option(help="How messages travel; the case's own by default.")] = None,
     ranks_info: Annotated[bool, typer.Option("--ranks-info", help="Print the share of every rank.")] = False,
@@ -64,125 +67,72 @@ def run(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; any free one by default.")] = 0,
 ) -> None:
     """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
-    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
-    overrides += [f"output.trace={trace.absolute()}"] if trace is not None else []
+    from seiche.case.account import print_shares
+    from seiche.case.loading import load
+
     if port and not serve:
         raise CaseError(f"--port {port}: goes with --serve")
-    served = port if serve else None
-    if _of_waves(case):
-        from seiche.case.waves.commands import run as run_waves
-
-        world = world_of_command()
-        run_waves(case, device, restart, output, overrides, world, ranks_info=ranks_info, serve=served)
-        return
-    from seiche.case.account import print_shares
-    from seiche.case.flow.limits import empty_outputs
-    from seiche.case.flow.simulation import load
-    from seiche.case.run import decisions_of
-    from seiche.case.ultrasound.simulation import is_ultrasound
-
+    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+    timeline = [f"output.trace={trace.absolute()}"] if trace is not None else []
     world = world_of_command()
-    if is_ultrasound(case, changes or ()):
-        for option, value in (("--restart", restart), ("--ranks-info", ranks_info)):
-            if value:
-                raise CaseError(f'{option}: goes not with solver = "ultrasound"')
-        _run_ultrasound(case, device, output, overrides, world, served)
-        return
-    simulation = load(case, device=device, overrides=overrides, restart=restart, output=output, world=world)
-    if ranks_info:
-        print_shares(world, len(simulation.solver.owned), "sites")
-    if world.rank == 0:
-        notes = simulation.setup.vessel.notes if case.suffix.lower() == ".xml" else ()
-        differing = [f"--restart: {line}" for line in (simulation.blood.changes if simulation.blood else ())]
-        for note in (*notes, *empty_outputs(simulation.setup), *differing, *simulation.lacking()):
-            print(f"seiche: note: {note}", file=sys.stderr)
-    outcome = simulation.run(serve=served)
-    report, owed = simulation.report(), simulation.owed()
-    if world.rank != 0:
-        return
-    print(report)
-    for line in owed:
-        print(f"seiche: note: {line}", file=sys.stderr)
-    for line in decisions_of([simulation.solver.halo]):
-        print(f"seiche: {line}")
-    if outcome.stopped is None:
-        print(
-            f"seiche: done: step {outcome.step:,} ({simulation.time:.4g} s) after {outcome.seconds:.1f} s; "
-            f"results in {simulation.folder}"
-        )
-    else:
-        print(
-            f"seiche: stopped by {outcome.stopped} at step {outcome.step:,}; "
-            f"go on with --restart {simulation.outputs.checkpoint_path}"
-        )
+    simulation = load(
+        case,
+        device=device,
+        overrides=[*overrides, *timeline],
+        restart=restart,
+        output=output,
+        replace=replace,
+        world=world,
+    )
+    with simulation:
+        _print_notes(world, simulation.notes())
+        if ranks_info:
+            print_shares(world, simulation.solver.items, simulation.solver.item)
+        outcome = simulation.run(serve=port if serve else None)
+        report = simulation.report()
+        if world.rank != 0:
+            return
+        print(report)
+        for line in (*simulation.solver.decisions, *outcome.lines):
+            print(f"seiche: {line}")
+        where = f"step {outcome.step:,} ({simulation.time:.4g} s)"
+        if outcome.stopped is None:
+            print(f"seiche: done: {where} after {outcome.seconds:.1f} s; results in {simulation.folder}")
+            return
+        options = [("--device", device), ("--output", output), *(("--set", change) for change in overrides)]
+        given = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
+        again = f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {given}".rstrip()
+        print(f"seiche: stopped by {outcome.stopped} at {where}; continue with: {again}")
 
 
-def _run_ultrasound(
-    case: Path,
-    device: str | None,
-    output: Path | None,
-    changes: Sequence[str],
-    world: World,
-    serve: int | None,
-) -> None:
-    from seiche.case.ultrasound.simulation import load
-
-    simulation = load(case, device=device, overrides=changes, output=output, world=world)
-    for note in simulation.setup.notes if world.rank == 0 else ():
+def _print_notes(world: World, notes: Sequence[str]) -> None:
+    for note in notes if world.rank == 0 else ():
         print(f"seiche: note: {note}", file=sys.stderr)
-    outcome = simulation.run(serve=serve)
-    if world.rank != 0:
-        return
-    print(outcome.report)
-    for line in outcome.decisions:
-        print(f"seiche: {line}")
-    for name, found in outcome.summary["details"].items():
-        if name.startswith("greatest_"):
-            place = ", ".join(f"{1e3 * c:.4g}" for c in found["place_m"])
-            print(f"greatest {name[9:]}: {found['value']:.5g} {found['unit']} at ({place}) mm")
-    print(f"seiche: done: {outcome.summary['steps']:,} steps in {outcome.seconds:.1f} s; results in {outcome.folder}")
 
 
 @app.command()
 def check(
     case: CaseFile,
+    *,
     device: Device = None,
     ranks: Annotated[int | None, typer.Option(min=1, help="Ranks to divide the memory by.")] = None,
     changes: Changes = None,
 ) -> None:
     """Say what a case is and what it will cost, without allocating its fields."""
-    if _of_waves(case):
-        from seiche.case.waves.commands import check as check_waves
-
-        check_waves(case, device, ranks, changes or (), world_of_command())
-        return
-    from seiche.case.flow.check import describe
-    from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
-    from seiche.case.flow.rims import rim_lines
-    from seiche.case.flow.simulation import prepare
-    from seiche.case.ultrasound.check import describe as describe_ultrasound
-    from seiche.case.ultrasound.setup import prepare as prepare_ultrasound
-    from seiche.case.ultrasound.simulation import is_ultrasound
+    from seiche.case.kinds import kind_of
+    from seiche.case.load import read_source
 
     world = world_of_command()
-    if is_ultrasound(case, changes or ()):
-        setting = [*(changes or ()), *([f"run.device={device}"] if device else [])]
-        if world.rank == 0:
-            print("\n".join(describe_ultrasound(prepare_ultrasound(case, setting), ranks or world.size)))
-        return
-    if world.rank == 0:  # said even if the iolets do not fit: the rims tell why
-        for line in rim_lines(case, changes or ()):
-            print(line)
-    setup = prepare(case, [*(changes or ()), *([f"run.device={device}"] if device else [])], world)
-    refuse_impossible(setup, ranks or world.size)
-    refuse_too_many_states(setup)
+    source = read_source(case, changes or (), device)
+    lines = kind_of(source).check(source, world, ranks or world.size)
     if world.rank == 0:
-        print("\n".join(describe(setup, ranks or world.size)))
+        print("\n".join(lines))
 
 
 @app.command()
 def predict(
     case: CaseFile,
+    *,
     machine: Annotated[
         Path | None, typer.Option(metavar="FILE", help='Machine file, "summit" or "lassen"; machine.json by default.')
     ] = None,
@@ -225,15 +175,10 @@ def _idle() -> bool:
     return world_of_command().rank != 0
 
 
-def _of_waves(case: Path) -> bool:
-    from seiche.case.waves.setup import is_waves
-
-    return is_waves(case)
-
-
 @app.command()
 def render(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells or waves.", metavar="RUN")],
+    *,
     film: Annotated[bool, typer.Option("--film", help="A GIF or MP4 of all states, not a picture of the last.")] = (
         False
     ),
@@ -260,7 +205,7 @@ def convert(
     """Convert a geometry."""
     if _idle():
         return
-    from seiche.case.flow.convert import convert as convert_file
+    from seiche.case.convert import convert as convert_file
 
     print(convert_file(source, target, spacing=spacing, unit=unit, force=force))
 
@@ -268,6 +213,7 @@ def convert(
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folder of a run; two with --compare.", metavar="RUN...")],
+    *,
     compare: Annotated[bool, typer.Option("--compare", help="Two runs side by side, the first as reference.")] = False,
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="The page to write.")] = None,

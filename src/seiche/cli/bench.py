@@ -66,6 +66,7 @@ class BloodLoad(StrEnum):
 
 @bench.command("flow")
 def bench_flow(
+    *,
     device: Device = "cpu",
     shape: Annotated[list[Shape] | None, typer.Option(help="What to fill; a tube by default.")] = None,
     layout: Annotated[list[Layout] | None, typer.Option(help="Storage layouts; all by default.")] = None,
@@ -96,6 +97,7 @@ def bench_flow(
 
 @bench.command("blood")
 def bench_blood(
+    *,
     device: Device = "cpu",
     hematocrit: Annotated[list[float] | None, typer.Option(min=0.01, max=0.45, help="0.1 to 0.45 by default.")] = None,
     support: Annotated[list[int] | None, typer.Option(min=2, max=4, help="2, 3 or 4; all by default.")] = None,
@@ -167,6 +169,7 @@ def bench_blood(
 
 @bench.command("waves")
 def bench_waves(
+    *,
     device: Device = "cpu",
     ghost: Annotated[str, typer.Option(help='What ranks send each other, or "all" to compare.')] = "traces",
     variant: Annotated[
@@ -202,6 +205,7 @@ def bench_waves(
 
 @bench.command("ultrasound")
 def bench_ultrasound(
+    *,
     device: Device = "cpu",
     size: Annotated[
         list[int] | None, typer.Option(min=1, help="Edges of cubes; 64 and 128, on a GPU 256, 384.")
@@ -264,6 +268,7 @@ def bench_ultrasound(
 
 @bench.command("lfb")
 def bench_lfb(
+    *,
     device: Device = "cpu",
     overlap: Annotated[list[int] | None, typer.Option(help="Widths in points, 4 to 32; eight of them.")] = None,
     resolution: Annotated[list[float] | None, typer.Option(min=2.0, help="Points per wavelength; 3, 4, 6, 8.")] = None,

@@ -16,6 +16,7 @@ AnyDevice = Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".
 
 @bench.command("machine")
 def bench_machine(
+    *,
     device: AnyDevice = "auto",
     seconds: Annotated[float, typer.Option(min=1.0, help="About how long to measure.")] = 60.0,
     folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to try writing files.")] = None,
@@ -32,6 +33,7 @@ def bench_machine(
 
 @bench.command("choice")
 def bench_choice(
+    *,
     machine: Annotated[Path, typer.Argument(metavar="FILE", help="Machine file to choose by.")],
     device: AnyDevice = "auto",
     size: Annotated[
@@ -47,6 +49,7 @@ def bench_choice(
 
 @bench.command("predict")
 def bench_predict(
+    *,
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file; measured now by default.")] = None,
     device: AnyDevice = "auto",
     example: Annotated[list[str] | None, typer.Option(help="flow, blood, ultrasound or waves; all by default.")] = None,
@@ -76,6 +79,7 @@ def bench_predict(
 
 @bench.command("collectives")
 def bench_collectives(
+    *,
     device: Annotated[str, typer.Option(help='Of the arrays: "auto", "cpu", "cuda".')] = "auto",
     processes: Annotated[int, typer.Option(min=1, help="Ranks that share the messages of one array.")] = 1,
     seconds: Annotated[float, typer.Option(min=0.0, help="About how long to measure.")] = 60.0,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.cells.cells import Cells
 from seiche.couple.blood import Blood
 from seiche.flow.balance import SiteCosts, measure_times, moved_state
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import BRICK
 
 Floats = npt.NDArray[np.float64]
@@ -78,14 +78,14 @@ def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -
     Args:
         blood: is closed.
         weights: cost of every site, as `BloodCosts.weights` returns it.
-        options: of the new `Solver`: device, layout, partition, transport, threads; by default those of the old one
+        options: of the new `FlowSolver`: device, layout, partition, transport, threads; by default those of the old one
             but for the partition, which is by METIS.
     """
     old = blood.solver
     state, vertices = blood.state(), [blood.vertices(kind) for kind in range(len(blood.cells.types))]
-    given = {"device": old.device, "layout": old.layout_name, "transport": old.halo.transport, **options}
-    new = Solver(old.sites, old.model, precision=old.precision, world=old.world, weights=weights, **given)
-    new.load_state(moved_state(old, new), old.time_step, old.iolet_state())
+    given = {"device": old.device, "layout": old.layout, "transport": old.halo.transport, **options}
+    new = FlowSolver(old.sites, old.model, precision=old.precision, world=old.world, weights=weights, **given)
+    new.set_state(moved_state(old, new))
     old.close()
     centers = [each.mean(axis=1) for each in vertices]
     cells = Cells(new.backend, blood.cells.types, centers, precision=blood.cells.precision)
@@ -93,5 +93,5 @@ def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -
         cells.set_vertices(each, kind)
     contact = blood.contact.of(cells) if blood.contact is not None else None
     moved = Blood(new, cells, contact=contact, **blood.options)
-    moved.load_state(state)
+    moved.set_state(state)
     return moved

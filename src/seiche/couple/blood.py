@@ -18,8 +18,12 @@ from seiche.couple.markers import Surfaces
 from seiche.couple.ranks import SharedBoundary
 from seiche.couple.sharing import Sharing
 from seiche.errors import CaseError, UnstableError
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import SUPPORT, Delta
+from seiche.solver.state import RowSet, State, refuse_misshapen
+
+#: Before the number of a type of cells in the names of row sets.
+CELLS = "cells/"
 
 
 class Blood:
@@ -30,7 +34,7 @@ class Blood:
 
     def __init__(
         self,
-        solver: Solver,
+        solver: FlowSolver,
         cells: Cells,
         *,
         contact: Contact | None = None,
@@ -108,18 +112,17 @@ class Blood:
             self.boundary.inside.restrict(filled)
         self.check()
 
-    def step(self) -> None:
-        """Advance flow and cells by one step."""
-        self.solver.step()
-
-    def run(self, steps: int) -> None:
+    def advance(self, steps: int = 1) -> None:
         """Advance flow and cells by `steps` steps.
 
         Raises:
-            UnstableError: a cell is torn, inside out, outside the fluid, or too fast for its ranks.
+            UnstableError: a cell is torn, inside out, outside the fluid, or too fast for its ranks; or a population is
+                not finite.
         """
-        self.solver.run(steps)
+        self.solver.start(steps)
+        self.solver.finish()
         self.check()
+        self.solver.check()
 
     def check(self) -> None:
         """Refuse to go on with cells that are torn, inside out or outside the fluid, or that a rank lacks (collective).
@@ -132,11 +135,11 @@ class Blood:
         if first is not None:
             raise UnstableError(first)
         if isinstance(self.boundary, SharedBoundary):
-            self.boundary.looks.confirm(self.solver.time_step)
+            self.boundary.looks.confirm(self.solver.step)
 
     def _problem(self) -> str | None:
         """Return what is wrong with a cell of this rank."""
-        boundary, backend, step = self.boundary, self.solver.backend, self.solver.time_step
+        boundary, backend, step = self.boundary, self.solver.backend, self.solver.step
         vertex = boundary.lost_vertex()
         if vertex is not None:
             block = next(b for b in self.cells.blocks if b.slice.start <= vertex < b.slice.stop)
@@ -170,16 +173,16 @@ class Blood:
     def measures(self) -> npt.NDArray[np.float64]:
         """Return area and volume of all cells of all ranks, (cells, 2)."""
         if self._sharing is not None:
-            return self._sharing.collected(by_cell=self.cells.measures)
+            return self._sharing.collected(self.cells.measures)
         return self.solver.backend.download(self.cells.measures)[: self.cells.count]
 
     def vertices(self, kind: int = 0) -> npt.NDArray[np.float64]:
         """Return the vertices (cells, n, 3) of all cells of type number `kind` of all ranks."""
-        place, begin = self._collected(self.cells.place), 0
-        for block, count in zip(self.cells.blocks[:kind], self._total, strict=False):
-            begin += block.vertices * count
-        block, count = self.cells.blocks[kind], self._total[kind]
-        return np.ascontiguousarray(place[:, begin : begin + count * block.vertices].T).reshape(count, -1, 3)
+        return self._gathered(self.cells.place, kind)
+
+    def velocities(self, kind: int = 0) -> npt.NDArray[Any]:
+        """Return the velocities (cells, n, 3) of those vertices in the last step."""
+        return self._gathered(self.boundary.velocity, kind)
 
     def edges(self) -> dict[str, float]:
         """Return the mean length of the edges of each type of cell, undeformed, in sites.
@@ -191,35 +194,80 @@ class Blood:
     def own_vertices(self) -> npt.NDArray[np.float64]:
         """Return the vertices (n, 3) of the cells that live on this rank."""
         place = self.solver.backend.download(self.cells.place)
-        columns = slice(0, self.cells.vertex_count) if self._sharing is None else self._sharing.own_columns()[0]
-        return np.ascontiguousarray(place[:, columns].T)
+        return np.ascontiguousarray(place[:, np.concatenate([columns for _, columns in self._own()])].T)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what a restart needs beside the flow's own: `place` and `velocity` of the vertices, (3, n).
-
-        The same on any number of ranks, and on every rank.
-        """
-        return {"place": self._collected(self.cells.place), "velocity": self._collected(self.boundary.velocity)}
-
-    def _collected(self, array: Array) -> npt.NDArray[Any]:
-        """Return numbers of the vertices (3, n) of all cells of all ranks."""
+    def _own(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Return for each type the numbers of the cells that live on this rank and the columns of their vertices."""
         if self._sharing is not None:
-            return self._sharing.collected(by_vertex=array)
-        return self.solver.backend.download(array)[:, : self.cells.vertex_count]
+            return self._sharing.own()
+        blocks = self.cells.blocks
+        return [(np.arange(block.cells), np.arange(block.slice.start, block.slice.stop)) for block in blocks]
 
-    def load_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Set what `state()` returned, after the state of the flow.
+    def _rows(self, host: npt.NDArray[Any], kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """Return the numbers of this rank's cells of a type, and their rows (cells, n, 3) of numbers (3, ...)."""
+        numbers, columns = self._own()[kind]
+        rows = np.ascontiguousarray(host[:, columns].T)
+        return numbers, rows.reshape(len(numbers), self.cells.blocks[kind].vertices, 3)
+
+    def _gathered(self, array: Array, kind: int) -> npt.NDArray[Any]:
+        """Return numbers of the vertices (cells, n, 3) of all cells of a type of all ranks (collective)."""
+        parts = self.solver.world.allgather(self._rows(self.solver.backend.download(array), kind))
+        order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
+        return np.asarray(np.concatenate([rows for _, rows in parts])[order])
+
+    def state(self) -> State:
+        """Return what a restart needs beside the flow's own, the same for every number of ranks.
+
+        A row set for each type of cells, "cells/0" and so on, of which every rank has those that live there: `place`
+        and `velocity` (cells, vertices, 3).
+        """
+        download, rows = self.solver.backend.download, {}
+        hosts = {"place": download(self.cells.place), "velocity": download(self.boundary.velocity)}
+        for kind, (numbers, _) in enumerate(self._own()):
+            arrays = {name: self._rows(host, kind)[1] for name, host in hosts.items()}
+            rows[f"{CELLS}{kind}"] = RowSet(numbers, self._total[kind], arrays)
+        return State(self.solver.step, rows)
+
+    @property
+    def keys(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Return which rows of a state this rank may give to `set_state`: together the ranks have all of them."""
+        world = self.solver.world
+        return {f"{CELLS}{k}": np.arange(world.rank, count, world.size) for k, count in enumerate(self._total)}
+
+    def set_state(self, state: State) -> None:
+        """Continue from `state`, after that of the flow was set; every row is on one of the ranks.
 
         Raises:
-            CaseError: an array is missing or has another shape.
+            CaseError: an array is missing or has another shape, or a cell is missing.
         """
-        counts = zip(self.cells.blocks, self._total, strict=True)
-        shape = (3, sum(block.vertices * count for block, count in counts))
-        for name in ("place", "velocity"):
-            if name not in state or state[name].shape != shape:
-                found = state[name].shape if name in state else "nothing"
-                raise CaseError(f"state of the cells, {name!r}: expected an array of shape {shape}, found {found}")
-        self.boundary.place_all(state["place"], state["velocity"] if self.solver.time_step > 0 else None)
+        found: dict[str, list[npt.NDArray[Any]]] = {"place": [], "velocity": []}
+        for kind, (block, total) in enumerate(zip(self.cells.blocks, self._total, strict=True)):
+            name = f"{CELLS}{kind}"
+            rows = state.rows.get(name)
+            shape, count = (block.vertices, 3), len(rows.keys if rows is not None else self.keys[name])
+            refuse_misshapen(rows, dict.fromkeys(found, shape), count, name)
+            assert rows is not None
+            parts = self.solver.world.allgather((rows.keys, [rows.arrays[each][:] for each in found]))
+            numbers = np.concatenate([keys for keys, _ in parts])
+            order = np.argsort(numbers)
+            if not np.array_equal(numbers[order], np.arange(total)):
+                raise CaseError(f"state: {len(numbers)} {name}; expected {total}, each once")
+            for which, each in enumerate(found.values()):
+                each.append(np.concatenate([arrays[which] for _, arrays in parts])[order])
+        self.move(found["place"], found["velocity"])
+
+    def move(self, vertices: Sequence[npt.NDArray[Any]], velocities: Sequence[npt.NDArray[Any]]) -> None:
+        """Put all cells at `vertices` with `velocities`, (cells, n, 3) for each type, the same on every rank.
+
+        Raises:
+            CaseError: an array has another shape.
+        """
+        shapes = [(total, block.vertices, 3) for block, total in zip(self.cells.blocks, self._total, strict=True)]
+        for given in (vertices, velocities):
+            if (found := [each.shape for each in given]) != shapes:
+                raise CaseError(f"cells: expected arrays of shapes {shapes}, found {found}")
+        place, velocity = (np.concatenate([each.reshape(-1, 3) for each in part]).T for part in (vertices, velocities))
+        self.boundary.place_all(place, velocity if self.solver.step > 0 else None)
 
     def memory(self) -> dict[str, float]:
         """Return bytes of the coupling for each site and for each vertex, beside flow and membranes."""

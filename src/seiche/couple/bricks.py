@@ -63,7 +63,7 @@ class Bricks:
         numbers.reshape(-1)[key] = row
         fluid, numbers = self._fluid(numbers, territory)
         self.rows = len(fluid)
-        if not backend.asynchronous and 4 * _VOLUME * self.rows > _CPU_NUMBERS:
+        if not backend.is_gpu and 4 * _VOLUME * self.rows > _CPU_NUMBERS:
             raise CaseError(
                 f"cells in flow: {self.count} bricks of {BRICK}^3 sites on one rank: too many for the CPU; more ranks"
             )

@@ -25,7 +25,7 @@ from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.model import FlowModel
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry import KernelSpec, grouped
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.ibm import BRICK, SUPPORT, Delta
@@ -41,7 +41,7 @@ SLIP = 0.05
 _NOWHERE = -(1 << 30)
 
 
-def check_coupling(solver: Solver, markers: Markers, delta: str, scheme: str) -> None:
+def check_coupling(solver: FlowSolver, markers: Markers, delta: str, scheme: str) -> None:
     """Refuse what cannot be coupled.
 
     Raises:
@@ -69,7 +69,7 @@ class ImmersedBoundary:
 
     def __init__(
         self,
-        solver: Solver,
+        solver: FlowSolver,
         markers: Markers,
         *,
         delta: Delta = "peskin",
@@ -148,7 +148,7 @@ class ImmersedBoundary:
             self.bricks, self.flow, self.field, self.touched = before.bricks, before.flow, before.field, before.touched
             return
         zeros = self.backend.zeros
-        self.bricks = Bricks(self.backend, self.solver.region, self.solver.layout)
+        self.bricks = Bricks(self.backend, self.solver.region, self.solver.populations)
         rows = self.bricks.count + 1
         self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
         self.touched = zeros(rows, np.uint64)
@@ -210,7 +210,7 @@ class ImmersedBoundary:
         """Take note of vertices that were moved, or given other forces, from outside: list and spread them anew."""
         self._settle()
         if self.inside is not None:
-            self.inside.settle(self.solver.loaded_inside())
+            self.inside.settle(self.solver.restored_inside)
         for stage in self._acts:
             stage.action()
 
@@ -247,7 +247,7 @@ class ImmersedBoundary:
             place = self.backend.download(self.markers.place)[:, lost]
             where = ", ".join(f"{x:.4g}" for x in place)
             raise UnstableError(
-                f"vertex {lost} at ({where}) has left the fluid at step {self.solver.time_step}: take a smaller"
+                f"vertex {lost} at ({where}) has left the fluid at step {self.solver.step}: take a smaller"
                 " time step, softer cells or a repulsion from the wall"
             )
 

@@ -133,6 +133,7 @@ def step_limit(
     cell: CellType,
     delta: Delta,
     viscosity: float,
+    *,
     collision: Collision | None = None,
     scheme: Scheme = "euler",
     slip: float = SLIP,

@@ -15,6 +15,7 @@ from seiche.halo.plan import sized_plan
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry import held as registry
+from seiche.machine.in_use import predict_transports
 
 Numbers = npt.NDArray[np.int64]
 
@@ -47,8 +48,9 @@ class CellMessages:
     def _open(self) -> None:
         peers = np.flatnonzero((self.sent > 0) | (self.received > 0))
         plan = sized_plan(peers.tolist(), self.sent[peers].tolist(), self.received[peers].tolist())
-        self.places = HaloExchange(self._backend, self._world, plan, "float64", self._transport)
-        self.speeds = HaloExchange(self._backend, self._world, plan, self._real, self._transport)
+        device, world, by = self._backend, self._world, self._transport
+        self.places = HaloExchange(device, world, plan, "float64", by, predict=predict_transports)
+        self.speeds = HaloExchange(device, world, plan, self._real, by, predict=predict_transports)
 
     def fits(self, sent: Numbers, received: Numbers) -> bool:
         """Return whether there is room for so many values to and from each rank."""

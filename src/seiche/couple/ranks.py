@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ from seiche.couple.markers import Surfaces
 from seiche.couple.sharing import Sharing
 from seiche.couple.territory import Territory, halo_sites
 from seiche.flow.immersion import Contrast, Immersion
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
 from seiche.kernels.registry import KernelSpec
@@ -53,6 +54,7 @@ from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.held import ALONE, MANY, SHARED
 from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
+from seiche.machine.in_use import predict_transports
 from seiche.observe.stage import Messages, Stage
 
 Launch = Callable[[], None]
@@ -78,7 +80,7 @@ class SharedBoundary:
 
     def __init__(
         self,
-        solver: Solver,
+        solver: FlowSolver,
         cells: Cells,
         contact: Contact | None,
         *,
@@ -110,7 +112,13 @@ class SharedBoundary:
             self.inside = Inside(self.backend, self.bricks, self._surfaces(), mark_every)
         self._ratio = viscosity_contrast
         self.sharing = Sharing(
-            self.world, cells, self.bricks, self._territory, margins, transport, solver.forget_graphs
+            self.world,
+            cells,
+            self.bricks,
+            self._territory,
+            margins=margins,
+            transport=transport,
+            before_closing=solver.discard_graphs,
         )
         self.looks = Looks(self.sharing, self.share)
         self._side = self.backend.stream(urgent=True)
@@ -125,7 +133,7 @@ class SharedBoundary:
         """Find out what is around the own sites, and set up what belongs to them."""
         solver = self.solver
         self._territory = Territory(solver.region, self.world)
-        self.bricks = Bricks(self.backend, solver.region, solver.layout, self._territory)
+        self.bricks = Bricks(self.backend, solver.region, solver.populations, self._territory)
         rows, zeros = self.bricks.rows, self.backend.zeros
         self.flow, self.field = zeros(rows * BRICK**3 * 4, self._real), zeros(rows * BRICK**3 * 3, self._real)
         self.touched = zeros(rows, np.uint64)
@@ -133,7 +141,8 @@ class SharedBoundary:
         owned = np.zeros(rows * BRICK**3, np.uint8)
         owned[self.bricks.slots] = 1
         self._owned = self.backend.upload(np.packbits(owned, bitorder="little").view(np.uint64))
-        self.fluid = HaloExchange(self.backend, self.world, self._fluid_plan(), self._real, transport)
+        given = (self.backend, self.world, self._fluid_plan(), self._real, transport)
+        self.fluid = HaloExchange(*given, predict=predict_transports)
         self.fluid.prepare(self.flow, "gather")
 
     def _fluid_plan(self) -> HaloPlan:
@@ -165,10 +174,10 @@ class SharedBoundary:
         self._moved = 0 if velocity is None else 1
         self.sharing.share()
         self._connect()
-        self.looks.restart(self.solver.time_step)
+        self.looks.restart(self.solver.step)
         self._settle()
         if self.inside is not None:
-            self.inside.settle(self.solver.loaded_inside())
+            self.inside.settle(self.solver.restored_inside)
         self._act()
 
     def _connect(self) -> None:
@@ -256,45 +265,7 @@ class SharedBoundary:
         looked = 4 * self.cells.count  # the role of every cell of which there is room
         backend, cells, side, fluid = self.backend, self.cells, self._side, self.fluid
         speeds, places = self.sharing.messages.speeds, self.sharing.messages.places
-
-        def beside(name: str, action: Launch, *, useful: bool = True) -> Launch:
-            """Return the action in the stream of shared cells; the timers see there what computes."""
-
-            def run() -> None:
-                timed = useful and backend.asynchronous
-                with backend.use(side), self.solver.timers.beside(name, useful=True) if timed else nullcontext():
-                    action()
-
-            return run
-
-        def interpolate() -> None:
-            second = self.scheme != "euler" and self._moved > 0
-            self._moved += 1
-            self._alone[second]()
-
-        def receive_velocities() -> None:
-            side.wait(backend.current().record())
-            with backend.use(side):
-                fluid.finish(self.flow)
-
-        def move() -> None:
-            self._shared[self.scheme != "euler" and self._moved > 1]()
-
-        def message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
-            return Stage(name, action, volume, (after,), useful=False, messages=messages)
-
-        def shared(name: str, action: Launch, after: str, volume: int = 0) -> Stage:
-            return Stage(name, beside(name, action), volume, (after,))
-
-        def side_message(name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
-            return message(name, beside(name, action, useful=False), after, messages, volume)
-
-        def start_speeds() -> None:
-            speeds.start(self.here, "scatter_add")
-
-        def finish_speeds() -> None:
-            speeds.finish(self.here, "scatter_add")
-
+        message, shared, side_message = self._message, self._shared_stage, self._side_message
         sent, received = fluid.sent("velocities"), fluid.received("velocities")
         gone, come = speeds.sent("speeds", "scatter_add"), speeds.received("speeds", "scatter_add")
         left, arrived = places.sent("places"), places.received("places")
@@ -304,20 +275,23 @@ class SharedBoundary:
         interpolated, forces, settled = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
         alone, own, many, place, force = count(1 << ALONE), count(1 << SHARED), count(MANY), cells.place, cells.force
         here = count(MANY, divided=True)  # those in bricks of this rank, about
+        start, finish = (partial(call, self.here, "scatter_add") for call in (speeds.start, speeds.finish))
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
-            message("receive velocities", receive_velocities, "send velocities", received, fluid.bytes),
+            message("receive velocities", self._receive_velocities, "send velocities", received, fluid.bytes),
             shared("interpolate shared", self._interpolate, "receive velocities", looked + here * interpolated),
-            side_message("send speeds", start_speeds, "interpolate shared", gone, speeds.bytes),
-            Stage("interpolate velocity", interpolate, looked + alone * interpolated, ("stream-collide interior",)),
+            side_message("send speeds", start, "interpolate shared", gone, speeds.bytes),
+            Stage(
+                "interpolate velocity", self._move_alone, looked + alone * interpolated, ("stream-collide interior",)
+            ),
             Stage(
                 "membrane forces",
                 lambda: cells.forces(1 << ALONE),
                 looked + alone * forces,
                 ("interpolate velocity",),
             ),
-            side_message("receive speeds", finish_speeds, "send speeds", come, speeds.bytes),
-            shared("move shared", move, "receive speeds"),
+            side_message("receive speeds", finish, "send speeds", come, speeds.bytes),
+            shared("move shared", self._move_shared, "receive speeds"),
             side_message("send places", lambda: places.start(place), "move shared", left, places.bytes),
             shared("forces of shared", lambda: cells.forces(1 << SHARED), "move shared", own * forces),
             side_message("send forces", lambda: speeds.start(force), "forces of shared", given, speeds.bytes),
@@ -335,6 +309,40 @@ class SharedBoundary:
             Stage("list vertices", self._list, 0, ("await shared",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
         ]
+
+    def _message(self, name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
+        return Stage(name, action, volume, (after,), useful=False, messages=messages)
+
+    def _side_message(self, name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
+        return self._message(name, self._beside(name, action, useful=False), after, messages, volume)
+
+    def _shared_stage(self, name: str, action: Launch, after: str, volume: int = 0) -> Stage:
+        return Stage(name, self._beside(name, action), volume, (after,))
+
+    def _beside(self, name: str, action: Launch, *, useful: bool = True) -> Launch:
+        """Return the action in the stream of shared cells; the timers see there what computes."""
+        timed = useful and self.backend.concurrent_streams
+
+        def run() -> None:
+            timer = self.solver.timers.beside(name, useful=True) if timed else nullcontext()
+            with self.backend.use(self._side), timer:
+                action()
+
+        return run
+
+    def _move_alone(self) -> None:
+        """Interpolate the velocities of cells that are alone and move them."""
+        second = self.scheme != "euler" and self._moved > 0
+        self._moved += 1
+        self._alone[second]()
+
+    def _move_shared(self) -> None:
+        self._shared[self.scheme != "euler" and self._moved > 1]()
+
+    def _receive_velocities(self) -> None:
+        self._side.wait(self.backend.current().record())
+        with self.backend.use(self._side):
+            self.fluid.finish(self.flow)
 
     def _list(self) -> None:
         for launch in self._listing:
@@ -361,7 +369,7 @@ class SharedBoundary:
         Raises:
             UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
         """
-        return self.looks.prepare(self.solver.time_step, steps)
+        return self.looks.prepare(self.solver.step, steps)
 
     def share(self) -> None:
         """Let every rank hold the cells that it needs, after a look (collective). The state does not change."""
@@ -374,7 +382,7 @@ class SharedBoundary:
         """Take note of forces or places that were changed from outside."""
         self._settle()
         if self.inside is not None:
-            self.inside.settle(self.solver.loaded_inside())
+            self.inside.settle(self.solver.restored_inside)
         self._act()
 
     def lost_vertex(self) -> int | None:

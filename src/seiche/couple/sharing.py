@@ -63,6 +63,7 @@ class Sharing:
         cells: Cells,
         bricks: Bricks,
         territory: Territory,
+        *,
         margins: tuple[int, int, int],
         transport: TransportName,
         before_closing: Callable[[], None],
@@ -323,31 +324,25 @@ class Sharing:
         """Return the number, among those of its type, of the cell at a place here."""
         return int(self.table.number[self.cell_slots(self.table) == slot][0])
 
-    def own_columns(self) -> tuple[Numbers, Numbers]:
-        """Return the vertices of this rank's own cells, (n,): columns here, and columns among those of all cells."""
-        own = np.flatnonzero(self.table.owner == self.world.rank)
-        sizes = np.array([block.vertices for block in self.cells.blocks])
-        every = sizes * np.array(self.total)
-        kind, number = self.table.kind[own], self.table.number[own]
-        first, vertices = (part[own] for part in self._vertices(self.table))
-        there = (np.cumsum(every) - every)[kind] + number * sizes[kind]
-        inner = np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in vertices)])
-        return np.repeat(first, vertices) + inner, np.repeat(there, vertices) + inner
+    def own(self) -> list[tuple[Numbers, Numbers]]:
+        """Return for each type of cells the numbers of this rank's own cells and the columns of their vertices here."""
+        owned, found = self.table.owner == self.world.rank, []
+        first, _ = self._vertices(self.table)
+        for kind, block in enumerate(self.cells.blocks):
+            mine = owned & (self.table.kind == kind)
+            columns = first[mine][:, None] + np.arange(block.vertices)
+            found.append((self.table.number[mine], columns.reshape(-1)))
+        return found
 
-    def collected(self, *, by_vertex: Array | None = None, by_cell: Array | None = None) -> npt.NDArray[Any]:
-        """Return numbers of the vertices (3, n) or of the cells (n, ...) of all ranks, on all of them (collective)."""
-        if by_cell is not None:
-            own = np.flatnonzero(self.table.owner == self.world.rank)
-            total = np.array(self.total)
-            kind, number = self.table.kind[own], self.table.number[own]
-            there = (np.cumsum(total) - total)[kind] + number
-            parts = self.world.allgather((there, self.backend.download(by_cell)[self.own_cells()]))
-            rows = np.concatenate([part[1] for part in parts])
-            return rows[np.argsort(np.concatenate([part[0] for part in parts]))]
-        here, there = self.own_columns()
-        parts = self.world.allgather((there, self.backend.download(by_vertex)[:, here]))
-        columns = np.concatenate([part[1] for part in parts], axis=1)
-        return np.ascontiguousarray(columns[:, np.argsort(np.concatenate([part[0] for part in parts]))])
+    def collected(self, by_cell: Array) -> npt.NDArray[Any]:
+        """Return numbers of the cells (n, ...) of all ranks, types one after the other, on all of them (collective)."""
+        own = np.flatnonzero(self.table.owner == self.world.rank)
+        total = np.array(self.total)
+        kind, number = self.table.kind[own], self.table.number[own]
+        there = (np.cumsum(total) - total)[kind] + number
+        parts = self.world.allgather((there, self.backend.download(by_cell)[self.own_cells()]))
+        rows = np.concatenate([part[1] for part in parts])
+        return rows[np.argsort(np.concatenate([part[0] for part in parts]))]
 
 
 def _room(count: int) -> int:

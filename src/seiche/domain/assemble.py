@@ -269,7 +269,8 @@ def _link(
     link_fraction = np.zeros(shape, np.float32)
     link_kind[row, k], link_iolet[row, k] = kind_of[iolet], iolet
     link_fraction[row, k] = np.clip(fraction, SMALLEST_FRACTION, 1.0)
-    normals = _wall_normals(row, k, len(boundary), hits, met & ~disc_first & (iolet < 0), fraction)
+    on_wall = met & ~disc_first & (iolet < 0)
+    normals = _wall_normals(row, k, len(boundary), hits, on_wall=on_wall, fraction=fraction)
     if np.any(unset := ~normals.any(axis=1)):  # no wall link of the site found the surface
         normals[unset] = _unit(wall_direction(link_kind[unset]))
     sites = SiteSet(
@@ -284,6 +285,7 @@ def _wall_normals(
     direction: npt.NDArray[np.int64],
     count: int,
     hits: WallHits,
+    *,
     on_wall: npt.NDArray[np.bool_],
     fraction: Floats,
 ) -> npt.NDArray[np.float32]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,19 +31,6 @@ _MOST_WEIGHT = 1 << 30
 _IMBALANCE = 1.03
 #: Up to so many parts recursive bisection goes first: on vessels it cuts 5 to 30 % fewer links than k-way partitioning.
 _MOST_BISECTED = 64
-
-
-class PartitionQuality(NamedTuple):
-    """What a partition costs.
-
-    `imbalance` is the sites of the largest part over the mean, `cut_links` the D3Q19 links between sites of different
-    parts (a link and its opposite count as two: populations that travel each step), `max_neighbours` the largest number
-    of other parts that one part has links with.
-    """
-
-    imbalance: float
-    cut_links: int
-    max_neighbours: int
 
 
 def partition(
@@ -108,21 +95,6 @@ def partition(
     limit = _heaviest(along_curve, block_weights, parts)
     even = [owner for owner in candidates if _heaviest(owner, block_weights, parts) <= limit]
     return (even or [along_curve])[0][block_of_site]
-
-
-def partition_quality(sites: SiteSet, owner: npt.NDArray[np.integer]) -> PartitionQuality:
-    """Return the quality of the partition in which site i belongs to part `owner[i]`, (n,)."""
-    parts = int(owner.max()) + 1
-    counts = np.bincount(owner, minlength=parts)
-    cut, pairs = 0, np.zeros(0, np.int64)
-    for first, second in _links(sites):
-        one, other = owner[first].astype(np.int64), owner[second].astype(np.int64)
-        crossing = one != other
-        cut += 2 * int(np.count_nonzero(crossing))
-        one, other = one[crossing], other[crossing]
-        pairs = np.union1d(pairs, np.minimum(one, other) * parts + np.maximum(one, other))
-    neighbours = np.bincount(np.concatenate([pairs // parts, pairs % parts]), minlength=parts)
-    return PartitionQuality(float(counts.max() / counts.mean()), cut, int(neighbours.max()))
 
 
 def _site_weights(count: int, weights: npt.NDArray[Any] | None) -> Weights:

@@ -87,10 +87,6 @@ class Surface:
         shifted = closed.corners() - closed.vertices.mean(axis=0) if len(closed.vertices) else closed.corners()
         return float(np.einsum("ij,ij->i", shifted[:, 0], closed.vector_areas()).sum() / 3.0)
 
-    def transformed(self, scale: float = 1.0, shift: Sequence[float] = (0.0, 0.0, 0.0)) -> Surface:
-        """Return the surface with every vertex moved to scale*vertex + shift (a unit, an origin)."""
-        return Surface(self.vertices * scale + np.asarray(shift, float), self.faces)
-
     def boundary_loops(self) -> list[Loop]:
         """Return the open rims, the longest first; rims that touch in a vertex are followed in a fixed order."""
         starts, ends = self._open_edges()

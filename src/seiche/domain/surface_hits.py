@@ -74,7 +74,7 @@ def _first_hits(
         row = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
         known = keys[row] == key
         pair = np.unique(parent[start + piece[known]] * len(nodes) + row[known])
-        _test(corners, nodes, pair // len(nodes), pair % len(nodes), fraction, triangle)
+        _test(corners, nodes, pair // len(nodes), pair % len(nodes), fraction=fraction, triangle=triangle)
     return fraction, triangle
 
 
@@ -83,6 +83,7 @@ def _test(
     nodes: npt.NDArray[np.int64],
     face: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
+    *,
     fraction: Floats,
     triangle: npt.NDArray[np.int64],
 ) -> None:

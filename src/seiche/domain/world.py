@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend.host_threads import host_threads
+from seiche.errors import TransportError
 
 #: Variables by which an MPI launcher tells its children that they are ranks (Hydra, Open MPI, PMIx, Slurm).
 _LAUNCHERS = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
@@ -129,3 +130,14 @@ class World:
         if self.comm is None or self.size == 1:
             raise SystemExit(1)
         self.comm.Abort(1)
+
+
+def raise_together(world: World, problem: str | None) -> None:
+    """Raise the problem of the lowest rank that has one on all ranks, so that none waits for one that gave up.
+
+    Raises:
+        TransportError: some rank has a problem.
+    """
+    first = next((text for text in world.allgather(problem) if text is not None), None)
+    if first is not None:
+        raise TransportError(first)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from seiche import __version__
 from seiche.case.agreement import on_rank_zero
-from seiche.case.run import listening
+from seiche.case.loop import stop_signals
 from seiche.domain.world import World
 from seiche.dropin.options import Options, refuse_same_files
 from seiche.dropin.problem import problem_of, sensor_points
@@ -31,9 +31,10 @@ from seiche.io.formats.kwave_output import (
     refuse_other_file,
     write_checkpoint,
 )
-from seiche.ultrasound.ranks import RanksSolver
+from seiche.solver import RowSet, State
+from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.records import Request
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 
 CREATED_BY = f"Seiche {__version__}"
 #: Numbers of the input that the output repeats, if they are there.
@@ -74,15 +75,15 @@ class Leg:
         axes = self._problem.axes
         self._names = {"p": "p", **{f"u{axis}": f"u{axis}_sg{axis}" for axis in axes}}
         self._names |= {f"rho{axis}": f"rho{axis}" for axis in axes}
-        self._aggregates, self._series = tuple(self.solver.recorder.aggregates), self.solver.recorder.series_names()
+        self._aggregates, self._series = self.solver.recorder.aggregates, self.solver.recorder.series_names()
         self._output: KWaveOutput | None = None
         self._earlier = [0.0] * len(_PHASES[:-1])
-        state = on_rank_zero(self._world, self._open)
-        if state is not None:
-            self.solver.restore(*state)
+        stored = on_rank_zero(self._world, self._open)
+        if stored is not None:
+            self.solver.set_state(self._state(*stored))
         self._marks.append(time.perf_counter())
 
-    def _solver(self, device: str) -> Solver | RanksSolver:
+    def _solver(self, device: str) -> UltrasoundSolver:
         options, world = self._options, self._world
         request = Request(
             points=sensor_points(self._input),
@@ -90,19 +91,17 @@ class Leg:
             first=options.first,
             sink=self._write_rows,
         )
-        if world.size == 1:
-            return Solver(self._problem, device=device, record=request, threads=options.threads)
-        if "u_non_staggered" in options.quantities:
+        if world.size > 1 and "u_non_staggered" in options.quantities:
             raise CaseError("--u_non_staggered_raw: is recorded on one GPU only")
+        basis = None if world.size == 1 else "local" if options.overlap else "global"
         try:
-            return RanksSolver(
+            return UltrasoundSolver(
                 self._problem,
-                world,
-                overlap=options.overlap,
-                basis="local" if options.overlap else "global",
+                world=world,
+                sharing=Sharing(basis, options.overlap),
                 record=request,
                 device=device,
-                threads=world.threads(options.threads),
+                threads=options.threads,
             )
         except CaseError as error:
             hint = "; take a narrower --overlap, or 0" if options.overlap and str(error).startswith("split:") else ""
@@ -121,16 +120,28 @@ class Leg:
             options.output, self._input, compression=options.compression, append=found is not None
         )
         self._earlier = [output.seconds(f"{phase}_phase_execution_time") for phase in _PHASES[:-1]]
-        state = None
+        stored = None
         if found is not None:
             t_index, fields = found
             output.check_leg(t_index, str(options.checkpoint_file))
-            shape = self._problem.shape
-            stored = {name: output.read_aggregate(name) for name in self._aggregates}
-            state = (t_index, {name: fields[at].reshape(shape) for name, at in self._names.items()}, stored)
+            aggregates = {name: output.read_aggregate(name) for name in self._aggregates}
+            stored = (t_index, {name: fields[at] for name, at in self._names.items()}, aggregates)
         for name in self._series:
             output.create_series(name, self._problem.steps - options.first, self.solver.recorder.sensors)
-        return state
+        return stored
+
+    def _state(self, t_index: int, fields: Arrays, aggregates: Arrays) -> State:
+        """Return this rank's rows of the fields and aggregates of a checkpoint."""
+        points, sensors = self.solver.keys["points"], self.solver.keys["sensors"]
+        everywhere = {**fields, **{name: one for name, one in aggregates.items() if name.endswith("_all")}}
+        sensed = {name: one[sensors] for name, one in aggregates.items() if not name.endswith("_all")}
+        rows = {
+            "points": RowSet(
+                points, self._problem.points, {name: one.reshape(-1)[points] for name, one in everywhere.items()}
+            ),
+            "sensors": RowSet(sensors, self.solver.recorder.sensors, sensed),
+        }
+        return State(t_index, rows)
 
     def _records(self) -> str:
         """Return what all legs of a simulation must have in common."""
@@ -141,18 +152,18 @@ class Leg:
     def run(self) -> int | None:
         """Compute to the end (None), to the next checkpoint (0), or until a signal (its number)."""
         solver, options, steps = self.solver, self._options, self._problem.steps
-        end = steps if options.checkpoint_steps is None else min(steps, solver.time_step + options.checkpoint_steps)
+        end = steps if options.checkpoint_steps is None else min(steps, solver.step + options.checkpoint_steps)
         left = float("inf") if options.checkpoint_interval is None else options.checkpoint_interval
         deadline = self._marks[0] + left
         portion, number, chunk = max(1, steps * options.progress // 100), 0, 1
         largest = max(1, _KEPT // max(1, 4 * len(self._series) * self.solver.recorder.sensors))
-        with listening() as request:
-            while solver.time_step < end:
-                now = min(chunk, portion - solver.time_step % portion, end - solver.time_step)
+        with stop_signals() as request:
+            while solver.step < end:
+                now = min(chunk, portion - solver.step % portion, end - solver.step)
                 begin = time.perf_counter()
-                solver.run(now)
+                solver.advance(now)
                 pace = (time.perf_counter() - begin) / now
-                if self._world.rank == 0 and (solver.time_step % portion == 0 or solver.time_step == steps):
+                if self._world.rank == 0 and (solver.step % portion == 0 or solver.step == steps):
                     self._report()
                 late = time.perf_counter() >= deadline
                 # The same decision on every rank.
@@ -161,12 +172,12 @@ class Leg:
                     break
                 chunk = max(1, min(int(_LOOK_EVERY / max(pace, 1e-9)), largest))
         self._marks.append(time.perf_counter())
-        if solver.time_step == steps:
+        if solver.step == steps:
             return None
         return int(number)
 
     def _report(self) -> None:
-        done, steps = self.solver.time_step, self._problem.steps
+        done, steps = self.solver.step, self._problem.steps
         seconds = time.perf_counter() - self._marks[2]
         print(f"{100 * done / steps:5.1f} %   step {done} of {steps}   {seconds:8.1f} s", flush=True)
 
@@ -205,15 +216,16 @@ class Leg:
             if name in self._input.scalars:
                 output.write_scalar(name, self._input.scalars[name])
         output.write_scalar("Nt", self._problem.steps)
-        output.write_scalar("t_index", self.solver.time_step)
+        output.write_scalar("t_index", self.solver.step)
         if options.copy_sensor_mask:
             output.write_sensor_mask()
         self._marks.append(time.perf_counter())
         output.write_attributes(self._header(machine))
         output.close()
         if fields and options.checkpoint_file is not None:
-            step = self.solver.time_step
-            write_checkpoint(options.checkpoint_file, self._input, fields, step, CREATED_BY, self._records())
+            step = self.solver.step
+            names = {"created_by": CREATED_BY, "records": self._records()}
+            write_checkpoint(options.checkpoint_file, self._input, fields, step, **names)
 
     def _spent(self) -> dict[str, float]:
         pairs = zip(self._marks[1:], self._marks[:-1], self._earlier, strict=True)
@@ -241,7 +253,7 @@ class Leg:
         extents = " x ".join(str(n) for n in reversed(problem.shape))
         records = ", ".join([*self._options.quantities, *self._options.final])
         lines = [f"{extents} points, {problem.steps} steps of {problem.time_step:g} s", f"records: {records}"]
-        if isinstance(self.solver, RanksSolver):
+        if world.size > 1:
             parts = " x ".join(str(n) for n in reversed(self.solver.part.shape))
             kind = f"overlaps of {self.solver.overlap}" if self._options.overlap else "transforms of the whole grid"
             lines.append(f"{world.size} ranks with {parts} points, {kind}")
@@ -256,11 +268,10 @@ class Leg:
         left = self._options.checkpoint_file
         rest = "the output is not complete" if left is None else f"the same command goes on from {left}"
         steps = self._problem.steps
-        return f"stopped by {signal.Signals(number).name} at step {self.solver.time_step} of {steps}; {rest}"
+        return f"stopped by {signal.Signals(number).name} at step {self.solver.step} of {steps}; {rest}"
 
     def close(self) -> None:
         """Close the output file and what messages travel by."""
         if self._output is not None:
             self._output.close()
-        if isinstance(self.solver, RanksSolver):
-            self.solver.close()
+        self.solver.close()

@@ -22,14 +22,18 @@ from seiche.flow.model import (
     Walls,
     WindkesselIolet,
 )
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.flow.watch import Monitor
+
+#: The usual short name.
+Solver = FlowSolver
 
 __all__ = [
     "Bgk",
     "CarreauYasuda",
     "Casson",
     "FlowModel",
+    "FlowSolver",
     "Monitor",
     "MovingWall",
     "Mrt",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 
 Floats = npt.NDArray[np.float64]
 
@@ -17,16 +17,16 @@ Floats = npt.NDArray[np.float64]
 class WallAverages:
     """Sums of samples at the wall sites of this rank, kept in the device's memory in double precision."""
 
-    def __init__(self, solver: Solver) -> None:
+    def __init__(self, solver: FlowSolver) -> None:
         """Begin without a sample."""
-        self._solver, self._rows = solver, solver.wall_rows()
+        self._solver, self._rows = solver, solver.measures.wall_rows()
         self.samples = 0
         self._vector = solver.backend.zeros(3 * len(self._rows), np.float64)
         self._length = solver.backend.zeros(len(self._rows), np.float64)
 
     def sample(self) -> None:
         """Add the wall shear stress of now (collective)."""
-        stress = self._solver.wall_shear_stress().astype(np.float64)
+        stress = self._solver.measures.wall_shear_stress().astype(np.float64)
         x, y, z = stress[0::3], stress[1::3], stress[2::3]
         self._vector += stress
         self._length += (x * x + y * y + z * z) ** 0.5

@@ -8,17 +8,19 @@ What wall sites cost beside the rest holds also what they bring along: tiles tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.sites import LinkKind, SiteSet
+from seiche.flow.state import SITES
 from seiche.observe.timers import StageTimers
+from seiche.solver.state import RowSet, State
 
 if TYPE_CHECKING:
-    from seiche.flow.solver import Solver
+    from seiche.flow.solver import FlowSolver
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,18 +49,18 @@ def kinds(sites: SiteSet) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
     return wall, iolet
 
 
-def measure_costs(solver: Solver, steps: int = 48) -> SiteCosts:
+def measure_costs(solver: FlowSolver, steps: int = 48) -> SiteCosts:
     """Return the costs that `steps` steps of `solver` show on all ranks (collective; the solver's state moves on)."""
     return measure_times(solver, steps)[0]
 
 
-def measure_times(solver: Solver, steps: int = 48) -> tuple[SiteCosts, dict[str, float]]:
+def measure_times(solver: FlowSolver, steps: int = 48) -> tuple[SiteCosts, dict[str, float]]:
     """Return the costs as `measure_costs` does, and the shortest time of every stage of this rank in seconds."""
     timers = StageTimers(solver.backend.clock(), every=1, skip=8)
     before, solver.timers = solver.timers, timers
     try:
         for _ in range(steps):
-            solver.step()
+            solver.start(1)  # never a graph
         solver.backend.synchronize()
     finally:
         solver.timers = before
@@ -67,23 +69,26 @@ def measure_times(solver: Solver, steps: int = 48) -> tuple[SiteCosts, dict[str,
     return fit_costs(np.array(rows).reshape(-1, 4)), times
 
 
-def moved_state(old: Solver, new: Solver) -> dict[str, npt.NDArray[Any]]:
-    """Return `state()` of `old` for the rows that `new`, the same sites on the same ranks, owns here (collective)."""
+def moved_state(old: FlowSolver, new: FlowSolver) -> State:
+    """Return the state of `old` with the rows of `new`, the same sites on the same ranks (collective)."""
     state = old.state()
+    sites = state.rows[SITES]
+    present = {name: values[:] for name, values in sites.arrays.items()}
     target = new.region.owner[old.owned]
     parts = []
     for rank in range(old.world.size):
         rows = np.flatnonzero(target == rank)
-        parts.append((old.owned[rows], {name: values[rows] for name, values in state.items()}))
+        parts.append((old.owned[rows], {name: values[rows] for name, values in present.items()}))
     received = old.world.alltoall(parts)
-    order = np.argsort(np.concatenate([sites for sites, _ in received]))
-    return {name: np.concatenate([rows[name] for _, rows in received])[order] for name in state}
+    order = np.argsort(np.concatenate([keys for keys, _ in received]))
+    arrays = {name: np.concatenate([rows[name] for _, rows in received])[order] for name in present}
+    return replace(state, rows={SITES: RowSet(new.owned, sites.total, arrays)})
 
 
-def _equations(solver: Solver, times: dict[str, float]) -> list[tuple[float, float, float, float]]:
+def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float, float, float, float]]:
     """Return (fluid sites, wall sites, iolet sites, seconds) of each sweep and iolet stage of this rank."""
     wall = kinds(solver.sites)[0][solver.owned]
-    item, interior = solver.layout.item, solver.layout.interior
+    item, interior = solver.populations.item, solver.populations.interior
     rows = []
     for name, inside in (("stream-collide interior", item < interior), ("stream-collide edge", item >= interior)):
         if name in times and inside.any():

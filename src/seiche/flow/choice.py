@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from seiche.backend import Backend
+from seiche.backend import Backend, parse_device
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -116,6 +116,7 @@ def choose_layout(
     storage: str,
     device: str,
     velocity_set: VelocitySet = D3Q19,
+    *,
     model: FlowModel | None = None,
 ) -> LayoutName:
     """Return `layout`, or for "auto" the one of `candidates` whose steps are predicted to be the fastest.
@@ -148,8 +149,8 @@ def recommendation(
     model: FlowModel | None = None,
 ) -> str:
     """Return the layout that "auto" takes and why, in words."""
-    chosen = choose_layout(sites, "auto", storage, device, velocity_set, model)
-    if device.startswith("cpu"):
+    chosen = choose_layout(sites, "auto", storage, device, velocity_set, model=model)
+    if not parse_device(device).is_gpu:
         return f"{chosen}: on a CPU as fast as the others, with one copy of the populations"
     needs = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}
     listed = ", ".join(f"{name} {needs[name]:.0f}" for name in needs if np.isfinite(needs[name]))
@@ -166,6 +167,6 @@ def candidates(device: str, model: FlowModel | None) -> tuple[LayoutName, ...]:
     On the CPU that is the list in place alone: the others are hardly faster, and it has one copy of the populations. On
     a GPU speed goes with bytes, nearly.
     """
-    if device.startswith("cpu"):
+    if not parse_device(device).is_gpu:
         return ("list-aa",)
     return tuple(name for name in ("moments", "tiles-8", "tiles-4", "list-aa") if name in layouts_for(model))

@@ -18,6 +18,7 @@ from seiche.flow.region import Region
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import flow as registry
+from seiche.machine.in_use import predict_transports
 
 #: A site inside is at most so many lattice vectors away.
 FARTHEST = 4
@@ -75,6 +76,7 @@ class Depths:
         layout: Layout,
         region: Region,
         openings: tuple[Rows, Rows, npt.NDArray[np.uint32]],
+        *,
         precision: tuple[Any, Any],
         world: World,
         transport: str,
@@ -142,7 +144,7 @@ class Depths:
         self.exchange: HaloExchange | None = None
         if world.allreduce_sum(np.array([len(plan.peers)]))[0]:
             real = self._precision[0]
-            self.exchange = HaloExchange(self._backend, world, plan, real, transport=transport)  # type: ignore[arg-type]
+            self.exchange = HaloExchange(self._backend, world, plan, real, transport, predict=predict_transports)  # type: ignore[arg-type]
             self.exchange.prepare(self.values)
         return places.astype(np.uint32)
 

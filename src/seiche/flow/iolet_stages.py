@@ -27,6 +27,7 @@ class IoletStages:
         layout: Layout,
         iolets: Iolets,
         physics: Physics,
+        *,
         precision: tuple[Any, Any],
         named: Callable[[str, Action], Action],
     ) -> None:
@@ -128,17 +129,5 @@ class IoletStages:
 
     def _observation(self, sites: Array, out: Array, count: int, phase: int) -> Callable[[int, int], Action]:
         """Return what makes the call that observes a range of the items `sites` (count,)."""
-        physics, name = self._physics, self._layout.kernel_name(phase)
-        kernel = self._backend.load(
-            registry.observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
-        )
-        arguments = self._backend.pack(
-            kernel,
-            layout=self._layout.members(phase),
-            sites=sites,
-            out=out,
-            stride=count,
-            relaxation=physics.relaxation_members,
-            force=physics.other_force_members,
-        )
+        kernel, arguments = self._physics.observation(self._precision, phase, sites=sites, out=out, stride=count)
         return lambda begin, end: kernel.bind(arguments, begin, end)

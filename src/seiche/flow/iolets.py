@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
-from seiche.domain.sites import IoletPlane, LinkKind
+from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.depths import Depths
@@ -25,7 +25,6 @@ from seiche.flow.model import Iolet, PressureIolet, VelocityIolet, WindkesselIol
 from seiche.flow.profiles import parabola, womersley
 from seiche.flow.region import Region
 from seiche.flow.section import values_at
-from seiche.flow.velocity_set import VelocitySet
 from seiche.flow.windkessel import Windkessels, ramp_factor
 
 #: Steps whose values are uploaded at once; a multiple of the steps of a graph.
@@ -106,6 +105,7 @@ class Iolets:
         layout: Layout,
         region: Region,
         model: Sequence[Iolet],
+        *,
         real: str,
         world: World | None = None,
         transport: str = "auto",
@@ -116,35 +116,40 @@ class Iolets:
             CaseError: numbers of planes and conditions differ, an iolet without a radius that needs one, a site that
                 touches two iolets, a site without a value in its iolet's profile, an impossible Windkessel.
         """
-        planes = list(region.sites.iolets)
-        if len(planes) != len(model):
-            raise CaseError(f"{len(model)} iolet conditions for {len(planes)} iolets of the geometry")
+        if len(region.sites.iolets) != len(model):
+            raise CaseError(f"{len(model)} iolet conditions for {len(region.sites.iolets)} iolets of the geometry")
         self._backend, self._real, self._model = backend, real, list(model)
         self.clock = backend.zeros(1, np.int64)
         self._block_start, self._row = 0, BLOCK
         links = _IoletLinks(region)
-        self.windkessels = self._windkessels(world or World.serial(), planes, links, region.velocity_set)
+        self.windkessels = self._windkessels(world or World.serial(), links)
         self.depths: Depths | None = None
         self._depth_rows = np.zeros(0, np.int64)
         chosen = [k for k, c in enumerate(self._model) if not isinstance(c, VelocityIolet) and c.scheme == "plane"]
         if chosen:
             mine = np.flatnonzero(np.isin(links.iolet, chosen))
             openings = (links.row[mine], links.iolet[mine], links.mask[mine])
-            precision = (real, layout.boundary_store)
-            self.depths = Depths(backend, layout, region, openings, precision, world or World.serial(), transport)
+            self.depths = Depths(
+                backend,
+                layout,
+                region,
+                openings,
+                precision=(real, layout.boundary_store),
+                world=world or World.serial(),
+                transport=transport,
+            )
             self._depth_rows = mine
         self.groups: list[IoletGroup] = []
         for kind in (PressureIolet, WindkesselIolet):
             for scheme in ("nash", "anti-bounce-back", "plane"):
                 chosen = [k for k, c in enumerate(self._model) if isinstance(c, kind) and c.scheme == scheme]
-                self._add_group(scheme, chosen, kind is PressureIolet, layout, region, planes, links)
+                self._add_group(scheme, chosen, kind is PressureIolet, layout, links)
         chosen = [k for k, condition in enumerate(self._model) if isinstance(condition, VelocityIolet)]
-        self._add_group("ladd", chosen, True, layout, region, planes, links)
+        self._add_group("ladd", chosen, True, layout, links)
 
-    def _windkessels(
-        self, world: World, planes: list[IoletPlane], links: _IoletLinks, lattice: VelocitySet
-    ) -> Windkessels | None:
-        outlets = {planes[k].name: c for k, c in enumerate(self._model) if isinstance(c, WindkesselIolet)}
+    def _windkessels(self, world: World, links: _IoletLinks) -> Windkessels | None:
+        lattice = links.region.velocity_set
+        outlets = {links.planes[k].name: c for k, c in enumerate(self._model) if isinstance(c, WindkesselIolet)}
         if not outlets:
             return None
         if len(outlets) != len(self._numbers(WindkesselIolet)):
@@ -155,21 +160,13 @@ class Iolets:
         np.add.at(mine, links.iolet, flags @ whole)
         total = world.allreduce_sum(mine)
         responses = [2.0 * _WEIGHT_UNIT * float(total[k]) for k in self._numbers(WindkesselIolet)]
-        return Windkessels(self._backend, world, self.clock, outlets, responses, self._real, BLOCK)
+        return Windkessels(self._backend, world, self.clock, outlets, responses, real=self._real, block=BLOCK)
 
     def _numbers(self, kind: type[Iolet]) -> list[int]:
         return [k for k, condition in enumerate(self._model) if isinstance(condition, kind)]
 
-    def _add_group(
-        self,
-        rule: Rule,
-        chosen: list[int],
-        timed: bool,
-        layout: Layout,
-        region: Region,
-        planes: list[IoletPlane],
-        links: _IoletLinks,
-    ) -> None:
+    def _add_group(self, rule: Rule, chosen: list[int], timed: bool, layout: Layout, links: _IoletLinks) -> None:
+        """Add the group of the iolets `chosen` if they have sites here; `timed` ones have values a step."""
         rows = np.flatnonzero(np.isin(links.iolet, chosen))
         if not len(rows):
             return
@@ -182,11 +179,10 @@ class Iolets:
         inflow = self._backend.zeros(len(rows), real)
         width = sum(self._modes(k) for k in chosen)
         values = self._backend.zeros((BLOCK, width), real) if timed else None
-        numbers = upload(position)
         at = {
             "sites": upload(layout.item[links.row[rows]]),
             "links": upload(links.mask[rows]),
-            "iolet": numbers,
+            "iolet": upload(position),
             "inflow": inflow,
             "values": values,
             "clock": self.clock,
@@ -194,21 +190,32 @@ class Iolets:
         }
         if self.windkessels is not None and not timed:
             at |= {"values": self.windkessels.values, "value_count": 0}
-        members: dict[str, Any] = {"at": at}
-        observed = None
-        if rule == "nash":
-            normals = np.array([planes[k].normal for k in chosen])
-            members["normals"] = upload(normals.astype(real))
-        elif rule == "anti-bounce-back":
-            observed = self._backend.zeros(11 * len(rows), real)
-            members |= {"observed": observed, "stride": len(rows)}
-        elif rule == "plane" and self.depths is not None:
+        members = {"at": at, **self._rule_members(rule, chosen, links, rows)}
+        observed = members.get("observed")
+        self.groups.append(IoletGroup(rule, chosen, position, inflow, values, members, interior, observed))
+
+    def _rule_members(
+        self, rule: Rule, chosen: list[int], links: _IoletLinks, rows: npt.NDArray[np.int64]
+    ) -> dict[str, Any]:
+        """Return what the kernel of a rule needs of the sites `rows` of the links beside their values."""
+        upload, real = self._backend.upload, self._real
+        if rule == "ladd":
+            weights, first_link = self._weights(links, rows)
+            first_value = np.cumsum([0] + [self._modes(k) for k in chosen[:-1]])
+            return {
+                "weights": upload(weights.astype(real)),
+                "first_link": upload(first_link.astype(np.int32)),
+                "first_value": upload(first_value.astype(np.int32)),
+                "modes": weights.shape[1],
+            }
+        members: dict[str, Any] = {}
+        if rule != "anti-bounce-back":
+            members["normals"] = upload(np.array([links.planes[k].normal for k in chosen]).astype(real))
+        if rule != "nash":
+            members |= {"observed": self._backend.zeros(11 * len(rows), real), "stride": len(rows)}
+        if rule == "plane" and self.depths is not None:
             place = np.searchsorted(self._depth_rows, rows)
-            observed = self._backend.zeros(11 * len(rows), real)
             members |= {
-                "observed": observed,
-                "stride": len(rows),
-                "normals": upload(np.array([planes[k].normal for k in chosen]).astype(real)),
                 "damping": DAMPING,
                 "depths": self.depths.values,
                 "density": upload(self.depths.density[place]),
@@ -216,25 +223,15 @@ class Iolets:
                 "first_link": upload(self.depths.first_link[place]),
                 "share": upload(self.depths.share[place].astype(real)),
             }
-        else:
-            weights, first_link = self._weights(region, planes, links, rows)
-            first_value = np.cumsum([0] + [self._modes(k) for k in chosen[:-1]])
-            members |= {
-                "weights": upload(weights.astype(real)),
-                "first_link": upload(first_link.astype(np.int32)),
-                "first_value": upload(first_value.astype(np.int32)),
-                "modes": weights.shape[1],
-            }
-        self.groups.append(IoletGroup(rule, chosen, position, inflow, values, members, interior, observed))
+        return members
 
     def _modes(self, iolet: int) -> int:
         condition = self._model[iolet]
         return 1 + 2 * len(condition.harmonics) if isinstance(condition, VelocityIolet) else 1
 
-    def _weights(
-        self, region: Region, planes: list[IoletPlane], links: _IoletLinks, rows: npt.NDArray[np.int64]
-    ) -> tuple[Floats, npt.NDArray[np.int64]]:
+    def _weights(self, links: _IoletLinks, rows: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
         """Return -6 w_q (n.c_q) profile_mode(middle of the link), (links, modes), and each site's first link."""
+        region, planes = links.region, links.planes
         spacing, lattice = region.sites.spacing, region.velocity_set
         flags = (links.mask[rows, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
         site, direction = np.nonzero(flags)
@@ -261,14 +258,14 @@ class Iolets:
             weights[mine, : profiles.shape[1]] = push[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
-    def prepare(self, time_step: int, steps: int) -> None:
+    def prepare(self, step: int, steps: int) -> None:
         """Make the values of the next `steps` steps (at most `BLOCK`) available; a condition holds at t + 1/2."""
         if not (self.groups or self.windkessels) or (
-            self._row + steps <= BLOCK and self._block_start + self._row == time_step
+            self._row + steps <= BLOCK and self._block_start + self._row == step
         ):
             self._row += steps
             return
-        time = np.arange(BLOCK, dtype=np.float64) + (time_step + 0.5)
+        time = np.arange(BLOCK, dtype=np.float64) + (step + 0.5)
         for group in self.groups:
             if group.values is None:
                 continue
@@ -283,7 +280,7 @@ class Iolets:
         if self.windkessels is not None:
             self.windkessels.prepare(time)
         self._backend.assign(self.clock, np.zeros(1, np.int64))
-        self._block_start, self._row = time_step, steps
+        self._block_start, self._row = step, steps
 
     def inflow(self, count: int, by_site: Sequence[npt.NDArray[Any]]) -> Floats:
         """Return the mass that entered through each of `count` iolets on this rank, from that `by_site` of a group."""
@@ -297,6 +294,7 @@ class _IoletLinks:
     """Owned sites with links through an iolet: `row` in the region, link `mask` (bit q), `iolet` number; all (m,)."""
 
     def __init__(self, region: Region) -> None:
+        self.region, self.planes = region, region.sites.iolets
         columns = region.velocity_set.link_rows
         kinds = region.sites.link_kind[region.boundary_rows][:, columns]
         numbers = region.sites.link_iolet[region.boundary_rows][:, columns]

@@ -9,7 +9,7 @@ that state, which makes checkpoints independent of layout, ranks and device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any, Literal
 
@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
-from seiche.errors import CaseError
 from seiche.flow.velocity_set import VelocitySet
 from seiche.halo.plan import HaloPlan
 from seiche.kernels.registry import CPP_TYPE
@@ -191,12 +190,12 @@ class Layout(ABC):
             columns.append(self.backend.download(buffer))
         return Leaving(columns)
 
-    def set_leaving(self, q: int, values: npt.NDArray[Any], phase: int = 0) -> None:
-        """Overwrite the populations (n_owned,) that leave along q, as the state before a step of this phase."""
+    def set_leaving(self, q: int, values: npt.NDArray[Any]) -> None:
+        """Overwrite the populations (n_owned,) that leave along q, as the state before a step of the first kind."""
         if self.store == "float16":
             values = values * HALF_SCALE
-        slots = self.backend.upload(self.leaving_slots(phase, q))
-        self._move("Unpack", phase, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
+        slots = self.backend.upload(self.leaving_slots(0, q))
+        self._move("Unpack", 0, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
 
     def _move(
         self, action: Literal["Pack", "Unpack"], phase: int, slots: Array, buffer: Array, distance: int = 0
@@ -217,18 +216,3 @@ def check_slots(count: int) -> None:
     """
     if count >= 1 << 32:
         raise ValueError(f"{count} populations on one rank are more than 2^32: use more ranks")
-
-
-def refuse_misshapen(
-    state: Mapping[str, npt.NDArray[Any]], sites: int, components: Mapping[str, tuple[int, ...]]
-) -> None:
-    """Refuse a state without an array, or with one whose shape is not (sites, *components).
-
-    Raises:
-        CaseError: naming the array.
-    """
-    for name, rest in components.items():
-        shape = (sites, *rest)
-        if name not in state or state[name].shape != shape:
-            found = state[name].shape if name in state else "nothing"
-            raise CaseError(f"state {name!r}: expected an array of shape {shape}, found {found}")

@@ -15,7 +15,7 @@ from seiche.domain.links import outward_normals
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
 from seiche.flow.region import Region
-from seiche.kernels.registry.flow import observe, wall_shear_stress
+from seiche.kernels.registry.flow import wall_shear_stress
 from seiche.kernels.registry.reduce import BLOCK, NOT_FINITE, WORDS, Rule, fold, reduce
 
 #: Columns that the observation kernel writes.
@@ -66,19 +66,7 @@ class Observation:
         """Observe `count` items whose numbers lie at the address `items`; column c goes to out[c * stride + k]."""
         key = (phase, items, count, self.backend.pointer(out), stride)
         if key not in self._launches:
-            name, physics = self.layout.kernel_name(phase), self.physics
-            kernel = self.backend.load(
-                observe(name, *self._precision, physics.relaxation, physics.other_force, **physics.options)  # type: ignore[arg-type]
-            )
-            arguments = self.backend.pack(
-                kernel,
-                layout=self.layout.members(phase),
-                sites=items,
-                out=out,
-                stride=stride,
-                relaxation=physics.relaxation_members,
-                force=physics.other_force_members,
-            )
+            kernel, arguments = self.physics.observation(self._precision, phase, sites=items, out=out, stride=stride)
             self._launches[key] = kernel.bind(arguments, 0, count)
         self._launches[key]()
 

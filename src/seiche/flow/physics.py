@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.backend.base import Kernel
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 from seiche.flow.immersion import Immersion
@@ -28,7 +29,7 @@ from seiche.flow.model import (
     ShearThinning,
 )
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
-from seiche.kernels.registry.flow import INSIDE, PRECISIONS
+from seiche.kernels.registry.flow import INSIDE, PRECISIONS, observe
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
@@ -222,6 +223,20 @@ class Physics:
             uniform = {"g": force}
             self.force, self.force_members = ("uniform", uniform) if any(force) else ("none", {})
             self.other_force, self.other_force_members = "uniform", uniform
+
+    def observation(
+        self, precision: tuple[Any, Any], phase: int, *, sites: Any, out: Array, stride: int
+    ) -> tuple[Kernel, npt.NDArray[np.void]]:
+        """Return the kernel that observes `sites` before a step of this phase, column c to out[c stride + k].
+
+        With it come its arguments; `precision` is (compute, storage).
+        """
+        name, layout = self._layout.kernel_name(phase), self._layout.members(phase)
+        kernel = self._backend.load(
+            observe(name, *precision, self.relaxation, self.other_force, **self.options)  # type: ignore[arg-type]
+        )
+        policies = {"relaxation": self.relaxation_members, "force": self.other_force_members}
+        return kernel, self._backend.pack(kernel, layout=layout, sites=sites, out=out, stride=stride, **policies)
 
     def immerse(self, immersion: Immersion) -> None:
         """Take from now on the force of the sites, and the viscosity inside cells, from what is immersed.

@@ -64,7 +64,7 @@ def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) 
     shape = np.ceil(place.max(axis=0) - 1e-9).astype(np.int64) + 3 - low
     if shape[0] * shape[1] > MOST_POINTS:
         raise CaseError(f"iolet {name!r}: its section has more than {MOST_POINTS} points")
-    inside = _inside(sites, iolet, places[0], normal, (first, second), low, shape)
+    inside = _inside(sites, iolet, places[0], (first, second), low=low, shape=shape)
     speed = _poisson(_reached(inside, np.rint(place - low).astype(np.int64)))
     values = _between(speed, place - low)
     carried = float(passing @ values)
@@ -119,13 +119,14 @@ def _inside(
     sites: SiteSet,
     iolet: int,
     base: Places,
-    normal: Floats,
     axes: tuple[Floats, Floats],
+    *,
     low: Places,
     shape: Places,
 ) -> npt.NDArray[np.bool_]:
     """Return which points of the grid lie in the fluid, so deep that their nearest site is on the fluid's side."""
     plane = sites.iolets[iolet]
+    normal = np.array(plane.normal)
     center = (np.array(plane.center) - np.array(sites.origin)) / sites.spacing
     depth = 0.5 * float(np.abs(normal).sum()) + 1e-6
     start = base + (depth - float((base - center) @ normal)) * normal

@@ -108,7 +108,7 @@ class Snapshots:
         if any(name in ON_WALL for name in names):
             self._choose_walls(rows)
         needed = len(self.columns) * self.count * np.dtype(observation.real).itemsize
-        scarce = backend.asynchronous and needed > backend.free_memory() // 2
+        scarce = not backend.host_memory and needed > backend.free_memory() // 2
         self._held = min(self.count, CHUNK) if bounded or scarce else self.count
         #: Where the parts of a snapshot begin in its host memory: columns, observed and shear stress of walls, rates.
         walls = len(self.wall_rows)
@@ -178,7 +178,7 @@ class Snapshots:
         if not self.columns:
             return None
         observation = self.staging.observation
-        direct = not observation.backend.asynchronous  # the host's memory is the device's
+        direct = observation.backend.host_memory  # the host's memory is the device's
         room = host if direct else self.staging.room(len(self.columns) * self._held)
         at, stride = (0, self.count) if direct else (first, self._held)
         for begin, end, out in observation.chunks(phase, self._items, first, last):

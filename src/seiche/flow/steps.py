@@ -40,7 +40,7 @@ Action = Callable[[], None]
 
 def annotated(backend: Backend, name: str, action: Action) -> Action:
     """Return `action` inside a profiler range, on devices that have them."""
-    if not backend.asynchronous:
+    if not backend.is_gpu:
         return action
 
     def run() -> None:
@@ -63,6 +63,7 @@ class Steps:
         layout: Layout,
         halo: HaloExchange,
         physics: Physics,
+        *,
         precision: tuple[str, str],
         walls: WallStages,
         iolets: IoletStages,
@@ -100,7 +101,7 @@ class Steps:
         step that is timed stage by stage has them one after the other.
         """
         backend, side, begun = self._backend, self._side, list[Any]()
-        if not backend.asynchronous or len(edges) != 2 or len(self._layout.arrays) < 2:
+        if not backend.concurrent_streams or len(edges) != 2 or len(self._layout.arrays) < 2:
             return send, edges
         receive, sweep = edges
 

@@ -190,6 +190,7 @@ class WallStages:
         layout: Layout,
         region: Region,
         walls: Walls,
+        *,
         precision: tuple[Any, Any],
         world: World,
         named: Callable[[str, Action], Action],

@@ -22,8 +22,8 @@ from seiche.flow.model import WindkesselIolet
 from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry import flow as registry
 
-#: Sums that the kernels keep for each outlet, and their unit (`kernels/flow/windkessel.hpp`).
-SLOTS, UNIT = 64, 2.0**-44
+#: Sums that the kernels keep for each outlet (`kernels/flow/windkessel.hpp`).
+SLOTS = 64
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,6 +53,7 @@ class Windkessels:
         clock: Array,
         outlets: dict[str, WindkesselIolet],
         responses: Sequence[float],
+        *,
         real: Any,
         block: int,
     ) -> None:

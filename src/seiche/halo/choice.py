@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choose a transport by what the machine file predicts, and time what may be the best."""
+"""Choose a transport by what is predicted of each, and time what may be the best."""
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.errors import CaseError, TransportError
+from seiche.errors import TransportError
 
 _log = logging.getLogger("seiche.halo")
 _T = TypeVar("_T")
@@ -23,8 +22,6 @@ DRIFT = 1.5
 #: A time that is so many times its prediction, or such a part of it, shows a file of another machine, or of another
 #: day: what it says of the others is not believed either, and all of them are tried.
 FAR = 3.0
-#: Names the machine file that transports are chosen by.
-VARIABLE = "SEICHE_MACHINE"
 
 
 @dataclass(frozen=True)
@@ -54,42 +51,29 @@ class Decision:
         return f"transport {self.transport}: {'; '.join(parts)}{f' ({self.reason})' if self.reason else ''}"
 
 
-#: Machines by file, ranks and device: reading is cheap, measuring a part of one again is not.
-_machines: dict[tuple[str, int, str], Any] = {}
+class Predictor(Protocol):
+    """Predicts the seconds of one exchange by each transport that all ranks could use."""
 
+    def __call__(
+        self,
+        backend: Backend,
+        world: World,
+        peers: Sequence[int],
+        sent: Sequence[int],
+        received: Sequence[int],
+        *,
+        graphs: bool,
+    ) -> dict[str, float]:
+        """Return seconds by transport, those of the slowest rank; empty where nothing is known (collective).
 
-def machine_in_use(world: World, backend: Backend | None) -> Any:
-    """Return the machine of the file that SEICHE_MACHINE names, None without one (collective).
-
-    On a machine unlike the file its cheap part is measured again with `backend`, once, after a warning; without one
-    the file is believed.
-
-    Raises:
-        FormatError: it is no machine file.
-        CaseError: it cannot be read.
-    """
-    path = os.environ.get(VARIABLE)
-    if not path:
-        return None
-    key = (path, world.size, "" if backend is None else backend.name.partition(":")[0])
-    if key not in _machines:
-        from seiche.machine.adapt import adapted
-        from seiche.machine.file import read_machine
-
-        try:
-            machine = read_machine(path)
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}"
-            raise CaseError(f"machine file {path} {reason} ({VARIABLE} names it)") from None
-        _machines[key] = machine if backend is None else adapted(machine, world, backend, warn=_log.warning)
-    return _machines[key]
-
-
-def predicted(world: World, times: Mapping[str, float]) -> dict[str, float]:
-    """Return for each transport the time of the slowest rank, those that are infinite left out (collective)."""
-    names = sorted(set.intersection(*map(set, world.allgather(list(times)))))
-    slowest = world.allreduce_max(np.array([times[name] for name in names]))
-    return {name: float(seconds) for name, seconds in zip(names, slowest, strict=True) if np.isfinite(seconds)}
+        Args:
+            backend: the device.
+            world: the ranks.
+            peers: ranks that this one exchanges with.
+            sent: bytes to each.
+            received: bytes from each.
+            graphs: exchanges that are device work only are replayed as parts of graphs.
+        """
 
 
 def drifted(expected: float, found: float, factor: float = DRIFT) -> bool:
@@ -127,7 +111,9 @@ def decide(
             break
         try:
             made = make(name)
-        except TransportError:  # raised on all ranks together: the next one
+        except TransportError as error:  # raised on all ranks together: the next one
+            if world.rank == 0:
+                _log.info("%s is not taken: %s", name, error)
             continue
         measured[name] = trial(made)
         if not doubt and drifted(times[name], measured[name], FAR):

@@ -6,22 +6,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.choice import Decision, decide, drifted, machine_in_use, predicted
+from seiche.halo.choice import Decision, Predictor, decide, drifted
 from seiche.halo.launches import Action, Launch, moves
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
+from seiche.halo.trial import timed_exchange
 from seiche.kernels.registry import Store
+from seiche.observe.repeat import Timing
 from seiche.observe.stage import Messages
-
-if TYPE_CHECKING:
-    from seiche.machine.repeat import Timing
 
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
@@ -54,7 +53,7 @@ class _Direction:
         # Messages may be unpacked side by side only if no two of them write the same slot.
         self.disjoint = all_distinct(*targets)
         #: Where the whole exchange is device work: beside the caller's, and before it where both want the device.
-        self.stream = backend.stream(urgent=True) if backend.asynchronous and self.transport.capturable else None
+        self.stream = backend.stream(urgent=True) if backend.concurrent_streams and self.transport.capturable else None
         self.received_events: deque[Any] = deque()
         self.next_slot = 0
         self.under_way: deque[tuple[int, int, Mode]] = deque()
@@ -76,6 +75,8 @@ class HaloExchange:
         plan: HaloPlan,
         store: Store,
         transport: TransportName = "auto",
+        *,
+        predict: Predictor | None = None,
     ) -> None:
         """Remember what to exchange; buffers come with the first exchange in each direction.
 
@@ -85,12 +86,14 @@ class HaloExchange:
             plan: the slots.
             store: type of an array's elements; float16 is carried as it is stored, scaled or not.
             transport: how messages travel.
+            predict: "auto" takes a transport by what it predicts of each, and times it; without one the first that
+                works.
         """
         self.backend, self.world, self.plan, self.store = backend, world, plan, store
-        self.transport = transport
+        self.transport, self._predict = transport, predict
         self._size = np.dtype(store).itemsize
         self._directions: dict[bool, _Direction] = {}
-        #: What was chosen by a machine file, and why; none where the transport was given or there is no file.
+        #: What was chosen by predictions, and why; none where the transport was given or nothing is predicted.
         self.decisions: list[Decision] = []
         self._decided: dict[bool, Decision] = {}
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
@@ -249,18 +252,12 @@ class HaloExchange:
         return _Direction(self.backend, self.world, peers, sources, targets, self._size, cast(TransportName, transport))
 
     def _times(self, outward: bool) -> dict[str, float]:
-        """Return what the machine file predicts of each transport, nothing without a file or a choice."""
-        choosing = self.transport == "auto" and self.world.size > 1
-        machine = machine_in_use(self.world, self.backend) if choosing else None
-        if machine is None:
+        """Return the predicted seconds of each transport, none without a predictor or a choice."""
+        if self._predict is None or self.transport != "auto" or self.world.size == 1:
             return {}
-        from seiche.machine.halo_times import transport_times
-        from seiche.machine.locality import places
-
         owned, copies = ([self._size * len(part) for part in parts] for parts in (self.plan.owned, self.plan.copies))
-        at, ways = places(self.backend, self.world), (owned, copies) if outward else (copies, owned)
-        times = transport_times(machine, at, self.world.rank, self.plan.peers, *ways, graphs=self.replayed)
-        return predicted(self.world, times)
+        sent, received = (owned, copies) if outward else (copies, owned)
+        return self._predict(self.backend, self.world, self.plan.peers, sent, received, graphs=self.replayed)
 
     def _choose(self, outward: bool, times: dict[str, float], doubt: str = "") -> bool:
         """Take the best transport; return whether it is another one than before (if one could be opened)."""
@@ -282,7 +279,7 @@ class HaloExchange:
 
     @property
     def can_reconsider(self) -> bool:
-        """Return whether transports were chosen by a machine file and may be changed: their slots are the plan's."""
+        """Return whether transports were chosen by predictions and may be changed: their slots are the plan's."""
         return bool(self._decided) and not self.plan.sized
 
     def reconsider(self, seconds: float = _TRIAL) -> bool:
@@ -333,8 +330,6 @@ class HaloExchange:
         return self._timing(direction, seconds).minimum
 
     def _timing(self, direction: _Direction, seconds: float) -> Timing:
-        from seiche.halo.trial import timed_exchange
-
         given = (self.backend, self.world, self.store, direction.transport, seconds)
         return timed_exchange(*given, graph=self.replayed)
 

@@ -48,7 +48,7 @@ def moves(
             runs[-1][1] += length
         elif length:
             runs.append([address, length])
-    if action == "Pack" and len(runs) > 1 and backend.asynchronous:
+    if action == "Pack" and len(runs) > 1 and backend.is_gpu:
         return (_packed_at_once(backend, store, array, slots, runs),)
     first_slot, launches, done = backend.pointer(slots), [], 0
     for address, length in runs:
@@ -61,7 +61,7 @@ def moves(
 
 def _bound(backend: Backend, spec: KernelSpec, count: int, members: dict[str, Any]) -> Launch:
     """Return the launch that moves `count` values, several by a thread where there are many and these may be so."""
-    if backend.asynchronous and count >= _MANY and not spec.type.startswith("UnpackAdd"):
+    if backend.is_gpu and count >= _MANY and not spec.type.startswith("UnpackAdd"):
         kernel = backend.load(halo_several(spec))
         return kernel.bind(backend.pack(kernel, move=members, end=count), 0, -(-count // SEVERAL))
     kernel = backend.load(spec)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.world import World
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 
 Slots: TypeAlias = npt.NDArray[np.uint32]
@@ -69,17 +69,6 @@ def sized_plan(peers: Sequence[int], sent: Sequence[int], received: Sequence[int
     """Return the plan of a *gather* whose messages have so many values, to slots that are not known yet."""
     owned = tuple(np.zeros(count, np.uint32) for count in sent)
     return HaloPlan(tuple(peers), owned, tuple(np.zeros(count, np.uint32) for count in received), sized=True)
-
-
-def raise_together(world: World, problem: str | None) -> None:
-    """Raise the problem of the lowest rank that has one on all ranks, so that none waits for one that gave up.
-
-    Raises:
-        TransportError: some rank has a problem.
-    """
-    first = next((text for text in world.allgather(problem) if text is not None), None)
-    if first is not None:
-        raise TransportError(first)
 
 
 def all_distinct(*lists: Slots) -> bool:

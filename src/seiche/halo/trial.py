@@ -10,7 +10,7 @@ from seiche.domain.world import World
 from seiche.halo.launches import moves
 from seiche.halo.transports import Transport
 from seiche.kernels.registry import Store
-from seiche.machine.repeat import Timing, queued, timed_together
+from seiche.observe.repeat import Timing, queued, timed_together
 
 #: Exchanges in the graph by which one is timed.
 _EXCHANGES = 64
@@ -58,7 +58,7 @@ def timed_exchange(
                 launch()
             transport.release(slot)
 
-    if not (graph and backend.asynchronous and transport.capturable):
+    if not (graph and backend.has_graphs and transport.capturable):
         return timed_together(world, queued(backend, once), seconds).part(transport.slots)
     rounds = max(1, _EXCHANGES // transport.slots)
 

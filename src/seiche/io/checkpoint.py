@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Save the state of a run so that any number of ranks can go on from it, bit for bit.
+"""Save the state of a run so that any number of ranks can continue from it, bit for bit.
 
 Layout of the file (little-endian; reasons in docs/decisions/0011-checkpoint-format.md):
 
     0                64 bytes: magic, version, CRC-32 of the footer, its offset and length, zeros, CRC-32 of the above
-    64               site index of every row, int64, in the order in which the ranks wrote them
-    ...              one array after the other, rows in that same order, without gaps
-    footer offset    JSON: time step, attributes, the arrays, and for each chunk of rows its CRC-32 in every array
+    64               for each row set: the key of every row, int64, in the order in which the ranks wrote them, then
+                     one array after the other, rows in that same order, without gaps
+    ...              arrays that are the same on every rank, one after the other
+    footer offset    JSON: step, attributes, the row sets with their arrays, for each chunk of rows its CRC-32 in the
+                     keys and in every array, and the arrays that are the same on every rank with their CRC-32
 
 Every byte is under a checksum, and every size is checked against the length of the file before memory is asked for.
+Version 1 had one row set and no replicated arrays; it is still read.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import struct
 import zlib
@@ -22,152 +23,147 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
-from seiche.errors import FormatError
 from seiche.io.background import Job, write_now
 from seiche.io.checkpoint_format import (
-    CHUNK_ROWS,
     MAGIC,
     PREAMBLE,
-    ROW_LIMIT,
     VERSION,
     ArrayLayout,
-    Attribute,
     CheckpointHeader,
-    Chunk,
-    Rows,
-    layouts_of,
+    RowSetLayout,
+    footer_of,
+    lay_out,
     read_header,
+    refuse_array,
 )
-from seiche.io.checkpoint_format import Checkpoint as Checkpoint
+from seiche.io.checkpoint_rows import ALL as ALL
+from seiche.io.checkpoint_rows import Keys, read_numbers, read_rows
 from seiche.io.files import part_path, publish
-from seiche.io.parallel import ParallelFile, all_or_none, rows_before
+from seiche.io.parallel import ParallelFile, all_or_none
+from seiche.io.state import Attribute, Rows, RowSet, State
 
 
 def write_checkpoint(
-    path: str | os.PathLike[str],
-    world: World,
-    *,
-    time_step: int,
-    owned: npt.NDArray[np.int64],
-    arrays: Mapping[str, npt.NDArray[Any]],
-    n_sites: int,
-    attributes: Mapping[str, Attribute],
+    path: str | os.PathLike[str], world: World, state: State, *, attributes: Mapping[str, Attribute]
 ) -> None:
-    """Write the rows of all ranks (collective); `path` keeps what it had until the new file is complete and synced.
+    """Write a state (collective); `path` keeps what it had until the new file is complete and synced.
 
     Args:
         path: name of the checkpoint.
         world: the ranks that write.
-        time_step: steps done.
-        owned: global site indices of this rank's rows, (n_owned,).
-        arrays: state by name, each with n_owned rows of booleans, integers or floating-point numbers.
-        n_sites: number of sites of all ranks.
-        attributes: what else to remember (fingerprints of geometry and model); the same on every rank.
+        state: real numbers or booleans; every rank has its own rows, all else is the same on every rank.
+        attributes: what else to remember (fingerprints of geometry and model), beside those of `state`.
 
     Raises:
-        ValueError: rows that do not match `owned` or `n_sites`, or a type that cannot be stored.
+        ValueError: rows that do not match their keys or total, ranks with different arrays, a type that cannot be
+            stored, or an attribute that `state` has as well.
         OSError: the disk refused; the checkpoint that was there is still there.
     """
-    job = checkpoint_job(
-        path, world, time_step=time_step, owned=owned, arrays=arrays, n_sites=n_sites, attributes=attributes
-    )
-    write_now(job, world)
+    write_now(checkpoint_job(path, world, state, attributes=attributes), world)
 
 
 def checkpoint_job(
     path: str | os.PathLike[str],
     world: World,
+    state: State,
     *,
-    time_step: int,
-    owned: npt.NDArray[np.int64],
-    arrays: Mapping[str, Rows],
-    n_sites: int,
     attributes: Mapping[str, Attribute],
     finished: Callable[[bool], None] = lambda complete: None,
 ) -> Job:
     """Return the job that writes a checkpoint, for a `BackgroundWriter` (collective).
 
-    Arguments and errors are those of `write_checkpoint`; the job's thread asks the `arrays` for their rows.
+    Arguments and errors are those of `write_checkpoint`; the job's thread asks the arrays of `state` for their rows.
     `finished` is called in the end with whether the checkpoint is complete. One job a path at a time.
     """
-    part = part_path(Path(path))
-    first, total = rows_before(world, len(owned))
-    everything = {"site": np.asarray(owned, np.int64), **arrays}
     with all_or_none(world):
-        _check(everything, arrays, n_sites, total, attributes)
-        layouts = layouts_of([(name, _stored(array), array.shape[1:]) for name, array in everything.items()], n_sites)
+        everything = _attributes_of(state, attributes)
+        sets = [_set_layout(name, rows) for name, rows in state.rows.items()]
+        numbers = [_layout(name, values, values.shape, 1) for name, values in state.numbers.items()]
+        counts = [len(rows.keys) for rows in state.rows.values()]
+    ranks = world.allgather((counts, sets, numbers))
+    with all_or_none(world):
+        if any(other[1:] != ranks[0][1:] for other in ranks):
+            raise ValueError("the ranks have different arrays")
+        for layout, parts in zip(sets, zip(*(other[0] for other in ranks), strict=True), strict=True):
+            if sum(parts) != layout.total:
+                raise ValueError(f"the ranks have {sum(parts)} {layout.name} together, need {layout.total}")
         if world.rank == 0:
-            part.write_bytes(b"")
-    world.barrier()
-    file = ParallelFile(part, world, Path(path))
+            part_path(Path(path)).write_bytes(b"")
+    placed, arrays, end = lay_out(sets, numbers)
     return _Writing(
-        Path(path), file, world, _Content(time_step, n_sites, attributes, layouts), everything, first, finished
+        path=Path(path),
+        world=world,
+        file=ParallelFile(part_path(Path(path)), world, Path(path)),
+        step=int(state.step),
+        attributes=everything,
+        sets=placed,
+        numbers=arrays,
+        end=end,
+        first=[sum(other[0][k] for other in ranks[: world.rank]) for k in range(len(sets))],
+        state=state,
+        finished=finished,
     )
 
 
-@dataclass(frozen=True)
-class _Content:
-    """What the footer says beside the table of chunks."""
-
-    time_step: int
-    n_sites: int
-    attributes: Mapping[str, Attribute]
-    layouts: tuple[ArrayLayout, ...]
-
-
+@dataclass(eq=False, kw_only=True)
 class _Writing(Job):
-    """A checkpoint on its way to the disk."""
+    """A checkpoint on its way to the disk; `first` are the rows of lower ranks in each of the row sets."""
 
-    def __init__(
-        self,
-        path: Path,
-        file: ParallelFile,
-        world: World,
-        content: _Content,
-        arrays: Mapping[str, Rows],
-        first: int,
-        finished: Callable[[bool], None],
-    ) -> None:
-        self._path, self._file, self._world, self._content = path, file, world, content
-        self._arrays, self._first, self._finished = arrays, first, finished
+    path: Path
+    world: World
+    file: ParallelFile
+    step: int
+    attributes: dict[str, Attribute]
+    sets: tuple[RowSetLayout, ...]
+    numbers: tuple[ArrayLayout, ...]
+    end: int
+    first: list[int]
+    state: State | None
+    finished: Callable[[bool], None]
 
-    def store(self) -> list[tuple[int, ...]]:
-        arrays, layouts = list(self._arrays.values()), self._content.layouts
-        begins = range(0, len(arrays[0]), CHUNK_ROWS)
-        chunks = [_write_chunk(self._file, layouts, arrays, self._first, begin) for begin in begins]
-        self._file.force()
-        self._arrays = {}
-        return chunks
+    def store(self) -> tuple[list[list[tuple[int, ...]]], list[int]]:
+        """Return the chunks of each row set; on rank 0, which writes them, the checksums of replicated arrays."""
+        assert self.state is not None
+        tables = [
+            _write_rows(self.file, layout, self.state.rows[layout.name], first)
+            for layout, first in zip(self.sets, self.first, strict=True)
+        ]
+        arrays = self.state.numbers
+        written = self.numbers if self.world.rank == 0 else ()
+        checksums = [_write(self.file, layout, layout.offset, arrays[layout.name]) for layout in written]
+        self.file.force()
+        self.state = None
+        return tables, checksums
 
-    def commit(self, stored: list[list[tuple[int, ...]]]) -> None:
-        content, last = self._content, self._content.layouts[-1]
-        footer = _footer(
-            content.time_step,
-            content.n_sites,
-            content.attributes,
-            content.layouts,
-            [chunk for rank in stored for chunk in rank],
+    def commit(self, stored: list[tuple[list[list[tuple[int, ...]]], list[int]]]) -> None:
+        tables = [
+            [chunk for rank in parts for chunk in rank] for parts in zip(*(each[0] for each in stored), strict=True)
+        ]
+        footer = footer_of(
+            self.step,
+            self.attributes,
+            list(zip(self.sets, tables, strict=True)),
+            list(zip(self.numbers, stored[0][1], strict=True)),
         )
-        end = last.offset + content.n_sites * last.row_bytes
-        self._file.write(end, np.frombuffer(footer, np.uint8))
-        head = PREAMBLE.pack(MAGIC, VERSION, zlib.crc32(footer), end, len(footer))
+        self.file.write(self.end, np.frombuffer(footer, np.uint8))
+        head = PREAMBLE.pack(MAGIC, VERSION, zlib.crc32(footer), self.end, len(footer))
         head += struct.pack("<I", zlib.crc32(head))
-        self._file.write(0, np.frombuffer(head, np.uint8))
-        self._file.force()
-        publish(part_path(self._path), self._path)
+        self.file.write(0, np.frombuffer(head, np.uint8))
+        self.file.force()
+        publish(part_path(self.path), self.path)
 
     def finish(self, complete: bool) -> None:
-        self._file.close()
-        if not complete and self._world.rank == 0:
+        self.file.close()
+        if not complete and self.world.rank == 0:
             with suppress(OSError):
-                part_path(self._path).unlink()
-        self._finished(complete)
+                part_path(self.path).unlink()
+        self.finished(complete)
 
 
 def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointHeader:
@@ -181,117 +177,75 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointHeader:
         return read_header(Path(path), file)
 
 
-def read_checkpoint(path: str | os.PathLike[str], world: World, owned: npt.NDArray[np.int64]) -> Checkpoint:
-    """Return the rows of the sites `owned` (n_owned,), whoever wrote them (collective).
+def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[str, Keys]) -> State:
+    """Return the state in a checkpoint with the rows `keys` of this rank, whoever wrote them (collective).
 
-    Only chunks with a wanted site are read, one at a time; when the ranks want all sites, every byte is checked.
+    Only chunks with a wanted row are read, one at a time; when the ranks want all rows, every byte is checked.
+
+    Args:
+        path: name of the checkpoint.
+        world: the ranks that read.
+        keys: by the name of a row set, the keys of the rows that this rank wants, in the order in which they are
+            returned, or `ALL` rows in the order of their keys. Row sets that are not among the keys or not in the file
+            are not in the state. The only row set of a file of version 1 has the first of these names.
 
     Raises:
-        FormatError: on every rank, if the file is damaged where any rank reads it, or lacks a wanted site.
+        FormatError: on every rank, if the file is damaged where any rank reads it, or lacks a wanted row.
         OSError: the file cannot be read.
-        ValueError: a site is wanted twice.
+        ValueError: a row is wanted twice.
     """
     source = Path(path)
     with all_or_none(world), source.open("rb") as file:
         header = read_header(source, file)
-        arrays = _read_rows(source, file, header, np.asarray(owned, np.int64))
-        result = Checkpoint(header.time_step, arrays, header.attributes)
-    return result
+        stored = header.rows
+        if header.version == 1:
+            stored = dict(zip(keys, stored.values(), strict=False))
+        rows = {name: read_rows(source, file, stored[name], keys[name]) for name in keys if name in stored}
+        state = State(header.step, rows, read_numbers(source, file, header), header.attributes)
+    return state
 
 
-def _stored(array: Rows) -> np.dtype[Any]:
-    return array.dtype.newbyteorder("<")
-
-
-def _check(
-    all_arrays: Mapping[str, Rows],
-    arrays: Mapping[str, Rows],
-    n_sites: int,
-    total: int,
-    attributes: Mapping[str, Attribute],
-) -> None:
-    if total != n_sites:
-        raise ValueError(f"the ranks own {total} sites together, need {n_sites}")
-    if "site" in arrays:
-        raise ValueError("an array may not be called 'site': that is the site index of the rows")
-    rows = len(all_arrays["site"])
-    for name, array in all_arrays.items():
-        if len(array.shape) < 1 or len(array) != rows or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-            raise ValueError(f"array {name!r}: {array.dtype} {array.shape}, need {rows} rows of numbers <= 8 bytes")
-        if math.prod(array.shape[1:]) > ROW_LIMIT:
-            raise ValueError(f"array {name!r}: rows of shape {array.shape[1:]}, need at most {ROW_LIMIT} numbers")
-    for name, value in attributes.items():
+def _attributes_of(state: State, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    for name, value in [*state.attributes.items(), *attributes.items()]:
         if not isinstance(value, str | float | int):
             raise ValueError(f"attribute {name!r} is a {type(value).__name__}, need str, float or int")
+        if name in state.attributes and name in attributes:
+            raise ValueError(f"attribute {name!r} is given twice")
+    return {**state.attributes, **attributes}
 
 
-def _write_chunk(
-    file: ParallelFile, layouts: tuple[ArrayLayout, ...], arrays: list[Rows], first: int, begin: int
-) -> tuple[int, ...]:
-    sites = arrays[0][begin : begin + CHUNK_ROWS]
-    entry = [first + begin, len(sites), int(sites.min()), int(sites.max())]
-    for layout, array in zip(layouts, arrays, strict=True):
-        rows = np.ascontiguousarray(array[begin : begin + CHUNK_ROWS], dtype=layout.dtype)
-        file.write(layout.offset + (first + begin) * layout.row_bytes, rows)
-        entry.append(zlib.crc32(rows.reshape(-1).view(np.uint8).data))
-    return tuple(entry)
+def _set_layout(name: str, rows: RowSet) -> RowSetLayout:
+    keys = rows.keys
+    if len(keys) and not 0 <= keys.min() <= keys.max() < rows.total:
+        raise ValueError(f"{name}: keys {keys.min()}..{keys.max()}, need 0..{rows.total - 1}")
+    for each, array in rows.arrays.items():
+        if len(array.shape) < 1 or len(array) != len(keys):
+            raise ValueError(f"array {each!r} of the {name} has shape {array.shape}, need {len(keys)} rows")
+    layouts = [_layout(each, array, array.shape[1:], rows.total) for each, array in rows.arrays.items()]
+    return RowSetLayout(name, int(rows.total), tuple(layouts))
 
 
-def _footer(
-    time_step: int,
-    n_sites: int,
-    attributes: Mapping[str, Attribute],
-    layouts: tuple[ArrayLayout, ...],
-    table: list[tuple[int, ...]],
-) -> bytes:
-    arrays = [{"name": item.name, "dtype": item.dtype.str, "shape": list(item.shape)} for item in layouts]
-    content = {
-        "time_step": int(time_step),
-        "sites": n_sites,
-        "attributes": dict(attributes),
-        "arrays": arrays,
-        "chunks": table,
-    }
-    return json.dumps(content).encode()
+def _layout(name: str, array: Rows, shape: tuple[int, ...], count: int) -> ArrayLayout:
+    layout = ArrayLayout(name, array.dtype.newbyteorder("<"), tuple(int(extent) for extent in shape))
+    refuse_array(layout, count)
+    return layout
 
 
-def _read_rows(
-    path: Path, file: BinaryIO, header: CheckpointHeader, owned: npt.NDArray[np.int64]
-) -> dict[str, npt.NDArray[Any]]:
-    order = np.argsort(owned, kind="stable")
-    wanted = owned[order]
-    if np.any(wanted[1:] == wanted[:-1]):
-        raise ValueError("a site is wanted twice")
-    if len(wanted) and (wanted[0] < 0 or wanted[-1] >= header.n_sites):
-        place = f"site {wanted[-1] if wanted[-1] >= header.n_sites else wanted[0]}"
-        raise FormatError(path, place, f"not in this checkpoint of {header.n_sites} sites")
-    arrays = {item.name: np.zeros((len(owned), *item.shape), item.dtype) for item in header.layouts[1:]}
-    found = np.zeros(len(owned), bool)
-    for chunk in header.chunks:
-        begin, end = np.searchsorted(wanted, [chunk.lowest, chunk.highest + 1])
-        if begin == end:
-            continue
-        sites = _read_chunk(path, file, header, chunk, 0)
-        at = np.minimum(np.searchsorted(wanted, sites), len(wanted) - 1)
-        mine = np.flatnonzero(wanted[at] == sites)
-        rows = order[at[mine]]
-        if found[rows].any() or len(np.unique(rows)) != len(rows):
-            raise FormatError(path, f"rows {chunk.first}..{chunk.first + chunk.rows - 1}", "a site is stored twice")
-        found[rows] = True
-        if len(rows):
-            for number, item in enumerate(header.layouts[1:], start=1):
-                arrays[item.name][rows] = _read_chunk(path, file, header, chunk, number)[mine]
-    if not found.all():
-        raise FormatError(path, f"site {owned[~found].min()}", "not stored")
-    return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+def _write_rows(file: ParallelFile, layout: RowSetLayout, rows: RowSet, first: int) -> list[tuple[int, ...]]:
+    """Write this rank's rows behind the `first` of lower ranks; return the table of their chunks."""
+    table, step = [], layout.chunk_rows
+    for begin in range(0, len(rows.keys), step):
+        keys = rows.keys[begin : begin + step]
+        entry = [first + begin, len(keys), int(keys.min()), int(keys.max())]
+        for item in (layout.keys, *layout.arrays):
+            values = keys if item is layout.keys else rows.arrays[item.name][begin : begin + step]
+            entry.append(_write(file, item, item.offset + (first + begin) * item.row_bytes, values))
+        table.append(tuple(entry))
+    return table
 
 
-def _read_chunk(path: Path, file: BinaryIO, header: CheckpointHeader, chunk: Chunk, number: int) -> npt.NDArray[Any]:
-    """Return the rows of `chunk` in array `number` after checking them."""
-    layout = header.layouts[number]
-    file.seek(layout.offset + chunk.first * layout.row_bytes)
-    data = file.read(chunk.rows * layout.row_bytes)
-    if len(data) != chunk.rows * layout.row_bytes or zlib.crc32(data) != chunk.checksums[number]:
-        place = f"array {layout.name!r}, rows {chunk.first}..{chunk.first + chunk.rows - 1}"
-        raise FormatError(path, place, "damaged (checksum does not match)")
-    return np.frombuffer(data, layout.dtype).reshape(chunk.rows, *layout.shape)
+def _write(file: ParallelFile, layout: ArrayLayout, offset: int, values: npt.NDArray[Any]) -> int:
+    """Write values at byte `offset` and return their checksum."""
+    data = np.ascontiguousarray(values, dtype=layout.dtype)
+    file.write(offset, data)
+    return zlib.crc32(data.reshape(-1).view(np.uint8).data)

@@ -8,72 +8,59 @@ import math
 import os
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from reprlib import repr
+from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from seiche.errors import FormatError
-
-Attribute = str | float | int
+from seiche.io.state import Attribute
 
 MAGIC = b"\x89SEICHE\n"
-VERSION = 1
+VERSION = 2
 PREAMBLE = struct.Struct("<8sIIQQ28x")
 PREAMBLE_BYTES = 64
-#: Rows under one checksum: a reader never holds more than this many rows that it does not need.
-CHUNK_ROWS = 1 << 16
-#: Most numbers in one row; a site of no lattice has as many.
-ROW_LIMIT = 4096
-
-
-class Rows(Protocol):
-    """An array of rows that need not exist before they are asked for."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of rows, and shape of a row."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-
-    def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]:
-        """Return some rows."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """What `read_checkpoint` returns: `arrays` hold one row for each entry of `owned`, in its order."""
-
-    time_step: int
-    arrays: dict[str, npt.NDArray[Any]]
-    attributes: dict[str, Attribute]
+#: Rows under one checksum, and bytes of one array under one checksum unless a single row has more: what a reader holds
+#: of rows that it does not need.
+CHUNK_ROWS, CHUNK_BYTES = 1 << 16, 1 << 24
+#: Types that are stored, as NumPy writes them.
+TYPES = frozenset("|b1 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8".split())
+#: Extents of the shape of a row.
+MOST_EXTENTS = 8
+#: Bytes that an array would have if none of its extents were zero: more is no shape that NumPy can represent.
+_MOST_BYTES = 1 << 60
+#: Name of the only row set of a file of version 1.
+VERSION_1_ROWS = "site"
 
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """Type, shape of a row and place in the file of one array."""
+    """Type and place in the file of one array; `shape` is that of a row, or of all of a replicated array."""
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    offset: int
+    offset: int = 0
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of one row."""
+        """Return the bytes of one row, or of all of a replicated array."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+    def described(self) -> dict[str, Any]:
+        """Return name, type and shape for the footer."""
+        return {"name": self.name, "dtype": self.dtype.str, "shape": list(self.shape)}
+
+
+KEYS = ArrayLayout("keys", np.dtype("<i8"), ())
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows under one checksum an array; `lowest` and `highest` bound their site indices."""
+    """Consecutive rows under one checksum for the keys and each array; `lowest` and `highest` bound their keys."""
 
     first: int
     rows: int
@@ -83,23 +70,73 @@ class Chunk:
 
 
 @dataclass(frozen=True)
+class RowSetLayout:
+    """The arrays of one row set of `total` rows, and the chunks of their rows."""
+
+    name: str
+    total: int
+    arrays: tuple[ArrayLayout, ...]
+    keys: ArrayLayout = KEYS
+    chunks: tuple[Chunk, ...] = ()
+
+    @property
+    def chunk_rows(self) -> int:
+        """Return the most rows of a chunk."""
+        widest = max(layout.row_bytes for layout in (self.keys, *self.arrays))
+        return min(CHUNK_ROWS, max(1, CHUNK_BYTES // widest))
+
+
+@dataclass(frozen=True)
 class CheckpointHeader:
-    """All of a checkpoint but the arrays; `layouts[0]` is the site index."""
+    """All of a checkpoint but its arrays.
 
-    time_step: int
-    n_sites: int
+    Attributes:
+        step: number of steps done.
+        attributes: single numbers and texts, by name.
+        rows: row sets by name.
+        numbers: arrays that every rank has whole, by name.
+        checksums: CRC-32 of each of the `numbers`.
+        version: of the format; a file of version 1 has one row set, whose name says nothing.
+    """
+
+    step: int
     attributes: dict[str, Attribute]
-    layouts: tuple[ArrayLayout, ...]
-    chunks: tuple[Chunk, ...]
+    rows: dict[str, RowSetLayout]
+    numbers: dict[str, ArrayLayout]
+    checksums: dict[str, int]
+    version: int = VERSION
 
 
-def layouts_of(kinds: list[tuple[str, np.dtype[Any], tuple[int, ...]]], n_sites: int) -> tuple[ArrayLayout, ...]:
-    """Place the arrays one after the other: offsets are computed, never read from a file."""
-    layouts, offset = [], PREAMBLE_BYTES
-    for name, dtype, shape in kinds:
-        layouts.append(ArrayLayout(name, dtype, shape, offset))
-        offset += n_sites * layouts[-1].row_bytes
-    return tuple(layouts)
+def lay_out(
+    sets: Iterable[RowSetLayout], numbers: Iterable[ArrayLayout]
+) -> tuple[tuple[RowSetLayout, ...], tuple[ArrayLayout, ...], int]:
+    """Place the arrays one after the other and return where they end: offsets are never read from a file."""
+    offset = PREAMBLE_BYTES
+
+    def place(layout: ArrayLayout, count: int) -> ArrayLayout:
+        nonlocal offset
+        placed = replace(layout, offset=offset)
+        offset += count * layout.row_bytes
+        return placed
+
+    rows = tuple(
+        replace(item, keys=place(item.keys, item.total), arrays=tuple(place(each, item.total) for each in item.arrays))
+        for item in sets
+    )
+    return rows, tuple(place(each, 1) for each in numbers), offset
+
+
+def refuse_array(layout: ArrayLayout, count: int) -> None:
+    """Refuse an array of `count` rows that cannot be stored.
+
+    Raises:
+        ValueError: its type or shape.
+    """
+    if layout.dtype.str not in TYPES:
+        raise ValueError(f"array {layout.name!r} has type {layout.dtype}; only real numbers and booleans are stored")
+    values = max(1, count) * math.prod(max(1, extent) for extent in layout.shape)
+    if len(layout.shape) > MOST_EXTENTS or values * layout.dtype.itemsize > _MOST_BYTES:
+        raise ValueError(f"array {layout.name!r} has {count} rows of shape {layout.shape}, which is too large")
 
 
 def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
@@ -117,8 +154,8 @@ def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
     if struct.unpack("<I", head[-4:])[0] != zlib.crc32(head[:-4]):
         raise FormatError(path, "preamble", "damaged (checksum does not match)")
     _, version, checksum, offset, length = PREAMBLE.unpack(head[:-4])
-    if version != VERSION:
-        raise FormatError(path, "byte 8", f"version {version}, this program reads version {VERSION}")
+    if version not in (1, VERSION):
+        raise FormatError(path, "byte 8", f"version {version}, this program reads versions 1 and {VERSION}")
     if offset < PREAMBLE_BYTES or offset + length != size:
         raise FormatError(path, "footer", f"ends at byte {offset + length}, the file at {size} (truncated?)")
     file.seek(offset)
@@ -126,46 +163,102 @@ def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
     if len(footer) != length or zlib.crc32(footer) != checksum:
         raise FormatError(path, "footer", "damaged (checksum does not match)")
     try:
-        header = _parse_footer(json.loads(footer))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return _parse_footer(json.loads(footer), version, offset)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(path, "footer", f"not understood: {error}") from error
-    last = header.layouts[-1]
-    if last.offset + header.n_sites * last.row_bytes != offset:
-        raise FormatError(path, "footer", f"{header.n_sites} sites do not fill the {offset} bytes before it")
-    return header
 
 
-def _parse_footer(content: Any) -> CheckpointHeader:
-    n_sites, time_step = _count(content["sites"]), _count(content["time_step"])
-    kinds = []
-    for item in content["arrays"]:
-        dtype = np.dtype(str(item["dtype"]))
-        if dtype.kind not in "biuf" or not 1 <= dtype.itemsize <= 8:
-            raise ValueError(f"array {item['name']!r} has type {dtype}")
-        shape = tuple(_count(extent) for extent in item["shape"])
-        if math.prod(shape) > ROW_LIMIT:
-            raise ValueError(f"array {item['name']!r} has rows of shape {shape}")
-        kinds.append((str(item["name"]), dtype, shape))
-    if not kinds or kinds[0] != ("site", np.dtype("<i8"), ()) or len({name for name, _, _ in kinds}) != len(kinds):
-        raise ValueError("the first array must be 'site', int64, and no name may come twice")
-    chunks, first = [], 0
-    for entry in content["chunks"]:
-        begin, rows, lowest, highest, *checksums = (_count(number) for number in entry)
-        if begin != first or not 1 <= rows <= CHUNK_ROWS or not lowest <= highest < n_sites:
-            raise ValueError(f"chunk of {rows} rows at {begin} for sites {lowest}..{highest}")
-        if len(checksums) != len(kinds):
-            raise ValueError(f"chunk at row {begin} has {len(checksums)} checksums for {len(kinds)} arrays")
-        chunks.append(Chunk(begin, rows, lowest, highest, tuple(checksums)))
-        first += rows
-    if first != n_sites:
-        raise ValueError(f"chunks of {first} rows for {n_sites} sites")
-    attributes = dict(content["attributes"])
+def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
+    if version == 1:
+        content = _from_version_1(content)
+    sets = [(item, _count(item["total"])) for item in content["sets"]]
+    kinds = [RowSetLayout(_text(item["name"]), total, _layouts(item["arrays"], total)) for item, total in sets]
+    rows, numbers, end = lay_out(kinds, _layouts(content["numbers"], 1))
+    if end != offset:
+        raise ValueError(f"the arrays end at byte {end}, the footer begins at {offset}")
+    tables = [
+        _chunks(item["chunks"], layout, CHUNK_ROWS if version == 1 else layout.chunk_rows)
+        for (item, _), layout in zip(sets, rows, strict=True)
+    ]
+    found = {layout.name: replace(layout, chunks=chunks) for layout, chunks in zip(rows, tables, strict=True)}
+    if len(found) != len(rows):
+        raise ValueError("a row set is there twice")
+    attributes = dict(content["attributes"].items())
     if not all(isinstance(value, str | float | int) for value in attributes.values()):
         raise ValueError("an attribute is neither text nor number")
-    return CheckpointHeader(time_step, n_sites, attributes, layouts_of(kinds, n_sites), tuple(chunks))
+    checksums = {item["name"]: _count(item["checksum"]) for item in content["numbers"]}
+    arrays = {layout.name: layout for layout in numbers}
+    return CheckpointHeader(_count(content["step"]), attributes, found, arrays, checksums, version)
+
+
+def _from_version_1(content: Any) -> dict[str, Any]:
+    """Return the footer of a file of version 1 as one of version 2: the bytes before it are the same."""
+    keys, *arrays = content["arrays"] or [None]
+    if keys != {**KEYS.described(), "name": VERSION_1_ROWS}:
+        raise ValueError(f"the first array must be {VERSION_1_ROWS!r}, int64")
+    rows = {"name": VERSION_1_ROWS, "total": content["sites"], "arrays": arrays, "chunks": content["chunks"]}
+    return {"step": content["time_step"], "attributes": content["attributes"], "sets": [rows], "numbers": []}
+
+
+def _layouts(items: Any, count: int) -> tuple[ArrayLayout, ...]:
+    layouts = []
+    for item in items:
+        name, dtype = _text(item["name"]), item["dtype"]
+        if dtype not in TYPES:
+            raise ValueError(f"array {name!r} has type {repr(dtype)}")
+        layouts.append(ArrayLayout(name, np.dtype(dtype), tuple(_count(extent) for extent in item["shape"])))
+        refuse_array(layouts[-1], count)
+    if len({layout.name for layout in layouts}) != len(layouts):
+        raise ValueError("an array is there twice")
+    return tuple(layouts)
+
+
+def _chunks(table: Any, layout: RowSetLayout, most_rows: int) -> tuple[Chunk, ...]:
+    chunks, first = [], 0
+    for entry in table:
+        begin, rows, lowest, highest, *checksums = (_count(number) for number in entry)
+        if begin != first or not 1 <= rows <= most_rows or not lowest <= highest < layout.total:
+            raise ValueError(f"chunk of {rows} {layout.name} at {begin} for {lowest}..{highest}")
+        if len(checksums) != 1 + len(layout.arrays):
+            raise ValueError(f"chunk at row {begin} has {len(checksums)} checksums for {1 + len(layout.arrays)} arrays")
+        chunks.append(Chunk(begin, rows, lowest, highest, tuple(checksums)))
+        first += rows
+    if first != layout.total:
+        raise ValueError(f"chunks of {first} rows for {layout.total} {layout.name}")
+    return tuple(chunks)
+
+
+def footer_of(
+    step: int,
+    attributes: dict[str, Attribute],
+    sets: Sequence[tuple[RowSetLayout, list[tuple[int, ...]]]],
+    numbers: Sequence[tuple[ArrayLayout, int]],
+) -> bytes:
+    """Return the footer: `sets` with the table of their chunks, `numbers` with their checksums."""
+    content = {
+        "step": step,
+        "attributes": attributes,
+        "sets": [
+            {
+                "name": layout.name,
+                "total": layout.total,
+                "arrays": [each.described() for each in layout.arrays],
+                "chunks": table,
+            }
+            for layout, table in sets
+        ],
+        "numbers": [{**layout.described(), "checksum": checksum} for layout, checksum in numbers],
+    }
+    return json.dumps(content).encode()
 
 
 def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is not a count")
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{repr(value)} is not a count")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{repr(value)} is not a name")
     return value

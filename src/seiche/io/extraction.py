@@ -7,15 +7,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.io.background import Job, write_now
-from seiche.io.files import part_path, publish
+from seiche.io.files import Closing, part_path, publish
 from seiche.io.formats.extraction import ExtractionField, ExtractionHeader, encode_offsets
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
 
@@ -25,7 +24,7 @@ def offsets_path(path: Path) -> Path:
     return path.with_suffix(".off")
 
 
-class ExtractionSeries:
+class ExtractionSeries(Closing):
     """An `.xtr` file of version 5, with its `.off`, of fields at sites that never change.
 
     Both carry their name + ".part" until the first record is complete and on the disk. The step number of a record is
@@ -48,6 +47,7 @@ class ExtractionSeries:
         self,
         path: str | os.PathLike[str],
         world: World,
+        *,
         spacing: float,
         origin: tuple[float, float, float],
         coords: npt.NDArray[np.integer[Any]],
@@ -134,16 +134,6 @@ class ExtractionSeries:
             for path in (self.path, offsets_path(self.path)):
                 with suppress(OSError):
                     part_path(path).unlink()
-
-    def __enter__(self) -> Self:
-        """Return the open series."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the series."""
-        self.close()
 
 
 class _Record(Job):

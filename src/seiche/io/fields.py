@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +16,14 @@ from seiche.domain.world import World
 from seiche.errors import FormatError
 from seiche.io.background import Job, write_now
 from seiche.io.cells import Cells, Mesh, Triangles, VoxelCells
-from seiche.io.files import part_path, publish
+from seiche.io.files import Closing, part_path, publish
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
 from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, Layout, lay_out
 
 __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
 
 
-class FieldSeries:
+class FieldSeries(Closing):
     """A VTKHDF time series of fields on cells that never move.
 
     The file carries the name `path` + ".part" until its first step is complete and on the disk; only then does it
@@ -162,16 +161,6 @@ class FieldSeries:
         if self.steps == 0 and self._world.rank == 0:
             with suppress(OSError):
                 part_path(self.path).unlink()
-
-    def __enter__(self) -> Self:
-        """Return the open series."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the series."""
-        self.close()
 
 
 class _Step(Job):

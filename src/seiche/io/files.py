@@ -5,14 +5,35 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from seiche.errors import CaseError
 
 #: Characters of a first line that are looked at.
 _LINE = 200
+
+
+class Closing(ABC):
+    """What is closed at the end of a `with` block."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        """Return what is open."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
 
 
 def part_path(path: Path) -> Path:

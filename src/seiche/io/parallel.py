@@ -9,14 +9,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import SeicheError
+from seiche.io.files import Closing
 
 #: What a file system without locks says; those with many hosts and no locks (Lustre without `flock`) need none.
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP)
@@ -70,8 +70,8 @@ def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict
     return error
 
 
-class ParallelFile:
-    """An existing file that all ranks of `world` write into; opening and `sync` are collective, the rest is not.
+class ParallelFile(Closing):
+    """An existing file that all ranks of `world` write into; opening is collective, the rest is not.
 
     Nothing of it needs MPI but the agreement on errors, so that any thread may write. Ranks on several hosts lock the
     bytes that they write: a host that holds a copy of a page of the file (NFS) else writes old bytes beside them too.
@@ -83,7 +83,7 @@ class ParallelFile:
 
     def __init__(self, path: Path, world: World, name: Path | None = None) -> None:
         """Open `path` for writing without truncating it."""
-        self.name, self._world = name or path, world
+        self.name = name or path
         self._descriptor = -1
         self._locked = world.local_size < world.size
         with all_or_none(world):
@@ -136,23 +136,8 @@ class ParallelFile:
         except OSError as error:
             raise OSError(f"{self.name}: cannot be forced to the disk: {error.strerror}") from error
 
-    def sync(self) -> None:
-        """Return on every rank when what any rank wrote before is on the disk."""
-        with all_or_none(self._world):
-            self.force()
-
     def close(self) -> None:
         """Close the file on this rank; a second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        """Return the open file."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the file."""
-        self.close()

@@ -108,7 +108,7 @@ def lay_out(
             at[name] = _reserve(group, name, shape, dtype)
             if name in units:
                 group[name].attrs["Units"] = units[name]
-        times = _lay_out_steps(file, extent, fields, data_name, rows, capacity)
+        times = _lay_out_steps(file, extent, fields, data_name, rows=rows, capacity=capacity)
         root["Steps"] = h5py.SoftLink(_LINK)
     return Layout(points, connectivity, at, times, _find_link(path))
 
@@ -131,7 +131,7 @@ def _lay_out_cells(root: h5py.Group, extent: Extent) -> int:
 
 
 def _lay_out_steps(
-    file: h5py.File, extent: Extent, fields: Mapping[str, int], data_name: str, rows: int, capacity: int
+    file: h5py.File, extent: Extent, fields: Mapping[str, int], data_name: str, *, rows: int, capacity: int
 ) -> tuple[int, ...]:
     zeros = np.zeros((capacity, 1 if extent.cell_type is not None else len(_SURFACE_PARTS)), np.int64)
     # The geometry never moves: every step points at the one part that is there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What several threads may do to one word; beside `portable.hpp` the only file that knows which compiler is running.
+/// What several threads may do to one word.
 #pragma once
 #include "portable.hpp"
 
@@ -9,6 +9,9 @@ namespace seiche {
 #if defined(__CUDACC__)
 SEICHE_FN u32 add_atomically(u32* word, u32 value) {
   return atomicAdd(word, value);
+}
+SEICHE_FN Index add_atomically(Index* word, Index value) {
+  return static_cast<Index>(atomicAdd(reinterpret_cast<u64*>(word), static_cast<u64>(value)));
 }
 SEICHE_FN u32 or_atomically(u32* word, u32 value) {
   return atomicOr(word, value);
@@ -21,6 +24,9 @@ SEICHE_FN i32 min_atomically(i32* word, i32 value) {
 }
 #else
 SEICHE_FN u32 add_atomically(u32* word, u32 value) {
+  return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+SEICHE_FN Index add_atomically(Index* word, Index value) {
   return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 }
 SEICHE_FN u32 or_atomically(u32* word, u32 value) {

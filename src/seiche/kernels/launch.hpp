@@ -19,6 +19,8 @@ inline constexpr int scratch_bytes<Functor> = sizeof(typename Functor::Scratch);
 /// The threads that handle one item of a teamed functor. Their work between two barriers must not depend on each other.
 struct Team {
 #if defined(__CUDACC__)
+  /// Whether a single thread is the team: its vectors then do what threads would.
+  static constexpr bool alone = false;
   int thread, threads;
 
   /// f(0) ... f(n - 1), spread over the threads.
@@ -29,6 +31,9 @@ struct Team {
   /// What the threads wrote before is seen by all of them after.
   SEICHE_FN void barrier() const { __syncthreads(); }
 #else
+  static constexpr bool alone = true;
+  static constexpr int thread = 0, threads = 1;
+
   template <class F>
   SEICHE_FN void each(int n, F&& f) const {
 #pragma omp simd

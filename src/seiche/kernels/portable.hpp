@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// In what a host C++20 compiler and NVRTC differ: attributes, instructions and built-in functions. Kernels have them
-/// from here; what threads do together is in launch.hpp, warps.hpp and atomics.hpp, and only work that goes another way
-/// on a GPU asks where it stands which of them is running.
+/// from here; what threads do together is in launch.hpp, warps.hpp and atomics.hpp, and only headers of
+/// this folder ask which compiler is running; others ask `Team::alone` or `vector_lanes`.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -26,6 +26,16 @@
 #endif
 
 namespace seiche {
+
+/// One of two types.
+template <bool first, class First, class Second>
+struct Either {
+  using Type = First;
+};
+template <class First, class Second>
+struct Either<false, First, Second> {
+  using Type = Second;
+};
 
 using Index = long long;
 using u8 = unsigned char;
@@ -169,29 +179,6 @@ SEICHE_FN u16 float_to_half(float value) {
 SEICHE_FN void prefetch_line(const void* from) {
   __builtin_prefetch(from, 0, 2);
 }
-/// Copies bytes (a multiple of 16) past the caches where the processor can; `stream_fence` makes them visible.
-#if defined(__SSE2__)
-SEICHE_FN bool can_stream(const void* to) {
-  return (reinterpret_cast<unsigned long>(to) & 15u) == 0;
-}
-SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
-  using Pair = double __attribute__((vector_size(16), may_alias));
-  for (int k = 0; k < bytes / 16; ++k) {
-    __builtin_ia32_movntpd(static_cast<double*>(to) + 2 * k, static_cast<const Pair*>(from)[k]);
-  }
-}
-SEICHE_FN void stream_fence() {
-  __builtin_ia32_sfence();
-}
-#else
-SEICHE_FN bool can_stream(const void*) {
-  return false;
-}
-SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
-  __builtin_memcpy(to, from, bytes);
-}
-SEICHE_FN void stream_fence() {}
-#endif
 SEICHE_FN void store_release(u32* to, u32 value) {
   __atomic_store_n(to, value, __ATOMIC_RELEASE);
 }
@@ -239,6 +226,30 @@ template <bool passing, class Real>
 SEICHE_FN void store(Real* to, Real value) {
   *to = value;
 }
+#endif
+
+/// Copies bytes (a multiple of 16) past the caches where the processor can; `stream_fence` makes them visible.
+#if defined(__SSE2__) && !defined(__CUDACC__)
+SEICHE_FN bool can_stream(const void* to) {
+  return (reinterpret_cast<unsigned long>(to) & 15u) == 0;
+}
+SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
+  using Pair = double __attribute__((vector_size(16), may_alias));
+  for (int k = 0; k < bytes / 16; ++k) {
+    __builtin_ia32_movntpd(static_cast<double*>(to) + 2 * k, static_cast<const Pair*>(from)[k]);
+  }
+}
+SEICHE_FN void stream_fence() {
+  __builtin_ia32_sfence();
+}
+#else
+SEICHE_FN bool can_stream(const void*) {
+  return false;
+}
+SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
+  for (int k = 0; k < bytes; ++k) static_cast<u8*>(to)[k] = static_cast<const u8*>(from)[k];
+}
+SEICHE_FN void stream_fence() {}
 #endif
 
 }  // namespace seiche

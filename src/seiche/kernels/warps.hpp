@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What the 32 threads of a warp tell each other. On the GPU only.
+/// What the threads of a warp exchange: 32 on a GPU, one on a CPU.
 #pragma once
 #include "portable.hpp"
 
-#if defined(__CUDACC__)
 namespace seiche {
 
+#if defined(__CUDACC__)
 inline constexpr int warp_threads = 32;
 
-/// Bit k: what thread k of the warp says.
+/// Bit k: the value of thread k of the warp.
 SEICHE_FN u32 votes(bool yes) {
   return __ballot_sync(0xffffffffu, yes);
 }
@@ -22,6 +22,19 @@ template <class F>
 SEICHE_FN void for_bits(u32 word, F&& f) {
   for (; word != 0; word &= word - 1) f(__ffs(static_cast<int>(word)) - 1);
 }
+#else
+inline constexpr int warp_threads = 1;
+
+SEICHE_FN u32 votes(bool yes) {
+  return yes ? 1u : 0u;
+}
+SEICHE_FN u64 united(u64 word) {
+  return word;
+}
+template <class F>
+SEICHE_FN void for_bits(u32 word, F&& f) {
+  for (; word != 0; word &= word - 1) f(__builtin_ctz(word));
+}
+#endif
 
 }  // namespace seiche
-#endif

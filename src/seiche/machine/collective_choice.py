@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
 
 import numpy as np
 
+from seiche.domain.seats import hosts_of
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.choice import Decision, decide, drifted, machine_in_use
-from seiche.halo.transports.devices import host_names
+from seiche.halo.choice import Decision, decide, drifted
 from seiche.halo.transports.memory import Memory
 from seiche.machine.collective_ways import Parts, Way
-from seiche.machine.locality import Place, gpu_numa_node, numa_cpus
-from seiche.machine.predict import exchange_times, layout_of
-from seiche.machine.repeat import timed_together
+from seiche.machine.in_use import machine_in_use
+from seiche.machine.laws.locality import Place, gpu_numa_node, numa_cpus
+from seiche.machine.laws.predict import exchange_times, layout_of
+from seiche.observe.repeat import timed_together
+
+_log = logging.getLogger("seiche.machine")
 
 #: Seconds of timing a way before it is taken.
 _TRIAL = 0.02
@@ -31,7 +35,7 @@ def candidates(gpus: bool, processes: int) -> tuple[str, ...]:
 
 
 def choose_way(
-    world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool, make: Callable[[str], Way]
+    world: World, memory: Memory | None, parts: Parts, make: Callable[[str], Way], *, processes: int, whole: bool
 ) -> tuple[Way, Decision]:
     """Return the way that is taken, and why; all ranks must call it together.
 
@@ -54,8 +58,9 @@ def choose_way(
     for name in names[:-1]:
         try:
             return make(name), Decision(name)
-        except TransportError:  # raised on all ranks together: the next one
-            continue
+        except TransportError as error:  # raised on all ranks together: the next one
+            if world.rank == 0:
+                _log.info("strategy %s is not taken: %s", name, error)
     return make(names[-1]), Decision(names[-1])
 
 
@@ -95,5 +100,5 @@ def _places(world: World, memory: Memory | None) -> list[Place]:
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     address = memory.bus if memory is not None else None
     node = gpu_numa_node(address) if address else None
-    mine = Place(host_names(world)[world.rank], numa_cpus(allowed), address, "", node)
+    mine = Place(hosts_of(world)[world.rank], numa_cpus(allowed), address, "", node)
     return world.allgather(mine)

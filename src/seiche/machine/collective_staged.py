@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from seiche.domain.world import World
-from seiche.halo.plan import raise_together
-from seiche.halo.transports.devices import host_names
+from seiche.domain.seats import hosts_of
+from seiche.domain.world import World, raise_together
+from seiche.errors import TransportError
 from seiche.halo.transports.host import message_of_pieces
 from seiche.halo.transports.memory import Bytes, DeviceMemory, HostMemory, Memory, Window
 from seiche.machine.collective_ways import Parts, Way, shared_handles, starts
@@ -169,7 +169,11 @@ class DuplicatePointer(Staged):
                 self._opened = [self._copies.open(handle) for handle in (source, target)]
             except OSError as error:
                 problem = f"strategy 'duplicate-pointer': rank {world.rank} cannot open its array: {error}"
-        raise_together(world, problem)
+        try:
+            raise_together(world, problem)
+        except TransportError:
+            self.close()
+            raise
         if memory is None:
             self.out, self.into = (self._copies.staging(buffer.size) for buffer in (self.out, self.into))
 
@@ -209,7 +213,7 @@ class DuplicatePointer(Staged):
 
 
 def _apart(world: World, me: int, processes: int, strategy: str) -> str | None:
-    hosts = host_names(world)[me * processes : (me + 1) * processes]
+    hosts = hosts_of(world)[me * processes : (me + 1) * processes]
     if len(set(hosts)) == 1:
         return None
     return (

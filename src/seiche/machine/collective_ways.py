@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from seiche.domain.world import World
+from seiche.domain.seats import hosts_of, on_different_hosts
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.plan import raise_together
 from seiche.halo.transports.device_mpi import takes_device_addresses
-from seiche.halo.transports.devices import host_names
 from seiche.halo.transports.memory import DeviceMemory, Memory, Window, bytes_at
 from seiche.halo.transports.nccl import join, nccl_library
 
@@ -129,7 +128,11 @@ class Peer(Way):
         mine = world.rank
         begin, end = parts.source + starts(parts.sent)[mine], parts.target + starts(parts.received)[mine]
         self._own = (begin, end, parts.sent[mine])
-        raise_together(world, problem)
+        try:
+            raise_together(world, problem)
+        except TransportError:
+            self.close()
+            raise
 
     def impossible(self) -> str | None:
         """Return which rank is on another host."""
@@ -167,11 +170,12 @@ def shared_handles(world: World, memory: Memory | None, addresses: list[int]) ->
 
 
 def _far(world: World, strategy: str) -> str | None:
-    hosts = host_names(world)
+    hosts = hosts_of(world)
     other = next((rank for rank, host in enumerate(hosts) if host != hosts[world.rank]), None)
     if other is None:
         return None
-    return f"strategy {strategy!r}: ranks {world.rank} and {other} are on different hosts"
+    apart = on_different_hosts(hosts[world.rank], hosts[other])
+    return f"strategy {strategy!r}: ranks {world.rank} and {other} are {apart}"
 
 
 class Nccl(Way):
@@ -186,7 +190,7 @@ class Nccl(Way):
     def impossible(self) -> str | None:
         """Return that there are no GPUs, or not one for each rank."""
         device = None if self.memory is None else self.memory.device
-        seats = self.world.allgather((host_names(self.world)[self.world.rank], device))
+        seats = self.world.allgather((hosts_of(self.world)[self.world.rank], device))
         if device is None:
             return f"strategy 'nccl' needs arrays of a GPU, but rank {self.world.rank} has one of the host"
         if len(set(seats)) < len(seats):

@@ -29,10 +29,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from seiche.domain.world import World
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision
-from seiche.halo.plan import raise_together
 from seiche.halo.transports.memory import Memory, memory_of
 from seiche.machine.collective_choice import choose_again, choose_way
 from seiche.machine.collective_staged import DuplicatePointer, ExtraMessage, Staged
@@ -97,7 +96,7 @@ class Exchange:
         try:
             if self.holds:
                 memory = _memory(world, send, receive)
-                parts = _parts(world, send, receive, send_counts, receive_counts, processes)
+                parts = _parts(world, send, receive, send_counts, receive_counts, processes=processes)
             elif send is not None or receive is not None:
                 problem = f"rank {world.rank} helps rank {self.first} and must give no array"
         except TransportError as error:
@@ -110,7 +109,7 @@ class Exchange:
         self._make: Callable[[str], Way] = lambda name: WAYS[name](world, memory, parts, processes, split)
         self._way: Way
         if strategy == "auto":
-            self._way, self.decision = choose_way(world, memory, parts, processes, split, self._make)
+            self._way, self.decision = choose_way(world, memory, parts, self._make, processes=processes, whole=split)
         else:
             self._way, self.decision = self._make(strategy), Decision(strategy)
         #: What was chosen by a machine file, and why, one after the other.
@@ -126,6 +125,24 @@ class Exchange:
         self._refuse_closed()
         self._way()
 
+    @property
+    def capturable(self) -> bool:
+        """Return False: a graph cannot contain them."""
+        return False
+
+    @property
+    def transport_name(self) -> str:
+        """Return how the data travels."""
+        return self.decision.transport
+
+    @property
+    def can_reconsider(self) -> bool:
+        """Return whether a machine file chose the way."""
+        return bool(self.decision.measured)
+
+    def check(self) -> None:
+        """Do nothing: a call has ended, or raised, when it returns."""
+
     def reconsider(self) -> bool:
         """Time what a machine file chose again, and choose anew where that drifted; return whether it is another now.
 
@@ -135,7 +152,7 @@ class Exchange:
             TransportError: the exchange is closed.
         """
         self._refuse_closed()
-        if not self.decision.measured:
+        if not self.can_reconsider:
             return False
         receive = self._arrays[1]
         kept = None if receive is None else receive.copy()
@@ -237,7 +254,9 @@ def _memory(world: World, send: Any, receive: Any) -> Memory:
     return memory
 
 
-def _parts(world: World, send: Any, receive: Any, send_counts: Counts, receive_counts: Counts, processes: int) -> Parts:
+def _parts(
+    world: World, send: Any, receive: Any, send_counts: Counts, receive_counts: Counts, *, processes: int
+) -> Parts:
     ranks = world.size // processes
     sizes = []
     for what, array, counts in (("send", send, send_counts), ("receive", receive, receive_counts)):

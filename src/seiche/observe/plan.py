@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from seiche.backend import Backend
 from seiche.backend.planned import PlannedBackend
 from seiche.observe.stage import Stage
 
@@ -81,6 +82,12 @@ def planned_steps(
     """Return what the stages of each kind of step do, by letting them count (collective where they are)."""
     whole = sum(weight for weight, _ in kinds)
     return tuple((weight / whole, tuple(_planned(stage, backend) for stage in stages)) for weight, stages in kinds)
+
+
+def planned_rank(backend: Backend, kinds: Sequence[tuple[float, Sequence[Stage]]], items: int) -> PlannedRank:
+    """Return what a rank of `items` items does in each kind of step on a planned device (collective)."""
+    assert isinstance(backend, PlannedBackend)
+    return PlannedRank(planned_steps(kinds, backend), backend.memory, items)
 
 
 def _planned(stage: Stage, backend: PlannedBackend) -> PlannedStage:

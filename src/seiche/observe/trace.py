@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from seiche.domain.seats import host_identity
 from seiche.domain.world import World
 from seiche.io import files
 from seiche.observe.sample import Replayed, Sample
@@ -67,8 +68,9 @@ def common_epoch(world: World) -> int:
     Processes of a host share its clock; hosts take the moment at which they leave a barrier for the same.
     """
     world.barrier()
-    moments: list[tuple[str, int]] = world.allgather((platform.node(), time.perf_counter_ns()))
-    return next(moment for host, moment in moments if host == platform.node())
+    here = host_identity(platform.node())
+    moments: list[tuple[str, int]] = world.allgather((here, time.perf_counter_ns()))
+    return next(moment for host, moment in moments if host == here)
 
 
 def gather_trace(timers: StageTimers, world: World, elapsed: float) -> list[RankTrace] | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from seiche.machine.models import roofline
+from seiche.machine.laws.models import roofline
 from seiche.report.html import COLORS, escape, number
 
 #: Ranks that a matrix shows one by one; beyond, blocks of ranks are added up.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seiche.io.files import replacing
-from seiche.machine.curve import Curve
-from seiche.machine.file import Machine, Measured, PathName
-from seiche.machine.models import LOCALITIES, crossover, direct_time, max_rate, three_step_time
+from seiche.machine.laws.curve import Curve
+from seiche.machine.laws.file import Machine, Measured, PathName
+from seiche.machine.laws.models import LOCALITIES, crossover, direct_time, max_rate, three_step_time
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seiche.machine.file import Machine, PathName
-from seiche.machine.models import Locality, roofline
+from seiche.machine.laws.file import Machine, PathName
+from seiche.machine.laws.models import Locality, roofline
 
 #: The way of the machine file that each transport takes.
 PATHS: dict[str, PathName] = {"host": "host", "device_mpi": "device_mpi", "nccl": "nccl", "peer": "peer_store"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.io.files import replacing
-from seiche.machine.steps import StepTime
+from seiche.machine.laws.steps import StepTime
 from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, save
 
 #: Raised by one when a key changes its meaning.

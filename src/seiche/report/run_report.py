@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.errors import CaseError
-from seiche.machine.file import Machine, read_machine
+from seiche.machine.laws.file import Machine, read_machine
 from seiche.observe.progress import unit_of_rate
 from seiche.report import charts, compare_report
 from seiche.report.html import bars, cards, escape, number, page, refuse_foreign, section, share, table, write_page

@@ -78,7 +78,8 @@ class Summary:
         efficiency: load balance, communication, parallel efficiency and what they are made of, 0..1.
         movement: what the efficiencies were made from, rank by rank: seconds, messages, memory.
         details: whatever else a case wants to keep.
-        stopped: why the run ended before its time, None if it did not.
+        finished: whether the run reached its last step.
+        stopped: why it ended before, None if it did not.
         date: UTC, ISO 8601.
         versions: of Python and packages.
         schema: version of these keys.
@@ -102,6 +103,7 @@ class Summary:
     efficiency: Mapping[str, Any] = field(default_factory=dict)
     movement: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    finished: bool = True
     stopped: str | None = None
     date: str = field(default_factory=_now)
     versions: Mapping[str, str] = field(default_factory=versions)

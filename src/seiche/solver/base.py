@@ -216,7 +216,7 @@ class SolverBase(ABC):
     def _can_replay(self, remaining: int) -> bool:
         return (
             remaining >= self.graph_steps
-            and self.backend.asynchronous
+            and self.backend.has_graphs
             and not self.timers.due
             and all(exchange.capturable for exchange in self.exchanges)
             and self.may_replay()

@@ -1,91 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state of a solver: all that a run needs to continue, on any number of ranks."""
+"""The state of a solver (`io/state.py` says what it is), and its check before a restart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
 
 from seiche.errors import CaseError
-
-Attribute = str | float | int
-
-
-class Rows(Protocol):
-    """An array of rows that may be computed only when they are asked for, in any thread."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of rows, and shape of a row."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-
-    def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]:
-        """Return some rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class RowSet:
-    """Arrays with one row for each item: sites, elements, points, sensors, cells.
-
-    Attributes:
-        keys: global numbers of this rank's items, (n,) int64; over all ranks every number below `total` once.
-        total: number of items of all ranks.
-        arrays: values by name, (n, ...).
-    """
-
-    keys: npt.NDArray[np.int64]
-    total: int
-    arrays: Mapping[str, Rows]
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """A state after `step` steps.
-
-    Attributes:
-        step: number of steps done.
-        rows: row sets by the name of their items; every rank has its own rows.
-        numbers: arrays that are the same on every rank, by name.
-        attributes: single numbers and texts that are the same on every rank, by name.
-    """
-
-    step: int
-    rows: Mapping[str, RowSet]
-    numbers: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
-
-    def __contains__(self, name: object) -> bool:
-        """Return whether there is an array `name`."""
-        return name in self.numbers or any(name in rows.arrays for rows in self.rows.values())
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Return the array `name`, of the rows of this rank or the same on every rank.
-
-        Raises:
-            KeyError: there is none.
-        """
-        if name in self.numbers:
-            return self.numbers[name]
-        return np.asarray(next(rows.arrays[name][:] for rows in self.rows.values() if name in rows.arrays))
-
-    def joined(self, other: State) -> State:
-        """Return this state with the rows, numbers and attributes of `other` as well; row sets of one name merge."""
-        rows = dict(self.rows)
-        for name, added in other.rows.items():
-            present = rows.get(name)
-            arrays = added.arrays if present is None else {**present.arrays, **added.arrays}
-            rows[name] = replace(added, arrays=arrays)
-        return State(self.step, rows, {**self.numbers, **other.numbers}, {**self.attributes, **other.attributes})
+from seiche.io.state import Attribute as Attribute
+from seiche.io.state import Rows as Rows
+from seiche.io.state import RowSet as RowSet
+from seiche.io.state import State as State
 
 
 def refuse_misshapen(rows: RowSet | None, needed: Mapping[str, tuple[int, ...]], count: int, item: str) -> None:

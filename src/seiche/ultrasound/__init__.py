@@ -8,9 +8,25 @@ result = simulate(grid, Medium(1500.0), Source(p0=disc), Sensor(mask=line))
 from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
+from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle
 from seiche.ultrasound.simulate import simulate
+from seiche.ultrasound.solver import UltrasoundSolver as Solver
 from seiche.ultrasound.source import Source
 
-__all__ = ["Arc", "Bowl", "Disc", "Emitter", "Grid", "Line", "Medium", "Rectangle", "Sensor", "Source", "simulate"]
+__all__ = [
+    "Arc",
+    "Bowl",
+    "Disc",
+    "Emitter",
+    "Grid",
+    "Line",
+    "Medium",
+    "Rectangle",
+    "Sensor",
+    "Sharing",
+    "Solver",
+    "Source",
+    "simulate",
+]

@@ -9,10 +9,10 @@ from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.ultrasound import operators
 from seiche.ultrasound.medium_arrays import MediumArrays
-from seiche.ultrasound.state import Bound, State
+from seiche.ultrasound.state import Bound, DeviceState
 
 
-def bind_power_law(state: State, medium_arrays: MediumArrays, real: Real) -> list[Bound]:
+def bind_power_law(state: DeviceState, medium_arrays: MediumArrays, real: Real) -> list[Bound]:
     """Return what follows `PowerLawInputs`, empty for other media; a term that is switched off is not transformed."""
     problem = state.problem
     absorption = problem.absorption
@@ -43,7 +43,7 @@ def bind_power_law(state: State, medium_arrays: MediumArrays, real: Real) -> lis
     return [*state.forward(None, active, last - first), laplacians, state.transforms.inverse(active), pressure]
 
 
-def finish_of(state: State) -> registry.Finish:
+def finish_of(state: DeviceState) -> registry.Finish:
     """Return what is made of a new density."""
     absorption = state.problem.absorption
     if state.problem.relaxation is not None:
@@ -53,7 +53,7 @@ def finish_of(state: State) -> registry.Finish:
     return "stokes" if absorption.stokes else "power-law"
 
 
-def relaxation_members(state: State) -> dict[str, object]:
+def relaxation_members(state: DeviceState) -> dict[str, object]:
     """Return the members of relaxation processes; their memory is made once for a state."""
     problem, backend = state.problem, state.backend
     relaxation = problem.relaxation
@@ -68,7 +68,7 @@ def relaxation_members(state: State) -> dict[str, object]:
     }
 
 
-def bind_start(state: State, medium_arrays: MediumArrays, real: Real) -> list[Bound]:
+def bind_start(state: DeviceState, medium_arrays: MediumArrays, real: Real) -> list[Bound]:
     """Return what relaxation processes do when a density is set at once; empty for other media."""
     if state.problem.relaxation is None:
         return []
@@ -82,7 +82,7 @@ def bind_start(state: State, medium_arrays: MediumArrays, real: Real) -> list[Bo
     ]
 
 
-def finish_members(state: State, finish: registry.Finish) -> dict[str, object]:
+def finish_members(state: DeviceState, finish: registry.Finish) -> dict[str, object]:
     """Return the members of that."""
     if finish == "relaxation":
         return {"p": state.p, **relaxation_members(state)}
@@ -93,7 +93,7 @@ def finish_members(state: State, finish: registry.Finish) -> dict[str, object]:
     return {"p": state.p}
 
 
-def coefficients_of(state: State, finish: registry.Finish) -> list[str]:
+def coefficients_of(state: DeviceState, finish: registry.Finish) -> list[str]:
     """Return the coefficients of the medium that it uses, with the density's own."""
     used = ["rho0"]
     if finish in ("lossless", "stokes", "relaxation"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from seiche.backend import parse_device
 from seiche.kernels.registry import Real
 from seiche.ultrasound.exact_lines import has_lines
 from seiche.ultrasound.medium_arrays import varies
@@ -105,7 +106,7 @@ def memory(
     else:
         total += points * size * (1 + (problem.absorption is not None) + (problem.BonA is not None))
         total += spectra if fractional else 0
-    if device.startswith("cuda") and (fractional if scheme != "exact" else not has_lines(problem, real)):
+    if parse_device(device).is_gpu and (fractional if scheme != "exact" else not has_lines(problem, real)):
         total += half * 2 * size
     total += points * size * _arrays(problem, scheme)
     if problem.relaxation is not None:

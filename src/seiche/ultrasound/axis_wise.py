@@ -22,13 +22,13 @@ from seiche.observe.stage import Stage
 from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
 from seiche.ultrasound.line_passes import LinePasses
 from seiche.ultrasound.medium_arrays import MediumArrays
-from seiche.ultrasound.state import Bound, State, stage, stages
+from seiche.ultrasound.state import Bound, DeviceState, stage, stages
 
 
 class AxisWiseScheme:
     """Stages of the separable scheme or of the one with the local sound speed."""
 
-    def __init__(self, state: State, name: str, *, fixed: bool = False) -> None:
+    def __init__(self, state: DeviceState, name: str, *, fixed: bool = False) -> None:
         """Upload tables, bind kernels; `fixed`: those for the very lengths of the axes, where these have such.
 
         Raises:
@@ -81,26 +81,29 @@ class AxisWiseScheme:
             return []
         return [stage("initial sum", sum_of(self._state, self._passes.medium, self._total))]
 
+    def settle(self) -> None:
+        """Do nothing: every field lies where it is read."""
 
-def pushed_axes(state: State) -> tuple[int, ...]:
+
+def pushed_axes(state: DeviceState) -> tuple[int, ...]:
     """Return the axes along which sources act on the velocity; on several ranks those of all of them."""
     found = {source.quantity for source in state.problem.sources}
     return tuple(k for k, name in enumerate(state.problem.axes) if name in found)
 
 
-def real_of(state: State) -> Real:
+def real_of(state: DeviceState) -> Real:
     """Return the precision of a state as kernels name it."""
     return "float32" if state.real == np.float32 else "float64"
 
 
-def sums_of(state: State) -> tuple[Array | None, Array | None]:
+def sums_of(state: DeviceState) -> tuple[Array | None, Array | None]:
     """Return room for the sum of the densities before a step, and for the rate, each None where nothing needs it."""
     backend, points = state.backend, state.problem.points
     rate = None if finish_of(state) in ("lossless", "relaxation") else backend.zeros(points, state.real)
     return None if state.problem.BonA is None else backend.zeros(points, state.real), rate
 
 
-def start_of(state: State, medium_arrays: MediumArrays) -> Stage:
+def start_of(state: DeviceState, medium_arrays: MediumArrays) -> Stage:
     """Return what makes the densities of an initial pressure."""
     varying, medium = medium_arrays.members("c0")
     spec = registry.initial_density(state.problem.dimensions, varying, real_of(state))
@@ -108,19 +111,21 @@ def start_of(state: State, medium_arrays: MediumArrays) -> Stage:
     return stage("initial density", density, *bind_start(state, medium_arrays, real_of(state)))
 
 
-def pressure_of(state: State, medium_arrays: MediumArrays, total: Array | None, rate: Array | None) -> list[Bound]:
+def pressure_of(
+    state: DeviceState, medium_arrays: MediumArrays, total: Array | None, rate: Array | None
+) -> list[Bound]:
     """Return what makes the pressure, and the sum of the densities, from the densities (eqs. 10 to 12)."""
     power_law = bind_power_law(state, medium_arrays, real_of(state))
     return [_state_of_density(state, medium_arrays, finish_of(state), total, rate), *power_law]
 
 
-def sum_of(state: State, medium_arrays: MediumArrays, total: Array) -> Bound:
+def sum_of(state: DeviceState, medium_arrays: MediumArrays, total: Array) -> Bound:
     """Return what makes the sum of the densities alone."""
     return _state_of_density(state, medium_arrays, "keep-sum", total, None)
 
 
 def _state_of_density(
-    state: State, medium_arrays: MediumArrays, finish: registry.Finish, total: Array | None, rate: Array | None
+    state: DeviceState, medium_arrays: MediumArrays, finish: registry.Finish, total: Array | None, rate: Array | None
 ) -> Bound:
     problem, sum_alone = state.problem, finish == "keep-sum"
     varying, medium = medium_arrays.members(*coefficients_of(state, finish))

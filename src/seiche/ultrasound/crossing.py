@@ -26,20 +26,19 @@ _BANDS = (2.0, 2.2, 2.5, 3.0, 4.0)
 
 
 @lru_cache(maxsize=256)
-def crossing_error(points_per_wavelength: float, overlap: int, slope: float | None = None, cfl: float = 0.3) -> float:
+def crossing_error(points_per_wavelength: float, overlap: int, cfl: float = 0.3) -> float:
     """Return the relative difference (L2) of a packet that crossed a cut from one in the whole grid.
 
     Args:
         points_per_wavelength: of the wave, at least 2.
         overlap: points of the neighbour on each side.
-        slope: of the bell; the one that suits the overlap by default.
         cfl: distance that sound travels in a step, over the spacing.
     """
     spread = _WIDTH * points_per_wavelength
     core = max(2 * overlap, int(10 * spread))
     total, places = 2 * core, (0, core)
     windows = [Window(total, start, core, overlap) for start in places]
-    taper = bell(windows[0], slope)
+    taper = bell(windows[0])
     numbers = [one.indices(clipped=False) for one in windows]
 
     def parts(factor: Complexes, values: Floats) -> Floats:

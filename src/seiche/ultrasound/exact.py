@@ -21,7 +21,7 @@ from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
 from seiche.ultrasound.medium_arrays import MediumArrays
-from seiche.ultrasound.state import Bound, State, stage, stages
+from seiche.ultrasound.state import Bound, DeviceState, stage, stages
 
 
 class ExactScheme:
@@ -38,7 +38,7 @@ class ExactScheme:
     #: By whether a source acted on the density before.
     _fractional: dict[bool, list[Bound]]
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: DeviceState) -> None:
         """Upload tables, make plans, bind kernels."""
         self._state, problem = state, state.problem
         self._medium = MediumArrays(state)
@@ -121,6 +121,13 @@ class ExactScheme:
             return [*momentum, *divergence, stage("density", *self._density_and_pressure), *fractional]
         kept = stage("density", self._density_alone)
         return [*momentum, *divergence, kept, *mass_source, stage("pressure", self._pressure_alone), *fractional]
+
+    def restored(self) -> list[Stage]:
+        """Return what follows from densities and velocities that were set: nothing."""
+        return []
+
+    def settle(self) -> None:
+        """Do nothing: every field lies where it is read."""
 
     def start(self) -> list[Stage]:
         """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""

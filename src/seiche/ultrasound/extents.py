@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+from seiche.backend import parse_device
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.kspace_lines import fixed_transform, step_cost
 from seiche.ultrasound.local_basis import Part
@@ -22,7 +23,7 @@ def lines_of(options: Mapping[str, Any]) -> Real | None:
     """Return the precision of the lines that a `Solver` with these options takes where it can, None for a library."""
     transforms, device = options.get("transforms", "auto"), options.get("device", "cpu")
     exact = options.get("scheme", "exact") == "exact"
-    wanted = transforms == "lines" or (transforms == "auto" and not str(device).startswith("cpu"))
+    wanted = transforms == "lines" or (transforms == "auto" and parse_device(device).is_gpu)
     precision: Real = options.get("precision", "float32")
     return precision if exact and wanted and precision in get_args(Real) else None
 

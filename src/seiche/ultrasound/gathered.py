@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of series that several ranks record, each for the sensors in its part, put together on the first one."""
+"""What several ranks record, each in its part of the grid, put together."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
-from seiche.ultrasound.records import Sink
+from seiche.errors import CaseError
+from seiche.solver.state import RowSet
+from seiche.ultrasound.local_basis import points_in
+from seiche.ultrasound.partition import Partition
+from seiche.ultrasound.records import Recorder, Request, Sink, finished
+from seiche.ultrasound.state import DeviceState
 
 
 class GatheredRows:
@@ -46,3 +52,114 @@ class GatheredRows:
             for chosen, _, values in parts:
                 whole[:, chosen] = values
             self._sink(name, row, whole)
+
+
+class Records:
+    """What all ranks record; its arrays are the same on every rank, and methods that return them are collective.
+
+    Attributes:
+        sensors: number of sensors of all ranks.
+        part: what this rank records.
+        keys: numbers of the sensors that this rank records, (n,).
+    """
+
+    def __init__(self, partition: Partition, state: DeviceState, request: Request) -> None:
+        """Bind the records of this rank's part (collective).
+
+        Raises:
+            CaseError: an unknown quantity, a sensor outside the grid, or what only one rank records.
+        """
+        self._partition, self._request, self.sensors = partition, request, request.sensors
+        self._real = state.real
+        self._rows: GatheredRows | None = None
+        self.keys = np.arange(self.sensors)
+        if partition.basis is not None:
+            request = self._part_of(request)
+        self.part = Recorder(state, request)
+
+    def _part_of(self, request: Request) -> Request:
+        """Return what this rank records of a request."""
+        partition, world = self._partition, self._partition.world
+        local: npt.NDArray[np.int64] | None = None
+        if request.points is not None:
+            self.keys, local = points_in(request.points, partition.shape, partition.part, core=True)
+        quantities = tuple(name for name in request.quantities if name.endswith("_all") or len(self.keys))
+        if request.sink is not None:
+            self._rows = GatheredRows(world, self.keys, self.sensors, request.sink)
+        return replace(request, points=local, quantities=quantities, sink=self._rows)
+
+    def flush(self) -> None:
+        """Hand on what was recorded; collective."""
+        self.part.flush()
+        if self._rows is not None:
+            self._rows.hand_on()
+
+    def _names(self, *, series: bool) -> tuple[str, ...]:
+        return self._request.names(self._partition.problem.axes, series=series)
+
+    def series_names(self) -> tuple[str, ...]:
+        """Return the names of the series (not collective)."""
+        return self._names(series=True)
+
+    @property
+    def aggregates(self) -> tuple[str, ...]:
+        """Return the names of the aggregates (not collective)."""
+        return self._names(series=False)
+
+    def series(self, name: str) -> npt.NDArray[Any]:
+        """Return a series kept in memory: (steps recorded, sensors)."""
+        if self._partition.world.size == 1:
+            return self.part.series(name)
+        return self._together(self._here(f"{name}_series")).T
+
+    def _here(self, name: str) -> npt.NDArray[Any]:
+        """Return what the sensors of this rank recorded, (n, ...); of no sensor where it has none."""
+        series = name.endswith("_series")
+        if len(self.keys):
+            return self.part.series(name.removesuffix("_series")).T if series else self.part.raw_aggregate(name)
+        return np.zeros((0, self.part.recorded) if series else 0, self._real)
+
+    def _together(self, here: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the values at all sensors, (sensors, ...)."""
+        whole = np.zeros((self.sensors, *here.shape[1:]), here.dtype)
+        for keys, part in self._partition.world.allgather((self.keys, here)):
+            whole[keys] = part
+        return whole
+
+    def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return an aggregate as it is while it runs, flat: sums of squares where a root of their mean is wanted."""
+        if name.endswith("_all"):
+            return self._partition.whole(self._partition.own(self.part.raw_aggregate(name))).reshape(-1)
+        return self._together(self._here(name))
+
+    def aggregate(self, name: str) -> npt.NDArray[Any]:
+        """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""
+        return finished(name, self.raw_aggregate(name), self.part.recorded, self._partition.shape)
+
+    def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase) for a number in `Request.harmonics`."""
+        amplitude, phase = (
+            self._partition.whole(self._partition.own(one)) for one in self.part.amplitude_and_phase(number)
+        )
+        return amplitude, phase
+
+    def rows(self) -> RowSet | None:
+        """Return what this rank's sensors recorded, as rows of a state; None without sensors (not collective)."""
+        if not self.sensors:
+            return None
+        names = [name for name in self.aggregates if not name.endswith("_all")]
+        if self._request.sink is None:
+            names += [f"{name}_series" for name in self.series_names()]
+        return RowSet(self.keys, self.sensors, {name: np.ascontiguousarray(self._here(name)) for name in names})
+
+
+def refuse_on_ranks(request: Request) -> None:
+    """Refuse what only one rank computes.
+
+    Raises:
+        CaseError: sensors between points, or velocities at the grid's points.
+    """
+    if request.nodes is not None:
+        raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
+    if any(name == "u_non_staggered" for name in request.quantities):
+        raise CaseError("record: velocities at the grid's points and intensities do not go with several ranks")

@@ -15,13 +15,13 @@ import numpy as np
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.kspace_lines import LineShape, fixed_pass, fixed_transform
-from seiche.ultrasound.state import State
+from seiche.ultrasound.state import DeviceState
 
 
 class Axis:
     """Lines along one of the three axes: their transform, and how they lie in a spectrum."""
 
-    def __init__(self, state: State, axis: int, real: Real) -> None:
+    def __init__(self, state: DeviceState, axis: int, real: Real) -> None:
         """Find the transform.
 
         Raises:
@@ -78,7 +78,7 @@ class Rows:
         slabs: whether they are whole rows, those of the first axis only.
     """
 
-    def __init__(self, state: State, along: Axis) -> None:
+    def __init__(self, state: DeviceState, along: Axis) -> None:
         """Find the rows of the part."""
         problem = state.problem
         self._batch = 2 * along.shape.lanes

@@ -18,7 +18,7 @@ from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace_lines as line_registry
 from seiche.ultrasound import operators
 from seiche.ultrasound.medium_arrays import MediumArrays
-from seiche.ultrasound.state import Bound, State
+from seiche.ultrasound.state import Bound, DeviceState
 
 
 class LinePasses:
@@ -36,7 +36,7 @@ class LinePasses:
     """
 
     def __init__(
-        self, state: State, axes: Sequence[int], *, fixed: bool = False, total: Array | None, rate: Array | None
+        self, state: DeviceState, axes: Sequence[int], *, fixed: bool = False, total: Array | None, rate: Array | None
     ) -> None:
         """Upload tables."""
         self._state, problem = state, state.problem
@@ -133,7 +133,7 @@ class LinePasses:
 class _Lines:
     """Lines along an axis of the grid: how they lie, and their derivatives."""
 
-    def __init__(self, state: State, axis: int, real: Real, fixed: bool) -> None:
+    def __init__(self, state: DeviceState, axis: int, real: Real, fixed: bool) -> None:
         problem = state.problem
         place = axis + 3 - problem.dimensions
         self.axis, self.length, self.spacing = axis, int(problem.shape[axis]), problem.spacing[axis]

@@ -134,7 +134,7 @@ def bell(window: Window, slope: float | None = None) -> Floats:
     return np.concatenate([rise(window.overlap), np.ones(window.core), rise(window.overlap + window.more)[::-1]])
 
 
-def derivative_error(core: int, overlap: int, points_per_wavelength: float, slope: float | None = None) -> float:
+def derivative_error(core: int, overlap: int, points_per_wavelength: float) -> float:
     """Return the largest error of the derivative of a wave on the own points, over its wave number."""
     window = Window(core, 0, core, overlap)
     k = 2 * np.pi / points_per_wavelength
@@ -142,7 +142,7 @@ def derivative_error(core: int, overlap: int, points_per_wavelength: float, slop
     if window.extent % 2 == 0:
         numbers[window.extent // 2] = 0.0
     wave = np.exp(1j * k * (np.arange(window.extent) - overlap))
-    found = np.fft.ifft(1j * numbers * np.fft.fft(wave * bell(window, slope)))
+    found = np.fft.ifft(1j * numbers * np.fft.fft(wave * bell(window)))
     inside = slice(overlap, overlap + core)
     return float(np.abs(found - 1j * k * wave)[inside].max() / k)
 

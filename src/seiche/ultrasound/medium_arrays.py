@@ -12,7 +12,7 @@ from seiche.backend import Array
 from seiche.kernels.registry.kspace import DensityKind
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Absorption, Field
-from seiche.ultrasound.state import State
+from seiche.ultrasound.state import DeviceState
 
 
 def varies(value: Field | None) -> bool:
@@ -43,7 +43,7 @@ def tau_of(absorption: Absorption | None, sound_speed: Field) -> Field:
 class MediumArrays:
     """Coefficients on a device; kernels ask for those that they use."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: DeviceState) -> None:
         """Nothing is made or uploaded before it is asked for."""
         problem = state.problem
         self._state = state

@@ -18,8 +18,9 @@ from seiche.domain.world import World
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import kspace_ranks as registry
+from seiche.machine.in_use import predict_transports
 from seiche.ultrasound.local_basis import Part, bell, points_in
-from seiche.ultrasound.state import Bound, Carried, State
+from seiche.ultrasound.state import Bound, Carried, DeviceState
 
 
 class LocalBasis:
@@ -38,11 +39,12 @@ class LocalBasis:
         """Keep the parts; `attach` binds them to fields."""
         self.world, self.parts, self.part = world, parts, parts[world.rank]
         self._slope, self._transport = slope, transport
-        self._exchanges: list[HaloExchange] = []
+        #: Those that were made so far.
+        self.exchanges: list[HaloExchange] = []
         self._plans: dict[bool, HaloPlan] = {}
         self.overlaps = self
 
-    def attach(self, state: State) -> None:
+    def attach(self, state: DeviceState) -> None:
         """Upload the bell and make the plans."""
         self._state = state
         tables = [np.ones(1)] * (3 - state.problem.dimensions)
@@ -59,16 +61,6 @@ class LocalBasis:
         """Return how many own points behind a cut of the first axis neighbours have in their overlaps, at most."""
         return max(part.windows[0].overlap + part.windows[0].more for part in self.parts)
 
-    @property
-    def exchanges(self) -> tuple[HaloExchange, ...]:
-        """Return the exchanges that were asked for."""
-        return tuple(self._exchanges)
-
-    @property
-    def transport_name(self) -> str:
-        """Return how messages travel, "none" before there are any."""
-        return next((one.transport_name for one in self._exchanges), "none")
-
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
         """Return what starts to fill the overlaps of a field, and what ends it; collective."""
         if padded not in self._plans:
@@ -79,9 +71,10 @@ class LocalBasis:
             self._plans[padded],
             self._state.real.name,  # type: ignore[arg-type]
             self._transport,  # type: ignore[arg-type]
+            predict=predict_transports,
         )
         exchange.replayed = False  # steps on several ranks are no graphs
-        self._exchanges.append(exchange)
+        self.exchanges.append(exchange)
         return (
             Carried("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),
             Carried("receive halo", lambda: exchange.finish(array), exchange.received("overlaps")),
@@ -100,14 +93,9 @@ class LocalBasis:
             padded=int(field is None),
         )
 
-    def transforms(self, state: State) -> Transforms:
+    def transforms(self, state: DeviceState) -> Transforms:
         """Return those of the part."""
         return state.backend.transforms(state.extents, state.real.name)
-
-    def close(self) -> None:
-        """Give back what transports hold; collective."""
-        for exchange in self._exchanges:
-            exchange.close()
 
     def _slots(self, local: npt.NDArray[np.int64], padded: bool) -> npt.NDArray[np.int64]:
         """Return where points of the part lie in a field."""

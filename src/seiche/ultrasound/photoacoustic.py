@@ -40,7 +40,8 @@ def time_reversal(
         series: what they heard, Pa.
         iterations: images that are made.
         positive: set negative pressures to zero in every image.
-        options: of `simulate`, such as `pml_size`, `device` or `scheme`.
+        options: of `simulate`, such as `pml_size`, `device`, `scheme` or `world`: with several ranks the call is
+            collective and returns the same image on all of them.
 
     Raises:
         CaseError: series of another shape than sensors and steps, or no iteration.

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.halo.choice import machine_in_use
 from seiche.kernels.registry import Real
-from seiche.machine.file import Machine
-from seiche.machine.halo_times import transport_times
-from seiche.machine.locality import Place, places
-from seiche.machine.predict import exchange_times, layout_of
+from seiche.machine.in_use import machine_in_use
+from seiche.machine.laws.file import Machine
+from seiche.machine.laws.halo_times import transport_times
+from seiche.machine.laws.locality import Place, places
+from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.ultrasound.extents import lines_of, widened
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
@@ -29,6 +29,8 @@ from seiche.ultrasound.slabs import slabs_of
 
 Basis: TypeAlias = Literal["auto", "local", "global"]
 Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
+#: Width of the overlaps by default: errors of 1e-3 to 1e-4 at four points a wavelength.
+OVERLAP = 12
 #: Bytes a point and step in single precision: passes and transforms, without and with power-law absorption.
 _PASSES, _TRANSFORM = {False: 120, True: 180}, 24
 #: Both where kernels transform lines, on a part.
@@ -36,6 +38,28 @@ _BY_LINES = {False: 220, True: 328}
 _TRANSFORMS = {False: 10, True: 14}
 #: Read and written by the packing of a message's half spectrum, or by the taper of a field.
 _PACKED = 8
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How several ranks share a grid.
+
+    Attributes:
+        basis: "local": parts that overlap, with transforms of their own; "global": slabs whose transforms cover the
+            whole grid; "auto": what the machine file in use makes the faster. By default local, global for schemes
+            along one axis. One rank has the whole grid unless a basis is named.
+        overlap: points that parts share with each neighbour, at least: some more where that makes parts whose lines the
+            kernels can transform. Of the local basis, as `split` and `slope`.
+        split: pieces along each axis; by default those with the least work.
+        slope: of the bell; the one that suits the overlap by default.
+        transport: how messages travel.
+    """
+
+    basis: str | None = None
+    overlap: int = OVERLAP
+    split: tuple[int, ...] | None = None
+    slope: float | None = None
+    transport: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -88,6 +112,7 @@ def choose(
     machine: Machine | None,
     places: Sequence[Place],
     size: int,
+    *,
     lines: Real | None = None,
 ) -> Plan:
     """Return the plan of a problem whose basis is left open: the faster one, the local one without a machine file.
@@ -114,7 +139,9 @@ def choose(
         return Plan("global")
     if machine is None:
         return Plan("local")
-    local = {split: _local_seconds(problem, parts, machine, places, size, lines) for split, parts in splits.items()}
+    local = {
+        split: _local_seconds(problem, parts, machine, places, size, lines=lines) for split, parts in splits.items()
+    }
     split = min(local, key=lambda split: local[split])
     times = {"local": local[split]}
     if slabs is not None:
@@ -145,6 +172,7 @@ def _local_seconds(
     machine: Machine,
     places: Sequence[Place],
     size: int,
+    *,
     lines: Real | None,
 ) -> float:
     gpus, power = all(place.gpu for place in places), _is_power_law(problem)
@@ -185,29 +213,28 @@ def shared_points(part: Part, owner: Part) -> int:
     return int(np.prod(counts)) - own
 
 
-def plan_of(
-    problem: Problem, world: World, basis: str, split: tuple[int, ...] | None, overlap: int, options: dict[str, Any]
-) -> Plan:
-    """Return the plan that is asked for, or the one of the machine model (collective)."""
-    basis = basis_of(basis, options.get("scheme", "exact"), problem.shape)
+def plan_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[str, Any]) -> Plan:
+    """Return the plan that is asked for, or the one of the machine model (collective); `options` are the solver's."""
+    scheme, split = options.get("scheme", "exact"), sharing.split
+    basis = basis_of(sharing.basis or ("local" if scheme == "exact" else "global"), scheme, problem.shape)
     if basis == "global" and split is not None:
         raise CaseError(f"split: {split} goes with the local basis; the global one has slabs")
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
     machine = machine_in_use(world, None)
     lines = lines_of(options)
-    splits = {
-        one: _for_lines(parts, lines) for one, parts in possible_splits(problem.shape, world.size, overlap).items()
-    }
+    possible = possible_splits(problem.shape, world.size, sharing.overlap)
+    splits = {one: _for_lines(parts, lines) for one, parts in possible.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, splits, machine, places(backend, world), size, lines)
+    return choose(problem, splits, machine, places(backend, world), size, lines=lines)
 
 
 def parts_for(
     shape: tuple[int, ...],
     ranks: int,
     basis: str,
+    *,
     split: tuple[int, ...] | None,
     overlap: int,
     lines: Real | None = None,

@@ -6,7 +6,7 @@ Series are gathered in a ring on the device and handed on in blocks of rows; ext
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,8 +17,9 @@ from seiche.backend import Array
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
+from seiche.solver.state import RowSet, refuse_misshapen
 from seiche.ultrasound import operators
-from seiche.ultrasound.state import Bound, Several, State
+from seiche.ultrasound.state import Bound, DeviceState, Several
 
 #: Bytes of the ring of one series.
 _RING_BYTES = 8 << 20
@@ -68,6 +69,31 @@ class Request:
     harmonics: tuple[Harmonics, ...] = ()
     sink: Sink | None = None
 
+    @property
+    def sensors(self) -> int:
+        """Return the number of sensors."""
+        points = self.points if self.nodes is None else self.nodes
+        return 0 if points is None else len(points)
+
+    def names(self, axes: Sequence[str], *, series: bool) -> tuple[str, ...]:
+        """Return the names of the series on a grid of these axes, or else of the aggregates, such as "ux_max"."""
+        return tuple(
+            name
+            for quantity in self.quantities
+            if (_rule(quantity) in _RULES) != series
+            for name in components_of(quantity, axes)
+        )
+
+
+def components_of(quantity: str, axes: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the components of a quantity: "p_max" itself, "ux_max" and so on for "u_max"."""
+    return (quantity,) if quantity[0] == "p" else tuple(f"u{axis}{quantity[1:]}" for axis in axes)
+
+
+def _rule(quantity: str) -> str:
+    """Return the rule of an aggregate; of a series nothing that is one."""
+    return quantity[1:].lstrip("_").removesuffix("_all")
+
 
 @dataclass
 class _Series:
@@ -81,7 +107,7 @@ class _Series:
 class Recorder:
     """Records of a request from the fields of a state."""
 
-    def __init__(self, state: State, request: Request) -> None:
+    def __init__(self, state: DeviceState, request: Request) -> None:
         """Allocate rings and aggregates, and bind their kernels.
 
         Raises:
@@ -98,7 +124,8 @@ class Recorder:
         self._check()
         self._sensors = self._sensor_members(padded=False)
         for quantity in request.quantities:
-            for name, array in self._fields(quantity):
+            arrays = [state.p] if quantity[0] == "p" else list(state.u)
+            for name, array in zip(components_of(quantity, state.problem.axes), arrays, strict=True):
                 self._add(name, quantity, array)
         for one in request.harmonics:
             self._add_harmonics(one)
@@ -106,8 +133,7 @@ class Recorder:
     @property
     def sensors(self) -> int:
         """Return the number of sensors."""
-        points = self.request.points if self.request.nodes is None else self.request.nodes
-        return 0 if points is None else len(points)
+        return self.request.sensors
 
     def _check(self) -> None:
         request, points = self.request, self._state.problem.points
@@ -133,13 +159,6 @@ class Recorder:
             if one.frequency > highest:
                 raise CaseError(f"record: harmonics at {one.frequency:g} Hz; steps tell up to {highest:g} Hz apart")
 
-    def _fields(self, quantity: str) -> list[tuple[str, Array]]:
-        """Return (name, array) of the components of a quantity."""
-        state = self._state
-        if quantity.startswith("p"):
-            return [(quantity, state.p)]
-        return [(f"u{axis}{quantity[1:]}", state.u[k]) for k, axis in enumerate(state.problem.axes)]
-
     def _sensor_members(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
         """Return kind and members of the sensors, for arrays (points,) or for padded rows."""
         request, state = self.request, self._state
@@ -159,15 +178,14 @@ class Recorder:
         return "points", {"points": None}
 
     def _add(self, name: str, quantity: str, array: Array) -> None:
-        suffix = quantity[1:].lstrip("_")
-        if suffix.removesuffix("_all") in _RULES:
-            self._add_aggregate(name, suffix, array)
+        if _rule(quantity) in _RULES:
+            self._add_aggregate(name, quantity, array)
             return
         ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._rows_left()))
         ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
         self._series[name] = _Series(name, ring, ring_rows)
         sensors = self._sensors
-        if suffix == "non_staggered":
+        if quantity.endswith("_non_staggered"):
             array = self._state.work[0:1]
             self._work += self._shift(name[1])
             sensors = self._sensor_members(padded=True)
@@ -188,9 +206,9 @@ class Recorder:
     def _rows_left(self) -> int:
         return self._state.problem.steps - self.request.first
 
-    def _add_aggregate(self, name: str, suffix: str, array: Array) -> None:
-        state, everywhere = self._state, suffix.endswith("_all")
-        rule, start = _RULES[suffix.removesuffix("_all")]
+    def _add_aggregate(self, name: str, quantity: str, array: Array) -> None:
+        state, everywhere = self._state, quantity.endswith("_all")
+        rule, start = _RULES[_rule(quantity)]
         items = state.problem.points if everywhere else self.sensors
         result = state.backend.upload(np.full(items, start, state.real))
         kind, members = ("everywhere", {}) if everywhere else self._sensors
@@ -252,9 +270,13 @@ class Recorder:
         """Return what records the present fields for the sensors, and for amplitudes and phases."""
         return Several([*(self._work if sensed else ()), *(self._tones if tones else ())])
 
+    def recorded_of(self, steps: int) -> int:
+        """Return how many of the first `steps` steps the sensors record."""
+        return max(0, steps - self.request.first)
+
     def done(self, steps: int) -> None:
         """Hand full rings on; `steps` steps are done."""
-        self.recorded = max(0, steps - self.request.first)
+        self.recorded = self.recorded_of(steps)
         for series in self._series.values():
             if self.recorded - series.written == series.rows:
                 self._hand_on(series)
@@ -291,13 +313,33 @@ class Recorder:
         """Return an aggregate as it is while it runs, flat: sums of squares where the root of their mean is wanted."""
         return np.asarray(self._state.backend.download(self.aggregates[name]))
 
-    def restore(self, steps: int, aggregates: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on after `steps` steps with what `raw_aggregate` returned; the series so far were handed on."""
-        for name, values in aggregates.items():
-            self._state.backend.assign(self.aggregates[name], np.ascontiguousarray(values, self._state.real))
-        self.recorded = max(0, steps - self.request.first)
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Return what is accumulated at every point, (points,) by name: raw aggregates, and sums of harmonics."""
+        found = {name: one for name, one in self.aggregates.items() if name.endswith("_all")}
+        for k, (cosine, sine) in enumerate(self._harmonics):
+            found |= {f"cosine{k}": cosine, f"sine{k}": sine}
+        return found
+
+    def set_state(self, steps: int, rows: RowSet | None) -> None:
+        """Continue after `steps` steps: raw aggregates, and series as rows of a sensor unless they are a sink's.
+
+        Raises:
+            CaseError: an array is missing or has another shape.
+        """
+        recorded, kept = self.recorded_of(steps), self.request.sink is None
+        aggregates = [name for name in self.aggregates if not name.endswith("_all")]
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(aggregates, ())
+        shapes |= {f"{name}_series": (recorded,) for name in self._series if kept}
+        refuse_misshapen(rows, shapes, self.sensors, "sensors")
+        arrays = {} if rows is None else rows.arrays
+        for name in aggregates:
+            values = np.ascontiguousarray(arrays[name][:], self._state.real)
+            self._state.backend.assign(self.aggregates[name], values)
         for series in self._series.values():
-            series.written = self.recorded
+            series.written = recorded
+            series.blocks = [np.ascontiguousarray(arrays[f"{series.name}_series"][:].T)] if kept else []
+        self.recorded = recorded
 
     def aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""

@@ -44,14 +44,14 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True)
-class Arc:
-    """A circular arc in two dimensions that faces its centre.
+class _Curved:
+    """A part of a circle or sphere that faces its centre.
 
     Attributes:
-        position: middle of the arc.
+        position: its middle.
         focus: a point on its axis; the centre lies `radius` away in this direction.
         radius: radius of curvature, m.
-        diameter: chord between its ends, m.
+        diameter: chord between its ends, or its aperture, m.
     """
 
     position: Vector
@@ -60,8 +60,13 @@ class Arc:
     diameter: float
 
     def size(self) -> float:
-        """Return the chord, m."""
+        """Return the diameter, m."""
         return float(self.diameter)
+
+
+@dataclass(frozen=True)
+class Arc(_Curved):
+    """A circular arc in two dimensions."""
 
     def quadrature(self, spacing: float) -> Quadrature:
         """Return Gauss points in the angle."""
@@ -75,17 +80,8 @@ class Arc:
 
 
 @dataclass(frozen=True)
-class Bowl:
-    """A spherical cap in three dimensions that faces its centre; attributes as of `Arc`, `diameter` of its aperture."""
-
-    position: Vector
-    focus: Vector
-    radius: float
-    diameter: float
-
-    def size(self) -> float:
-        """Return the aperture, m."""
-        return float(self.diameter)
+class Bowl(_Curved):
+    """A spherical cap in three dimensions."""
 
     def quadrature(self, spacing: float) -> Quadrature:
         """Return rings at Gauss points of the polar angle."""

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.ultrasound.advice import advice
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
+from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.problem import MOST_POINTS, Field, Pml, Problem
-from seiche.ultrasound.records import Harmonics, Request, half_step_later
+from seiche.ultrasound.records import Harmonics, Request, components_of, half_step_later
 from seiche.ultrasound.sensor import Sensor
-from seiche.ultrasound.solver import Solver
+from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.source import Source, smoothed
 
 #: Points of the absorbing layer by the number of dimensions, and its strength.
@@ -75,6 +77,8 @@ def simulate(
     source: Source,
     sensor: Sensor,
     *,
+    world: World | None = None,
+    sharing: Sharing | None = None,
     pml_size: int | tuple[int, ...] | None = None,
     pml_alpha: float | tuple[float, ...] = PML_ALPHA,
     pml_inside: bool = True,
@@ -84,9 +88,10 @@ def simulate(
     precision: str = "float32",
     threads: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return what the sensor recorded, by name; no argument is changed.
+    """Return what the sensor recorded, by name, on every rank; no argument is changed. Collective.
 
-    What speaks against a problem (too few points a wavelength, a scheme that is wrong for its contrast) is warned of.
+    What speaks against a problem (too few points a wavelength, a scheme that is wrong for its contrast) is warned of on
+    rank 0.
 
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
     outside). Velocities have one entry an axis ("ux"); series of cuboids are in the order of the cuboids, C order in
@@ -98,6 +103,8 @@ def simulate(
         medium: what waves travel in.
         source: what makes them.
         sensor: what is recorded.
+        world: the ranks; this process alone by default.
+        sharing: how several ranks share the grid; they record masks, cuboids and whole-grid records only.
         pml_size: points of the absorbing layer, 20 (1D, 2D) or 10 (3D) by default.
         pml_alpha: its strength.
         pml_inside: whether it is a part of the grid; else the grid grows.
@@ -105,7 +112,7 @@ def simulate(
         scheme: "exact", "separable" or "local4".
         device: "cpu", "cuda" or "cuda:1".
         precision: "float32" or "float64".
-        threads: CPU threads.
+        threads: CPU threads of each rank.
 
     Raises:
         CaseError: something impossible is asked for; names the argument.
@@ -118,12 +125,23 @@ def simulate(
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
     refuse_unstable(problem, scheme)
-    for line in advice(problem, scheme):
+    world = world or World.serial()
+    for line in advice(problem, scheme) if world.rank == 0 else ():
         warnings.warn(line, stacklevel=2)
-    request = request_of(grid, sensor, layers)
-    solver = Solver(problem, device=device, precision=precision, scheme=scheme, record=request, threads=threads)
-    solver.run()
-    return results_of(solver, sensor, layers)
+    solver = UltrasoundSolver(
+        problem,
+        world=world,
+        sharing=sharing,
+        device=device,
+        precision=precision,
+        scheme=scheme,
+        record=request_of(grid, sensor, layers),
+        threads=threads,
+    )
+    solver.advance(problem.steps)
+    results = results_of(solver, sensor, layers)
+    solver.close()
+    return results
 
 
 def refuse_others(grid: Grid, medium: Medium, source: Source, sensor: Sensor) -> None:
@@ -245,8 +263,8 @@ def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
     )
 
 
-def results_of(solver: Any, sensor: Sensor, layers: Layers) -> dict[str, npt.NDArray[Any]]:
-    """Return the records of a finished solver, one rank's or that of all of them."""
+def results_of(solver: UltrasoundSolver, sensor: Sensor, layers: Layers) -> dict[str, npt.NDArray[Any]]:
+    """Return the records of a finished solver, on every rank (collective)."""
     recorder, axes = solver.recorder, solver.problem.axes
     inside = tuple(slice(m, n - m) for n, m in zip(solver.problem.shape, layers.outside, strict=True))
     results: dict[str, npt.NDArray[Any]] = {}
@@ -257,7 +275,7 @@ def results_of(solver: Any, sensor: Sensor, layers: Layers) -> dict[str, npt.NDA
                 product = (series["p"] * half_step_later(series[f"u{axis}_non_staggered"])).T
                 results[f"I{axis}{name[1:]}"] = product if name == "I" else product.mean(axis=1)
             continue
-        for key in (name,) if name[0] == "p" else tuple(f"u{axis}{name[1:]}" for axis in axes):
+        for key in components_of(name, axes):
             if name.endswith("_final"):
                 results[key] = solver.field(key.removesuffix("_final"))[inside]
             elif key in series:

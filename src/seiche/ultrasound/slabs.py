@@ -24,7 +24,7 @@ from seiche.observe.stage import Messages
 from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.problem import Field, MaskSource, Problem, Share, Window
-from seiche.ultrasound.state import Carried, Several, State
+from seiche.ultrasound.state import Carried, DeviceState, Several
 from seiche.ultrasound.two_layouts import Turns
 
 
@@ -151,49 +151,32 @@ class Slabs:
     ) -> None:
         """Keep the slabs."""
         self.world, self._parts, self._strategy, self._columns = world, parts, strategy, columns
-        self._made: SlabTransforms | None = None
-        self._turns: Turns | None = None
+        #: Those that were made so far.
+        self.exchanges: list[Exchange] = []
 
-    def attach(self, state: State) -> None:
+    def attach(self, state: DeviceState) -> None:
         """Do nothing: slabs have no overlaps."""
 
-    def transforms(self, state: State) -> Transforms:
+    def transforms(self, state: DeviceState) -> Transforms:
         """Return the transforms of the whole grid."""
-        self._made = SlabTransforms(self.world, state, self._parts, self._strategy)
-        return self._made
+        return SlabTransforms(self.world, state, self._parts, strategy=self._strategy, exchanges=self.exchanges)
 
-    @property
-    def transport_name(self) -> str:
-        """Return how messages travel, "none" before there are any."""
-        found = self._turns or self._made
-        return "none" if found is None else found.transport_name
-
-    def open_columns(self, state: State) -> tuple[State, Turns]:
+    def open_columns(self, state: DeviceState) -> tuple[DeviceState, Turns]:
         """Return the fields of this rank's columns, and what turns those of the slab into them; collective."""
         assert self._columns is not None
-        columns = State(state.backend, self._columns, state.real.name, components=1)
-        self._turns = Turns(self.world, state, columns, self._strategy)
-        return columns, self._turns
-
-    @property
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """Return the exchanges that were asked for."""
-        return () if self._made is None else self._made.exchanges
-
-    def close(self) -> None:
-        """Give back what exchanges hold; collective."""
-        for one in (self._made, self._turns):
-            if one is not None:
-                one.close()
+        columns = DeviceState(state.backend, self._columns, state.real.name, components=1)
+        return columns, Turns(self.world, state, columns, strategy=self._strategy, exchanges=self.exchanges)
 
 
 class SlabTransforms(Transforms):
     """Transforms of the whole grid; spectra are `room` complex numbers a field, more than a rank's share needs."""
 
-    def __init__(self, world: World, state: State, parts: Sequence[Part], strategy: Any) -> None:
-        """Make the transforms of planes, and the array that messages are gathered in."""
+    def __init__(
+        self, world: World, state: DeviceState, parts: Sequence[Part], *, strategy: Any, exchanges: list[Exchange]
+    ) -> None:
+        """Make the transforms of planes, and the array that messages are gathered in; `exchanges` takes those made."""
         super().__init__(state.extents, state.real.name)
-        self._world, self._strategy = world, strategy
+        self._world, self._strategy, self._exchanges = world, strategy, exchanges
         whole = state.problem.whole_shape
         self._planes = state.backend.transforms((1,) * (4 - len(whole)) + whole[1:], state.real.name)  # type: ignore[arg-type]
         self.name = f"{self._planes.name}, slabs"
@@ -202,8 +185,7 @@ class SlabTransforms(Transforms):
         self._bounds = _bounds(_divided(whole), world.size)
         self._inner = self.half if len(whole) == 3 else 1
         self._messages = state.backend.zeros(self._room, self.complex)
-        self._exchanges: dict[tuple[int, bool], Exchange] = {}
-        self._messages_of: dict[tuple[int, bool], Messages] = {}
+        self._carried: dict[tuple[int, bool], Carried] = {}
         self._pointer = state.backend.pointer
 
     @property
@@ -227,30 +209,22 @@ class SlabTransforms(Transforms):
     def _exchange(self, field: Array, columns: Array, back: bool) -> Carried:
         """Return what carries messages to columns, or back; made once for a field."""
         key = (self._pointer(field), back)
-        if key not in self._exchanges:
+        if key not in self._carried:
             height, width = self._heights[self._world.rank], columns.shape[1]
             out = [height * (b - a) * self._inner for a, b in pairwise(self._bounds)]
             arriving = [one * width for one in self._heights]
             ends = (self._messages[: sum(out)], out), (columns.reshape(-1), arriving)
             (send, sent), (receive, received) = ends[::-1] if back else ends
-            self._exchanges[key] = Exchange(self._world, send, receive, sent, received, strategy=self._strategy)
-            self._messages_of[key] = Messages("transpose", sent=self._others(sent), received=self._others(received))
-        return Carried("transpose", self._exchanges[key], self._messages_of[key])
+            exchange = Exchange(self._world, send, receive, sent, received, strategy=self._strategy)
+            messages = Messages("transpose", sent=self._others(sent), received=self._others(received))
+            self._exchanges.append(exchange)
+            self._carried[key] = Carried("transpose", exchange, messages)
+        return self._carried[key]
 
     def _others(self, counts: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Return (rank, bytes) of the other ranks from the numbers of elements by rank."""
         size, mine = self.complex.itemsize, self._world.rank
         return tuple((rank, count * size) for rank, count in enumerate(counts) if rank != mine)
-
-    @property
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """Return those that were asked for."""
-        return tuple(self._exchanges.values())
-
-    @property
-    def transport_name(self) -> str:
-        """Return how messages travel, "none" before there are any."""
-        return next((one.decision.transport for one in self._exchanges.values()), "none")
 
     def forward(self, source: Array | None, spectrum: Array) -> Transform:
         """Return the work that transforms fields, one after another."""
@@ -278,12 +252,6 @@ class SlabTransforms(Transforms):
     def columns(self, values: Array, *, back: bool) -> Transform:
         """Return the transform of complex numbers that are all on this rank."""
         return self._planes.columns(values, back=back)
-
-    def close(self) -> None:
-        """Give back what exchanges hold; collective."""
-        for one in self._exchanges.values():
-            one.close()
-        self._exchanges.clear()
 
 
 def _copies(pairs: list[tuple[Array, Array]]) -> Transform:

@@ -12,133 +12,200 @@ advance clock
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, open_backend
-from seiche.backend.base import Graph
+from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
+from seiche.solver import Health, RowSet, SolverBase, State
+from seiche.solver.replay import Replay
+from seiche.solver.state import refuse_misshapen
 from seiche.ultrasound.axis_wise import AxisWiseScheme
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
+from seiche.ultrasound.gathered import Records, refuse_on_ranks
+from seiche.ultrasound.local_basis import Part, least_overlap
+from seiche.ultrasound.overlaps import LocalBasis
+from seiche.ultrasound.partition import partition_of
+from seiche.ultrasound.plan import Plan, Sharing
 from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.records import Recorder, Request
+from seiche.ultrasound.records import Request
 from seiche.ultrasound.slabs import Slabs
 from seiche.ultrasound.source_stages import SourceStages
-from seiche.ultrasound.state import Local, State, stage, stages
+from seiche.ultrasound.state import DeviceState, stages
 from seiche.ultrasound.two_layouts import TwoLayoutScheme
 
 SCHEMES = ("exact", "separable", "local4")
 Transforms: TypeAlias = Literal["auto", "library", "lines"]
-#: Steps between two looks whether the pressure is still finite.
+#: Steps after which it is checked whether the pressure is still finite.
 _CHECK_EVERY = 256
 
 
-class Solver:
-    """A problem on one device.
+class UltrasoundSolver(SolverBase):
+    """A problem on the ranks of a world, a part of the grid a rank.
 
     Args:
-        problem: what is computed.
+        problem: the whole problem, the same on every rank.
+        world: the ranks; this process alone by default.
+        sharing: how they share the grid; several ranks record no velocities at the grid's points and have no sensors
+            between points.
         device: "cpu", "cuda" or "cuda:1".
         precision: "float32" or "float64".
         scheme: "exact", "separable" or "local4".
         record: what sensors record.
-        threads: CPU threads.
-        local: what ranks share, where the problem is the part of one (ranks.py).
+        threads: CPU threads of each rank.
         transforms: of the exact scheme, by a "library" over the whole grid, or of "lines" in the kernels themselves,
             for two or three axes with factors of at most 7; of the others, by kernels for lines of any length, or for
             "lines" of those very lengths; "auto" takes lines on a GPU where they are possible.
 
+    Attributes:
+        problem: the whole problem.
+        recorder: what was recorded, on all ranks.
+        plan: why the grid is shared as it is; None where one rank has all of it.
+
     Raises:
-        CaseError: an unknown precision or scheme, or a record that the scheme does not have.
+        CaseError: an unknown precision or scheme, a record that the scheme or several ranks do not have, or a grid that
+            cannot be cut as `sharing` says.
         BackendUnavailable: the device is not there, or has too little memory.
     """
+
+    item = "points"
+    #: Steps differ by the sources that act and by what is recorded: a graph is one step of one kind.
+    graph_steps = 1
 
     def __init__(
         self,
         problem: Problem,
         *,
+        world: World | None = None,
+        sharing: Sharing | None = None,
         device: str = "cpu",
         precision: str = "float32",
         scheme: str = "exact",
         record: Request | None = None,
         threads: int | None = None,
-        local: Local | None = None,
         transforms: Transforms = "auto",
     ) -> None:
-        """Allocate the fields at rest."""
-        if precision not in ("float32", "float64"):
-            raise CaseError(f"precision: {precision!r} is not float32 or float64")
-        if scheme not in SCHEMES:
-            raise CaseError(f"scheme: {scheme!r} is not {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}")
-        recorded = () if record is None else record.quantities
-        if scheme != "exact" and any(name.startswith("u") for name in recorded):
-            raise CaseError(f"record: the velocity is not recorded by the {scheme} scheme; use the exact one")
-        if local is not None and scheme != "exact" and not isinstance(local, Slabs):
-            raise CaseError(f"basis: the {scheme} scheme has no local basis; its ranks share transforms: global")
-        self.problem = problem
-        self.backend = open_backend(device, threads, 0 if local is None else local.world.local_rank)
-        self.state = State(self.backend, problem, precision, local)
-        self._scheme = self._open_scheme(scheme, transforms)
-        self._sources = SourceStages(self.state)
-        self.recorder = Recorder(self.state, record or Request())
-        self._advance = self.state.bind(registry.advance(), items=1, clock=self.state.clock)
-        self.time_step = 0
+        """Allocate the fields at rest (collective)."""
+        self.world, sharing, request = world or World.serial(), sharing or Sharing(), record or Request()
+        _refuse_unknown(precision, scheme, request, transforms)
+        if self.world.size > 1 or sharing.basis is not None:
+            refuse_on_ranks(request)
+        threads = self.world.threads(threads)
+        options = {"device": device, "precision": precision, "scheme": scheme, "threads": threads}
+        self._partition = partition = partition_of(problem, self.world, sharing, {**options, "transforms": transforms})
+        self.problem, self.precision, self.scheme = problem, precision, scheme
+        self.step, self.dt = 0, problem.time_step
+        self.backend = open_backend(device, threads, self.world.local_rank)
         self.timers = StageTimers(self.backend.clock())
+        basis = partition.basis
+        self._state = DeviceState(self.backend, partition.problem, precision, basis)
+        self._scheme = self._open_scheme(partition.transforms)
+        self._sources = SourceStages(self._state)
+        self.recorder = Records(partition, self._state, request)
+        self._recorder = self.recorder.part
+        self._clock = self._state.bind(registry.advance(), items=1, clock=self._state.clock)
+        self.exchanges = [] if basis is None else basis.exchanges
+        for exchange in basis.exchanges if isinstance(basis, LocalBasis) else ():
+            exchange.beside = lambda name: self.timers.beside(name)
+        self._replay = Replay(self.backend, ())  # messages are never in a graph
         self._lists: dict[tuple[bool, ...], list[Stage]] = {}
         self._counts: dict[tuple[bool, ...], int] = {}
-        self._graphs: dict[tuple[bool, ...], Graph] = {}
 
-    def _open_scheme(self, scheme: str, transforms: Transforms) -> ExactScheme | AxisWiseScheme:
-        state = self.state
-        if transforms not in get_args(Transforms):
-            raise CaseError(f"transforms: {transforms!r} is not auto, library or lines")
-        if scheme != "exact":
-            fixed = self.backend.asynchronous if transforms == "auto" else transforms == "lines"
+    def _open_scheme(self, transforms: str) -> ExactScheme | AxisWiseScheme:
+        state, problem = self._state, self._partition.problem
+        if self.scheme != "exact":
+            fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
             if isinstance(state.local, Slabs):
-                return TwoLayoutScheme(state, *state.local.open_columns(state), scheme, fixed=fixed)
-            return AxisWiseScheme(state, scheme, fixed=fixed)
+                return TwoLayoutScheme(state, *state.local.open_columns(state), self.scheme, fixed=fixed)
+            return AxisWiseScheme(state, self.scheme, fixed=fixed)
         real: Real = "float32" if state.real == np.float32 else "float64"
         whole = state.local is not None and state.local.overlaps is None
         lines = transforms == "lines"
         if transforms == "auto":
-            lines = self.backend.asynchronous and not whole and has_lines(self.problem, real)
+            lines = self.backend.prefers_fused_transforms and not whole and has_lines(problem, real)
         if lines and whole:
             raise CaseError("transforms: those of lines do not cover a grid that ranks share; use the library's")
         return ExactLinesScheme(state) if lines else ExactScheme(state)
+
+    # ---- what this solver is
 
     @property
     def transforms(self) -> str:
         """Return what transforms: "lines" in the kernels themselves, or the name of a library."""
         library = self._scheme.name == "exact" and not isinstance(self._scheme, ExactLinesScheme)
-        return self.state.transforms.name if library else "lines"
+        return self._state.transforms.name if library else "lines"
 
+    @property
+    def layout(self) -> str:
+        """Return scheme and transforms."""
+        return f"{self.scheme}, transforms by {self.transforms}"
+
+    @property
+    def plan(self) -> Plan | None:
+        """Return why the grid is shared as it is; None where one rank has all of it."""
+        return self._partition.plan
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Return the parts of the grid, one a rank."""
+        return self._partition.parts
+
+    @property
+    def part(self) -> Part:
+        """Return the part of this rank."""
+        return self._partition.part
+
+    @property
+    def overlap(self) -> int:
+        """Return the width of the narrowest overlap, 0 where transforms cover the whole grid."""
+        return least_overlap(self.parts)
+
+    @property
+    def items(self) -> int:
+        """Return the number of this rank's own points."""
+        return int(np.prod([window.core for window in self.part.windows]))
+
+    @property
+    def total_items(self) -> int:
+        """Return the number of points of the whole grid."""
+        return self.problem.points
+
+    # ---- steps
+
+    @property
     def stages(self) -> list[Stage]:
-        """Return the stages of the step that comes next."""
-        *active, sensed, tones = key = self._kind()
-        if self.time_step == 0 and self.problem.initial_pressure is not None:
+        """Return the stages of the next step."""
+        *active, sensed, tones = kind = self._kind()
+        if self._begins:
             start = Stage("initial pressure", self._set_initial_pressure)
-            return [start, *self._scheme.start(), *self._after(sensed, tones)]
-        if key not in self._lists:
+            return [start, *self._scheme.start(), *self._last(sensed, tones)]
+        if kind not in self._lists:
             velocity, pressure = self._sources.velocity(active), self._sources.pressure(active)
             step = self._scheme.step(stages("velocity sources", *velocity), stages("pressure sources", *pressure))
-            self._lists[key] = [*step, *self._after(sensed, tones)]
-        return self._lists[key]
+            self._lists[kind] = [*step, *self._last(sensed, tones)]
+        return self._lists[kind]
 
     def _kind(self) -> tuple[bool, ...]:
-        """Return of which kind the step that comes next is: which sources act, and what is recorded."""
-        return *self._sources.active(self.time_step), *self.recorder.due(self.time_step)
+        """Return the kind of the next step: which sources act, and what is recorded."""
+        return *self._sources.active(self.step), *self._recorder.due(self.step)
+
+    @property
+    def _begins(self) -> bool:
+        """Return whether the next step starts from a pressure."""
+        return self.step == 0 and self.problem.initial_pressure is not None
 
     @property
     def phases(self) -> tuple[list[Stage], ...]:
-        """Return the stages of each kind of step that was done, but for those that start from a pressure."""
+        """Return the stages of each kind of step that was done, but for the one that starts from a pressure."""
         return tuple(self._lists[kind] for kind in self._counts)
 
     @property
@@ -146,98 +213,148 @@ class Solver:
         """Return how many steps of each kind were done."""
         return tuple(self._counts.values())
 
-    def _after(self, sensed: bool, tones: bool) -> list[Stage]:
-        record = [Stage("record", self.recorder.work(sensed, tones))] if sensed or tones else []
-        return [*record, Stage("advance clock", self._advance)]
+    def _last(self, sensed: bool, tones: bool) -> list[Stage]:
+        record = [Stage("record", self._recorder.work(sensed, tones))] if sensed or tones else []
+        return [*record, Stage("advance clock", self._clock)]
 
     def _set_initial_pressure(self) -> None:
-        pressure = np.ascontiguousarray(self.problem.initial_pressure, self.state.real)
-        self.backend.assign(self.state.p, pressure.reshape(-1))
+        pressure = np.ascontiguousarray(self._partition.problem.initial_pressure, self._state.real)
+        self.backend.assign(self._state.p, pressure.reshape(-1))
 
-    def step(self) -> None:
-        """Advance by one step."""
+    def before(self, steps: int) -> int:
+        """Return how many steps may follow before the pressure is checked."""
+        return min(steps, _CHECK_EVERY - self.step % _CHECK_EVERY)
+
+    def may_replay(self) -> bool:
+        """Return whether a graph of the next step may be captured: what is done on first use must not be in it."""
+        return self._partition.basis is None and not self._begins and self._kind() in self._counts
+
+    def before_launch(self, steps: int) -> Hashable:
+        """Count the next step; return its kind."""
         kind = self._kind()
-        self.timers.step(self.stages())
-        self._done(kind)
-
-    def run(self, steps: int | None = None) -> None:
-        """Advance by `steps`, or to the end of the problem; what was recorded is then on the host.
-
-        Raises:
-            UnstableError: the pressure is no longer finite.
-        """
-        end = self.problem.steps if steps is None else self.time_step + steps
-        with self.timers.running():
-            while self.time_step < end:
-                alone = self.state.local is None  # what ranks send each other is not captured
-                if alone and self.backend.asynchronous and self.timers.steps > 2 and not self.timers.due:
-                    self._replay()
-                else:
-                    self.step()
-            self.backend.synchronize()
-        self.check_finite()
-        self.recorder.flush()
-
-    def _replay(self) -> None:
-        """Advance by one step through a captured graph; kinds of steps differ by the sources that act."""
-        kind = self._kind()
-        if kind not in self._graphs:
-            run = stage("step", *(one.action for one in self.stages())).action
-            run()  # what is done on first use only must not be captured
-            self._graphs[kind] = self.backend.capture(run)
-            self.timers.count(1)
-        else:
-            self.timers.replay(1, self._graphs[kind].launch)
-        self._done(kind)
-
-    def _done(self, kind: tuple[bool, ...]) -> None:
-        if kind in self._lists:  # or else it was the first one, from a pressure
+        if not self._begins:
             self._counts[kind] = self._counts.get(kind, 0) + 1
-        self.time_step += 1
-        self.recorder.done(self.time_step)
-        if self.time_step % _CHECK_EVERY == 0:
-            self.check_finite()
+        return kind
 
-    def check_finite(self) -> None:
-        """Look whether the pressure is finite.
+    def upcoming(self, steps: int) -> Sequence[Sequence[Stage]]:
+        """Return the stages of the next step."""
+        return [self.stages]
+
+    def after_launch(self, steps: int) -> None:
+        """Hand full rings of series on."""
+        self._recorder.done(self.step)
+
+    def after(self, steps: int) -> None:
+        """Check the pressure now and then."""
+        if self.step % _CHECK_EVERY == 0:
+            self.check()
+
+    def check(self) -> Health:
+        """Return the largest pressure (Pa).
 
         Raises:
-            UnstableError: it is not.
+            UnstableError: on every rank, if the pressure is not finite.
         """
-        greatest = self.backend.max(self.state.p)
-        if self.state.local is not None:  # all ranks stop together
-            greatest = float(self.state.local.world.allreduce_max(np.array([greatest]))[0])
-        if not np.isfinite(greatest):
+        own = self._state.p.reshape(self.part.shape)[self.part.core]
+        largest = float(self.world.allreduce_max(np.array([self.backend.max(own)]))[0])
+        if not np.isfinite(largest):
             raise UnstableError(
-                f"pressure is not finite after step {self.time_step} of {self.problem.steps}: the time step"
+                f"pressure is not finite after step {self.step} of {self.problem.steps}: the time step"
                 f" {self.problem.time_step:g} s is too long for this medium"
             )
+        return Health(self.step, {"largest_pressure": largest})
 
-    def restore(
-        self, time_step: int, fields: Mapping[str, npt.NDArray[Any]], aggregates: Mapping[str, npt.NDArray[Any]]
-    ) -> None:
-        """Go on from `time_step` with fields by the names of `field`, and running aggregates of the recorder."""
-        for name, values in fields.items():
-            self.backend.assign(self._array(name), np.ascontiguousarray(values, self.state.real).reshape(-1))
-        self.backend.assign(self.state.clock, np.array([time_step], np.int64))
-        if isinstance(self._scheme, AxisWiseScheme):
-            for one in self._scheme.restored():
-                one.action()
-        self.recorder.restore(time_step, aggregates)
-        self.time_step = time_step
+    def collect(self) -> None:
+        """Hand what was recorded on."""
+        self.recorder.flush()
 
-    def _array(self, name: str) -> Array:
-        if name == "p":
-            return self.state.p
-        array = {"u": self.state.u, "rho": self.state.rho}[name[:-1]]
-        return array[self.problem.axes.index(name[-1])]
+    # ---- fields and state
+
+    def _block(self, name: str) -> npt.NDArray[Any]:
+        """Return a field at this rank's own points; collective for the velocity along the first axis."""
+        if name == f"u{self.problem.axes[0]}":
+            self._scheme.settle()
+        return self._partition.own(self.backend.download(self._state.arrays[name]))
+
+    def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+        """Return fields at this rank's own points, blocks in the shape of its part without overlaps.
+
+        Names are those of `field`, "pressure", or "velocity" with its components last.
+        """
+        found = {}
+        for name in names:
+            if name == "velocity":
+                found[name] = np.stack([self._block(f"u{axis}") for axis in self.problem.axes], axis=-1)
+            else:
+                found[name] = self._block("p" if name == "pressure" else name)
+        return found
 
     def field(self, name: str) -> npt.NDArray[Any]:
-        """Return a field over the grid: "p", "ux", "rhox" and so on for the grid's axes; collective on several ranks.
+        """Return a field over the whole grid, on every rank: "p", "ux", "rhox" and so on for the grid's axes.
 
         Raises:
             KeyError: another name.
         """
-        if isinstance(self._scheme, TwoLayoutScheme) and name == f"u{self.problem.axes[0]}":
-            self._scheme.settle()
-        return self.state.host(self._array(name))
+        return self._partition.whole(self._block(name))
+
+    @property
+    def _arrays(self) -> dict[str, Array]:
+        """Return all arrays (points,) of the part that a restart needs."""
+        return {**self._state.arrays, **self._recorder.arrays}
+
+    @property
+    def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
+        """Return the indices of this rank's own points, and the numbers of its sensors if there are any."""
+        sensors = {"sensors": self.recorder.keys} if self.recorder.sensors else {}
+        return {"points": self._partition.keys, **sensors}
+
+    def state(self) -> State:
+        """Return fields and what was recorded: rows of points and of sensors.
+
+        Overlaps are not in it: they are filled from their neighbours before they are read. A run that continues from it
+        in the same parts has the same bits as one without a stop. In others it begins with the same bits and goes on
+        as their steps do, with slabs to round-off. Series that go to a sink are not in it either.
+        """
+        self.collect()
+        self._scheme.settle()
+        points = {
+            name: self._partition.own(self.backend.download(array)).reshape(-1) for name, array in self._arrays.items()
+        }
+        rows = {"points": RowSet(self._partition.keys, self.total_items, points)}
+        if (sensors := self.recorder.rows()) is not None:
+            rows["sensors"] = sensors
+        return State(self.step, rows, attributes={"recorded": self._recorder.recorded})
+
+    def set_state(self, state: State) -> None:
+        """Continue from `state`, whose rows are those of `keys`.
+
+        Raises:
+            CaseError: an array is missing or has another shape, or sensors began to record at another step.
+        """
+        recorder, arrays, rows = self._recorder, self._arrays, state.rows.get("points")
+        recorded = recorder.recorded_of(state.step)
+        if state.attributes.get("recorded", recorded) != recorded:
+            raise CaseError(
+                f"state: {state.attributes['recorded']} of {state.step} steps are recorded; expected {recorded}"
+            )
+        refuse_misshapen(rows, dict.fromkeys(arrays, ()), self.items, "points")
+        assert rows is not None
+        recorder.set_state(state.step, state.rows.get("sensors"))
+        for name, array in arrays.items():
+            self.backend.assign(array, self._partition.padded(rows.arrays[name][:], self._state.real))
+        self.backend.assign(self._state.clock, np.array([state.step], np.int64))
+        for one in self._scheme.restored():
+            one.action()
+        self.step = state.step
+
+
+def _refuse_unknown(precision: str, scheme: str, request: Request, transforms: str) -> None:
+    """Refuse words that this solver does not know, and records that a scheme does not have."""
+    if precision not in ("float32", "float64"):
+        raise CaseError(f"precision: {precision!r} is not float32 or float64")
+    if scheme not in SCHEMES:
+        raise CaseError(f"scheme: {scheme!r} is not {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}")
+    if scheme != "exact" and any(name.startswith("u") for name in request.quantities):
+        raise CaseError(f"record: the velocity is not recorded by the {scheme} scheme; use the exact one")
+    if transforms not in get_args(Transforms):
+        raise CaseError(f"transforms: {transforms!r} is not auto, library or lines")

@@ -73,7 +73,7 @@ class Source:
             else:
                 scale = 2 * grid.time_step / (dimensions * speed * grid.spacings[0])
             late = _delays("source.p", self.p_delays, points.size, grid)
-            sources.append(_source("p", "source.p", points, self.p, self.p_mode, scale, late, self.p_weights))
+            sources.append(_source("p", points, self.p, self.p_mode, scale=scale, late=late, weights=self.p_weights))
         given = {axis: getattr(self, f"u{axis}") for axis in "xyz"}
         if self.u_mask is not None or any(signal is not None for signal in given.values()):
             points = mask_points("source.u_mask", self.u_mask, grid.shape)
@@ -87,9 +87,10 @@ class Source:
                     raise CaseError(f"source.u{axis}: the grid has axes {', '.join(grid.axes)}")
                 spacing = grid.spacings[grid.axes.index(axis)]
                 scale = np.ones(1) if self.u_mode == "dirichlet" else 2 * speed * grid.time_step / spacing
-                name = f"source.u{axis}"
-                late = _delays(name, self.u_delays, points.size, grid)
-                sources.append(_source(axis, name, points, signal, self.u_mode, scale, late, self.u_weights))
+                late = _delays(f"source.u{axis}", self.u_delays, points.size, grid)
+                sources.append(
+                    _source(axis, points, signal, self.u_mode, scale=scale, late=late, weights=self.u_weights)
+                )
         for number, emitter in enumerate(self.emitters):
             sources += emitter.on(grid, sound_speed, f"source.emitters[{number}]")
         return tuple(sources)
@@ -134,14 +135,15 @@ def _delays(name: str, delays: npt.ArrayLike | None, count: int, grid: Grid) -> 
 
 def _source(
     quantity: str,
-    name: str,
     points: npt.NDArray[np.int64],
     signal: npt.ArrayLike | None,
     mode: Mode,
+    *,
     scale: Floats,
     late: npt.NDArray[np.int64] | None,
     weights: npt.ArrayLike | None,
 ) -> MaskSource:
+    name = "source.p" if quantity == "p" else f"source.u{quantity}"
     if signal is None:
         raise CaseError(f"{name}: is missing beside its mask")
     samples = np.atleast_2d(real_numbers(name, signal))

@@ -13,13 +13,13 @@ from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import MaskSource
-from seiche.ultrasound.state import Bound, Several, State
+from seiche.ultrasound.state import Bound, DeviceState, Several
 
 
 class SourceStages:
     """The sources of a problem; `pressure(t)` and `velocity(t)` are their work in step t."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: DeviceState) -> None:
         """Upload points and signals, and the corrected masks of sources that send one signal everywhere."""
         self._state = state
         self._real: Real = "float32" if state.real == np.float32 else "float64"

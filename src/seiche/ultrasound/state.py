@@ -88,7 +88,7 @@ class DeclaredTransforms:
 
 
 class Overlaps(Protocol):
-    """What a part of a larger grid does with its overlaps (ranks.py)."""
+    """What a part of a larger grid does with its overlaps (overlaps.py)."""
 
     @property
     def bell(self) -> Array:
@@ -114,10 +114,10 @@ class Local(Protocol):
     def overlaps(self) -> Overlaps | None:
         """Return the overlaps, None where transforms cover the whole grid (slabs.py)."""
 
-    def attach(self, state: State) -> None:
+    def attach(self, state: DeviceState) -> None:
         """Take the fields."""
 
-    def transforms(self, state: State) -> Transforms:
+    def transforms(self, state: DeviceState) -> Transforms:
         """Return the transforms that this part takes."""
 
 
@@ -136,7 +136,7 @@ def _numbers(spec: KernelSpec, members: dict[str, Any]) -> int:
     return int(rows["half" if spec.header in _OF_SPECTRA else "length"])
 
 
-class State:
+class DeviceState:
     """Fields of a problem on a device.
 
     Attributes:
@@ -270,6 +270,15 @@ class State:
     def host(self, array: Array) -> npt.NDArray[Any]:
         """Return a field (points,) on the host, in the grid's shape."""
         return np.asarray(self.backend.download(array)).reshape(self.problem.shape)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Return the fields that a step continues from, (points,) by name, such as "p", "ux", "rhox" and "memory0"."""
+        fields = {"p": self.p}
+        for name, components in (("u", self.u), ("rho", self.rho)):
+            fields |= {f"{name}{axis}": components[k] for k, axis in enumerate(self.problem.axes)}
+        memory = self._made.get("relaxation", ())
+        return {**fields, **{f"memory{k}": one for k, one in enumerate(memory)}}
 
 
 def stage(name: str, *work: Bound) -> Stage:

@@ -18,7 +18,7 @@ from seiche.machine.collectives import Exchange
 from seiche.observe.stage import Messages, Stage
 from seiche.ultrasound.axis_wise import AxisWiseScheme, pressure_of, pushed_axes, start_of, sum_of, sums_of
 from seiche.ultrasound.line_passes import LinePasses
-from seiche.ultrasound.state import Bound, Carried, State, Work, stages
+from seiche.ultrasound.state import Bound, Carried, DeviceState, Work, stages
 
 
 class Turns:
@@ -29,11 +29,14 @@ class Turns:
         planes: the fields of this rank's slab.
         columns: the fields of its columns.
         strategy: how messages travel (seiche.machine.collectives).
+        exchanges: takes the exchanges that are made.
     """
 
-    def __init__(self, world: World, planes: State, columns: State, strategy: Any) -> None:
+    def __init__(
+        self, world: World, planes: DeviceState, columns: DeviceState, *, strategy: Any, exchanges: list[Exchange]
+    ) -> None:
         """Make room for messages: gathered and dealt out beside the planes, whose columns are not together there."""
-        self._world, self._strategy = world, strategy
+        self._world, self._strategy, self._exchanges = world, strategy, exchanges
         self._backend = planes.backend
         height, divided, *rest = planes.problem.shape
         self._shape = (height, divided, *(rest or [1]))
@@ -44,7 +47,6 @@ class Turns:
         inner = self._shape[2]
         self._sent = [height * (b - a) * inner for a, b in pairwise(self._ends)]
         self._received = [one * width * inner for one in self._heights]
-        self._exchanges: list[Exchange] = []
 
     def out(self, planes: Array, columns: Array) -> list[Bound]:
         """Return what brings a field from planes to columns. Binding may lose what the columns hold."""
@@ -81,17 +83,6 @@ class Turns:
 
         return Carried("transpose", exchange, Messages("transpose", sent=others(sent), received=others(received)))
 
-    @property
-    def transport_name(self) -> str:
-        """Return how messages travel."""
-        return next((one.decision.transport for one in self._exchanges), "none")
-
-    def close(self) -> None:
-        """Give back what exchanges hold; collective."""
-        for one in self._exchanges:
-            one.close()
-        self._exchanges.clear()
-
 
 class TwoLayoutScheme(AxisWiseScheme):
     """Stages of the separable scheme or of the one with the local sound speed, on one of several ranks.
@@ -107,7 +98,9 @@ class TwoLayoutScheme(AxisWiseScheme):
         CaseError: an axis longer than lines can be.
     """
 
-    def __init__(self, state: State, columns: State, turns: Turns, name: str, *, fixed: bool = False) -> None:
+    def __init__(
+        self, state: DeviceState, columns: DeviceState, turns: Turns, name: str, *, fixed: bool = False
+    ) -> None:
         """Upload tables, bind kernels and messages."""
         self.name, self._state, self._columns = name, state, columns
         backend, problem = state.backend, state.problem

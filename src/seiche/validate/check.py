@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from seiche.domain.sites import SiteSet
 from seiche.flow.model import FlowModel
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.flow.velocity_set import CS2, D3Q19, VelocitySet
 
 Floats = npt.NDArray[np.float64]
@@ -57,10 +57,10 @@ class Setting:
     quick: bool = False
     threads: int | None = None
 
-    def solver(self, sites: SiteSet, model: FlowModel, **options: Any) -> Solver:
-        """Return a solver on the device of this setting; `options` are those of `Solver`."""
+    def solver(self, sites: SiteSet, model: FlowModel, **options: Any) -> FlowSolver:
+        """Return a solver on the device of this setting; `options` are those of `FlowSolver`."""
         threads = self.threads or (1 if len(sites) < _SITES_OF_ONE_THREAD else None)
-        return Solver(sites, model, **{"device": self.device, "threads": threads, **options})
+        return FlowSolver(sites, model, **{"device": self.device, "threads": threads, **options})
 
 
 #: Checks that belong together.
@@ -72,7 +72,7 @@ def positions(sites: SiteSet) -> Floats:
     return np.asarray(np.array(sites.origin) / sites.spacing + sites.coords)
 
 
-def velocity(solver: Solver) -> Floats:
+def velocity(solver: FlowSolver) -> Floats:
     """Return the velocity along x of all sites, (n,)."""
     return np.asarray(solver.fields(["velocity"])["velocity"][:, 0], np.float64)
 

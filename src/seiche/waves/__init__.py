@@ -7,7 +7,7 @@ from seiche.waves.forest import Brick, Forest
 from seiche.waves.material import Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.sizes import SizeField
-from seiche.waves.solver import Solver
+from seiche.waves.solver import WaveSolver as Solver
 from seiche.waves.sources import Brune, Gaussian, PointSource, Ricker
 
 __all__ = [

@@ -24,7 +24,7 @@ from seiche.waves.material import Material
 from seiche.waves.media_gradient import MediaGradient
 from seiche.waves.mesh import NONE, Mesh
 from seiche.waves.revolve import places
-from seiche.waves.solver import Solver
+from seiche.waves.solver import WaveSolver
 from seiche.waves.sources import PointSource, share_out
 
 Floats = npt.NDArray[np.float64]
@@ -91,32 +91,32 @@ class Experiment:
         if not len(self.receivers):
             raise CaseError("gradient: there are no receivers")
 
-    def solver(self, material: Material) -> Solver:
+    def solver(self, material: Material) -> WaveSolver:
         """Return the solver of a medium, at rest.
 
         Raises:
-            CaseError: a medium by node, a field that it does not have, or what `Solver` refuses.
+            CaseError: a medium by node, a field that it does not have, or what `WaveSolver` refuses.
         """
         if material.by_node:
             raise CaseError("gradient: the media have to be given by element")
-        solver = Solver(
+        solver = WaveSolver(
             self.mesh,
             material,
             **self.options,
-            time_step=self.time_step,
+            dt=self.time_step,
             sources=self.sources,
             receivers=self.receivers,
         )
         for name in self.fields:
-            if name not in solver.fields or not (name == "p" or name.startswith("v")):
+            if name not in solver.unknowns or not (name == "p" or name.startswith("v")):
                 raise CaseError(f"gradient: {name!r} is not measured here; p of fluids, vx, vy, vz are")
         return solver
 
     def simulate(self, material: Material) -> Floats:
         """Return what the receivers measure after every step, (steps, receivers, fields)."""
         solver = self.solver(material)
-        solver.run(self.steps)
-        return solver.samples()[..., [solver.fields.index(name) for name in self.fields]]
+        solver.advance(self.steps)
+        return solver.samples()[..., [solver.unknowns.index(name) for name in self.fields]]
 
     def misfit(self, material: Material, data: Floats) -> float:
         """Return half the sum of squares of what differs from the data, times the time step.
@@ -143,18 +143,18 @@ class Experiment:
             CaseError: data of another shape.
         """
         solver = self.solver(material)
-        solver.set_state(np.zeros(solver.state().shape))
+        solver.start_from(np.zeros(solver.values().shape))
         most = self.snapshots or 2 * ceil(sqrt(self.steps))
-        kept = [(0, solver.state())]
+        kept = [(0, solver.values())]
 
         def keep_until(end: int) -> None:
-            for place in places(solver.steps, end, most - len(kept)):
-                solver.run(place - solver.steps)
-                kept.append((place, solver.state()))
+            for place in places(solver.step, end, most - len(kept)):
+                solver.advance(place - solver.step)
+                kept.append((place, solver.values()))
 
         keep_until(self.steps)
-        solver.run(self.steps - solver.steps)
-        index = [solver.fields.index(name) for name in self.fields]
+        solver.advance(self.steps - solver.step)
+        index = [solver.unknowns.index(name) for name in self.fields]
         value, residual = self._misfit(solver.samples()[..., index], data)
         backward = _Backward(self, solver, index)
         for step in range(self.steps - 1, -1, -1):
@@ -162,10 +162,10 @@ class Experiment:
                 kept.pop()
             first, state = kept[-1]
             if first < step:
-                solver.set_state(state, first)
+                solver.start_from(state, first)
                 keep_until(step + 1)
-                solver.run(step - solver.steps)
-                state = solver.state()
+                solver.advance(step - solver.step)
+                state = solver.values()
             backward.step(step, np.asarray(state, np.float64), residual[step])
         density, cp, cs = backward.media.of_speeds()
         return Gradient(value, density, cp, cs, backward.sources)
@@ -174,7 +174,7 @@ class Experiment:
 class _Points:
     """Point sources or receivers on the host: what they give to, and take from, nodal values."""
 
-    def __init__(self, solver: Solver, positions: Sequence[Sequence[float]], what: str) -> None:
+    def __init__(self, solver: WaveSolver, positions: Sequence[Sequence[float]], what: str) -> None:
         mesh, basis = solver.mesh, solver.operator.basis
         points = share_out(mesh, basis, positions, what, solver.world)
         self.element, self.point, share = points.element.astype(np.int64), points.point, points.share
@@ -188,29 +188,29 @@ class _Points:
 class _Backward:
     """The adjoint run."""
 
-    def __init__(self, experiment: Experiment, solver: Solver, index: list[int]) -> None:
+    def __init__(self, experiment: Experiment, solver: WaveSolver, index: list[int]) -> None:
         self._experiment, self._solver, self._index = experiment, solver, index
         self._receivers = _Points(solver, experiment.receivers, "receiver")
         self._given = _Points(solver, [source.position for source in experiment.sources], "source")
         operator, mesh = solver.operator, solver.mesh
         self._weights = operator.weights
         strengths = [source.strengths(solver.medium, mesh.dim) for source in experiment.sources]
-        self._strengths = np.array(strengths, np.float64).reshape(-1, len(solver.fields))
+        self._strengths = np.array(strengths, np.float64).reshape(-1, len(solver.unknowns))
         self.sources = np.zeros_like(self._strengths)
         self.media = MediaGradient(operator, [kind == NONE for kind in np.moveaxis(mesh.kinds[:, :, 0], 1, 0)])
-        velocity = [number for number, name in enumerate(solver.fields) if name.startswith("v")]
-        self._flip = np.ones((1, len(solver.fields), 1))
+        velocity = [number for number, name in enumerate(solver.unknowns) if name.startswith("v")]
+        self._flip = np.ones((1, len(solver.unknowns), 1))
         self._flip[:, velocity] = -1.0
         #: What a source of a field is multiplied with in each element: (elements, fields).
         material = solver.material
-        self._factors = np.ones((mesh.count, len(solver.fields)))
+        self._factors = np.ones((mesh.count, len(solver.unknowns)))
         self._factors[:, velocity] = 1 / material.density[:, None]
         if solver.medium == "acoustic":
             self._factors[:, 0] = material.longitudinal
-        self._adjoint = np.zeros(solver.state().shape)
+        self._adjoint = np.zeros(solver.values().shape)
 
     def _rate(self, state: Floats) -> Floats:
-        self._solver.set_state(state, self._solver.steps)
+        self._solver.start_from(state, self._solver.step)
         return self._solver.rate()
 
     def _source(self, time: float) -> tuple[Floats, Floats]:

@@ -24,6 +24,7 @@ from seiche.errors import CaseError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, dg
+from seiche.machine.in_use import predict_transports
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
 from seiche.waves.boundary import inner_coefficients
@@ -64,6 +65,7 @@ class Ghosts:
         world: World,
         kind: GhostKind,
         transport: TransportName,
+        *,
         state: tuple[Array, Array],
         traces: tuple[Array, Array],
         timers: StageTimers,
@@ -173,7 +175,8 @@ class Ghosts:
             exchange.close()
 
     def _exchange(self, plan: HaloPlan, store: str, *arrays: Array) -> HaloExchange:
-        exchange = HaloExchange(self._operator.backend, self._world, plan, store, self._transport)  # type: ignore[arg-type]
+        given = (self._operator.backend, self._world, plan, store, self._transport)
+        exchange = HaloExchange(*given, predict=predict_transports)  # type: ignore[arg-type]
         exchange.beside = self._timers.beside
         for array in arrays:
             exchange.prepare(array)

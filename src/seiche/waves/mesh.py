@@ -53,6 +53,7 @@ class Mesh:
         own: Forest,
         locate: _Locate,
         cut_keys: Keys,
+        *,
         rank: int,
         first: int,
         total: int,
@@ -81,7 +82,6 @@ class Mesh:
         *,
         rank: int = 0,
         ranks: int = 1,
-        weights: npt.NDArray[np.float64] | None = None,
         tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> Mesh:
@@ -90,15 +90,14 @@ class Mesh:
         Args:
             forest: all leaves.
             rank: whose elements.
-            ranks: how many there are.
-            weights: cost of each leaf; equal costs when left out.
+            ranks: how many there are; they get equal numbers of leaves.
             tree_size: sides of a tree; for an axis also a list of the widths of its trees.
             origin: lower corner of the brick.
 
         Raises:
             CaseError: more ranks than leaves, or leaves that are not balanced.
         """
-        ends = cuts(np.ones(len(forest)) if weights is None else weights, ranks)
+        ends = cuts(np.ones(len(forest)), ranks)
 
         def locate(points: Integers) -> tuple[Integers, Integers]:
             at = forest.holder(points)
@@ -106,7 +105,16 @@ class Mesh:
 
         first, last = int(ends[rank]), int(ends[rank + 1])
         own = forest.interval(first, last)
-        return Mesh(own, locate, forest.key[ends[:-1]], rank, first, len(forest), tree_size, origin)
+        return Mesh(
+            own,
+            locate,
+            forest.key[ends[:-1]],
+            rank=rank,
+            first=first,
+            total=len(forest),
+            tree_size=tree_size,
+            origin=origin,
+        )
 
     @staticmethod
     def generate(
@@ -138,7 +146,7 @@ class Mesh:
         generator = Generator(brick, sizes)
         if world.size == 1:
             own = generator.leaves()
-            return Mesh(own, generator.holders, own.key[:1], 0, 0, len(own), tree_size, origin)
+            return Mesh.of_forest(own, tree_size=tree_size, origin=origin)
         boxes = np.append(generator.boxes(16 * world.size), np.uint64(1 << 63))
         shares = len(boxes[:-1]) * np.arange(world.size + 1) // world.size
         mine = generator.leaves(int(boxes[shares[world.rank]]), int(boxes[shares[world.rank + 1]]))
@@ -160,7 +168,16 @@ class Mesh:
         own = near.interval(int(first), int(last))
         cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
         before = int(starts[begin] + first)
-        return Mesh(own, generator.holders, cut_keys, world.rank, before, total, tree_size, origin)
+        return Mesh(
+            own,
+            generator.holders,
+            cut_keys,
+            rank=world.rank,
+            first=before,
+            total=total,
+            tree_size=tree_size,
+            origin=origin,
+        )
 
     @property
     def dim(self) -> int:
@@ -311,14 +328,12 @@ class Mesh:
             for child in range(1, children):
                 points, _ = self.brick.wrap(self._across(own, face, child)[large])
                 keys[large, face, child], levels[large, face, child] = holders(points)
-        self._number(own, keys, levels, low, high, cut_keys)
+        self._number(own, keys, levels, (keys >= low) & (keys < high), cut_keys)
 
-    def _number(
-        self, own: Forest, keys: Keys, levels: Integers, low: np.uint64, high: np.uint64, cut_keys: Keys
-    ) -> None:
-        """Turn keys of neighbours into indices: own elements, then ghosts in the order of the curve."""
+    def _number(self, own: Forest, keys: Keys, levels: Integers, owned: npt.NDArray[np.bool_], cut_keys: Keys) -> None:
+        """Turn keys of neighbours, some `owned`, into indices: own elements, then ghosts in the order of the curve."""
         there = levels >= 0
-        mine = there & (keys >= low) & (keys < high)
+        mine = there & owned
         remote, first = np.unique(keys[there & ~mine], return_index=True)
         self.neighbours = np.full(keys.shape, -1, np.int32)
         self.neighbours[mine] = np.searchsorted(own.key, keys[mine])

@@ -121,10 +121,11 @@ class Receivers:
         self,
         operator: Operator,
         positions: Sequence[Sequence[float]],
-        every: int,
         clock: Array,
         window: int,
         world: World,
+        *,
+        every: int,
     ) -> None:
         """Share the points out to elements and reserve memory for a window of samples (collective).
 
@@ -142,6 +143,9 @@ class Receivers:
         self._shape = (window // every, parts, of.fields)
         self._samples = self._backend.zeros(self._shape, of.real)
         self._rows: list[npt.NDArray[Any]] = []
+        #: Number of samples before those that are kept, and the samples of the runs that this one continues.
+        self.first = 0
+        self._earlier = np.zeros((0, self.count, of.fields))
         self._members = {
             "elements": self._backend.upload(self._points.element),
             "weights": self._backend.upload(self._points.values.astype(of.real)),
@@ -159,8 +163,14 @@ class Receivers:
         return kernel.bind(arguments, 0, parts), kernel.bytes_per_item * parts
 
     def clear(self) -> None:
-        """Forget all samples."""
+        """Discard all samples; the next one is that of the first step again."""
+        self.resume(np.zeros((0, self.count, self._shape[2])), 0)
+
+    def resume(self, samples: npt.NDArray[np.float64] | None, step: int) -> None:
+        """Continue after `samples` (rows, receivers, fields) taken before `step`; None: samples begin at `step`."""
         self._rows.clear()
+        self.first = 0 if samples is not None else step // self.every
+        self._earlier = np.zeros((0, self.count, self._shape[2])) if samples is None else samples
 
     def fetch(self, first: int, last: int) -> None:
         """Bring the samples of the steps first ... last - 1 of a window back."""
@@ -179,4 +189,4 @@ class Receivers:
         result = np.zeros((len(rows), self.count, self._shape[2]))
         for part in np.lexsort((point, number)):  # in the order of the curve: the same sum on any number of ranks
             result[:, point[part]] += share[part] * parts[:, part]
-        return result
+        return np.concatenate([self._earlier, result])

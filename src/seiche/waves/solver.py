@@ -16,7 +16,7 @@ advances. A leapfrog step is two halves, each with what stands above: velocities
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,14 @@ from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.halo.transports import TransportName
-from seiche.kernels.registry import Real, dg
+from seiche.kernels.registry import Real
 from seiche.kernels.registry.dg import Flux, Medium, Variant
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
-from seiche.solver.replay import GRAPH_STEPS, Replay
+from seiche.solver import Health, SolverBase, State
+from seiche.solver.replay import Replay
 from seiche.waves.attenuation import Attenuation, Bodies
-from seiche.waves.basis import LSRK_B, NODES
+from seiche.waves.basis import NODES
 from seiche.waves.boundary import Boundary, check_boundaries
 from seiche.waves.energy import energy, exact_sum, products
 from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
@@ -43,9 +44,11 @@ from seiche.waves.mesh import Mesh
 from seiche.waves.operator import Operator
 from seiche.waves.peak import Peak
 from seiche.waves.probes import WINDOW, Receivers, Sources
+from seiche.waves.restart import ELEMENTS, keys_of, restore, state_of, values_of
 from seiche.waves.sources import PointSource
 from seiche.waves.sponge import Sponge
-from seiche.waves.sweeps import STAGES, Sweeps, check_kernels
+from seiche.waves.steps import Arrays, Parts, WaveSteps
+from seiche.waves.sweeps import Sweeps, check_kernels
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,8 +56,19 @@ Floats = npt.NDArray[np.float64]
 SAFETY = 0.9
 
 
-class Solver:
-    """Waves in `material` on `mesh`, at rest at first."""
+class WaveSolver(SolverBase):
+    """Waves in `material` on `mesh`, at rest at first.
+
+    Attributes:
+        mesh, material: as given.
+        medium: acoustic (p, v) or elastic (v, S).
+        operator: the right-hand side.
+        u: the unknowns on the device, (elements, unknowns, nodes).
+        largest_step: the longest stable step.
+        ghosts, sources, receivers, sponge, peak, bodies: parts of a step, None without.
+    """
+
+    item = "nodes"
 
     def __init__(
         self,
@@ -68,7 +82,7 @@ class Solver:
         precision: Real = "float64",
         device: str = "cpu",
         threads: int | None = None,
-        time_step: float | None = None,
+        dt: float | None = None,
         sources: Sequence[PointSource] = (),
         receivers: Sequence[Sequence[float]] = (),
         sample_every: int = 1,
@@ -93,7 +107,7 @@ class Solver:
             precision: of state and arithmetic.
             device: cpu, cuda or cuda:K.
             threads: of the CPU.
-            time_step: by default SAFETY times the largest stable one.
+            dt: duration of a step; by default SAFETY times the largest stable one.
             sources: point sources, the same on every rank.
             receivers: positions at which the unknowns are sampled, (r, dim), the same on every rank.
             sample_every: steps between two samples.
@@ -111,22 +125,14 @@ class Solver:
             CaseError: something that cannot be computed, or an unstable time step.
             BackendUnavailable: the device is not there.
         """
-        if nodes not in NODES:
-            raise CaseError(f"nodes = {nodes} a direction: {NODES.start} to {NODES.stop - 1} are possible")
         sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
         check_boundaries(sides, mesh.dim)
-        check_ghosts(ghosts)
+        _check_scheme(nodes, flux, variant, integrator, ghosts=ghosts, attenuated=attenuation is not None)
         check_kernels(variant, flux, precision, medium)
-        check_integrator(integrator, flux, variant, ghosts)
         leapfrog = integrator == "leapfrog"
-        if attenuation is not None and (leapfrog or variant == "separate"):
-            raise CaseError('attenuation: needs integrator = "runge-kutta" and a variant other than separate')
         self.world = world or World.serial()
-        self.mesh, self.material = mesh, material
-        solid = any(self.world.allgather(material.has_solid))
-        self.medium: Medium = medium or ("elastic" if solid else "acoustic")
-        if self.medium == "acoustic" and solid:
-            raise CaseError("material: cs > 0 in some elements needs the elastic medium")
+        self.mesh, self.material, self.precision = mesh, material, precision
+        self.medium: Medium = _medium(medium, material, self.world)
         self.backend: Backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         self.operator = Operator(
             self.backend,
@@ -141,40 +147,50 @@ class Solver:
             resisted=leapfrog,
         )
         self.largest_step = largest_step(mesh, material, nodes, flux, self.world, leapfrog=leapfrog)
-        self.dt = self._time_step(time_step)
-        self.steps = 0
+        self.dt = self._time_step(dt)
+        self.step = 0
         self.of = self.operator.of
-        with_ghosts = mesh.ghosts if ghosts in ("faces", "variables", "elements") else 0
-        u = self.operator.zeros(with_ghosts)
-        state = (u, u if leapfrog else self.operator.zeros(with_ghosts if ghosts == "elements" else 0))
-        self.u, self._k = (array[: mesh.count] for array in state)
-        trace = self.operator.traces()
-        self._traces = (trace, trace if leapfrog else self.operator.traces())
-        self._clock = self.backend.zeros(1, np.uint64)
-        self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
-        probes = (self._clock, self._window, self.world)
         self.timers = StageTimers(self.backend.clock())
-        self.ghosts: Ghosts | None = None
-        if self.world.size > 1:
-            self.ghosts = Ghosts(self.operator, self.world, ghosts, transport, state, self._traces, self.timers)
+        self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
+        arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
+        self.exchanges = self.ghosts.exchanges if self.ghosts else []
         self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
+        probes = (self._clock, self._window, self.world)
         self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
-        self.receivers = Receivers(self.operator, receivers, sample_every, *probes) if len(receivers) else None
+        self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
-        #: Of the attenuation, whose `state` goes on in `set_state` as `memory`.
         self.bodies = Bodies(self.operator, attenuation) if attenuation is not None else None
-        self._begin = (self._first_traces(0), self._first_traces(1))
+        self._parts = Parts(self.ghosts, self.sources, self.receivers, self.sponge, self.peak, self.bodies)
+        self._steps = WaveSteps(self.operator, arrays, self._parts, self.dt)
+        self._begin = (self._steps.first_traces(0), self._steps.first_traces(1))
         self._leap: Leapfrog | None = None
+        self._rate: tuple[list[Stage], ...] = ()
+        self._phases: tuple[list[Stage], list[Stage]]
         if leapfrog:
-            self._leap = Leapfrog(self.operator, self.u, trace, self.ghosts, self.dt)
-            self._phases = (self._leapfrog_step(self._leap),) * 2
-            self._rate: tuple[list[Stage], ...] = ()
+            self._leap = Leapfrog(self.operator, self.u, arrays.traces[0], self.ghosts, self.dt)
+            self._phases = (self._steps.leapfrog(self._leap),) * 2
         else:
             how = variant if self.bodies is None else "fused-flux"
-            self._sweeps = Sweeps(self.operator, how, (self.u, self._k), self._traces, self.ghosts, self.bodies)
-            self._phases = (self._step(0), self._step(1))
-            self._rate = self._sweeps.stage(0, 0, dt=1.0, b=0.0), self._sweeps.stage(0, 1, dt=1.0, b=0.0)
+            self._sweeps = sweeps = Sweeps(
+                self.operator, how, (self.u, arrays.k), arrays.traces, ghosts=self.ghosts, bodies=self.bodies
+            )
+            self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
+            self._rate = sweeps.stage(0, 0, dt=1.0, b=0.0), sweeps.stage(0, 1, dt=1.0, b=0.0)
+
+    def _allocate(self, kind: GhostKind, transport: TransportName, *, leapfrog: bool) -> Arrays:
+        """Reserve unknowns, register, traces and clock, and set up the messages of a stage (collective)."""
+        mesh, operator = self.mesh, self.operator
+        u = operator.zeros(mesh.ghosts if kind in ("faces", "variables", "elements") else 0)
+        state = (u, u if leapfrog else operator.zeros(mesh.ghosts if kind == "elements" else 0))
+        self.u, self._k = (array[: mesh.count] for array in state)
+        trace = operator.traces()
+        traces = (trace, trace if leapfrog else operator.traces())
+        self._clock = self.backend.zeros(1, np.uint64)
+        self.ghosts: Ghosts | None = None
+        if self.world.size > 1:
+            self.ghosts = Ghosts(operator, self.world, kind, transport, state=state, traces=traces, timers=self.timers)
+        return Arrays(self.u, self._k, traces, self._clock)
 
     def _time_step(self, wanted: float | None) -> float:
         if wanted is None:
@@ -184,8 +200,8 @@ class Solver:
         return wanted
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """Return the names of the unknowns in the order of the state."""
+    def unknowns(self) -> tuple[str, ...]:
+        """Return the names of the unknowns in the order of `u`."""
         return self.operator.fields
 
     @property
@@ -196,68 +212,115 @@ class Solver:
     @property
     def time(self) -> float:
         """Return the time of the state."""
-        return self.steps * self.dt
+        return self.step * self.dt
 
     @property
     def stages(self) -> list[Stage]:
         """Return the stages of the next step."""
-        return self._phases[self.steps % 2]
+        return self._phases[self.step % 2]
 
     @property
     def phases(self) -> tuple[list[Stage], list[Stage]]:
         """Return the stages of the two kinds of step that alternate."""
         return self._phases
 
-    def state(self) -> npt.NDArray[Any]:
-        """Return the unknowns of this rank's elements, (elements, fields, nodes); nodes count along x first.
-
-        With `steps` it is all that `set_state` needs to go on, on any number of ranks: row i is element
-        `mesh.number[i]` of all. With leapfrog velocities are those of half a step earlier (`lead`).
-        """
-        return self.backend.download(self.u)
+    @property
+    def items(self) -> int:
+        """Return the number of nodes of this rank's elements."""
+        return int(self.mesh.count * self.operator.basis.n**self.mesh.dim)
 
     @property
-    def lead(self) -> float:
+    def total_items(self) -> int:
+        """Return the number of nodes of all ranks."""
+        return int(self.mesh.total * self.operator.basis.n**self.mesh.dim)
+
+    @property
+    def layout(self) -> str:
+        """Return medium, dimension, nodes of an element and flux, in words."""
+        words = f"{self.medium} {self.mesh.dim}D, {self.operator.basis.n} nodes, {self.of.flux}"
+        return words + (", leapfrog" if self.velocity_lead else "")
+
+    @property
+    def velocity_lead(self) -> float:
         """Return how much earlier than the other unknowns velocities belong: half a step of leapfrog, or nothing."""
         return 0.0 if self._leap is None else self.dt / 2
 
-    def set_state(
-        self,
-        state: npt.NDArray[Any],
-        steps: int = 0,
-        *,
-        staggered: bool = False,
-        memory: npt.NDArray[Any] | None = None,
-    ) -> None:
-        """Start from a state of this rank's elements after some steps; the receivers' samples begin anew (collective).
+    def values(self) -> npt.NDArray[Any]:
+        """Return the unknowns of this rank's elements, (elements, unknowns, nodes); nodes count along x first.
+
+        Row i belongs to element `mesh.number[i]` of all. With leapfrog velocities are those of half a step earlier.
+        """
+        return self.backend.download(self.u)
+
+    def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+        """Return fields of this rank's elements: unknowns by name (elements, nodes), or what is made of them.
+
+        `velocity` (elements, dim, nodes), `pressure` (elements, nodes): minus the mean of the normal stresses.
+
+        Raises:
+            KeyError: an unknown name.
+        """
+        values, fields = self.values(), {}
+        dim, acoustic = self.mesh.dim, self.medium == "acoustic"
+        for name in names:
+            if name == "velocity":
+                fields[name] = values[:, 1:] if acoustic else values[:, :dim]
+            elif name == "pressure":
+                fields[name] = values[:, 0] if acoustic else -values[:, dim : 2 * dim].mean(1)
+            elif name in self.unknowns:
+                fields[name] = values[:, self.unknowns.index(name)]
+            else:
+                raise KeyError(name)
+        return fields
+
+    def start_from(self, values: npt.NDArray[Any], step: int = 0, *, staggered: bool = False) -> None:
+        """Start from unknowns of this rank's elements after `step` steps, without samples or memory (collective).
 
         With leapfrog velocities are first moved back by half a step, but not those of a `staggered` state, which
-        already belong there, as in what `state` returns. With attenuation `memory` is what `bodies.state` returned; it
-        is zero when left out.
+        already belong there, as in what `values` returns.
 
         Raises:
             CaseError: another shape than the solver's.
         """
         shape = (self.mesh.count, self.of.fields, self.positions.shape[1])
-        if np.shape(state) != shape:
+        if np.shape(values) != shape:
             raise CaseError(
-                f"initial state of shape {np.shape(state)}, the solver has {shape} (elements, fields, nodes)"
+                f"initial state of shape {np.shape(values)}, the solver has {shape} (elements, fields, nodes)"
             )
-        self.backend.assign(self.u, np.asarray(state).astype(self.of.real, copy=False))
-        self.steps = steps
+        self.backend.assign(self.u, np.asarray(values).astype(self.of.real, copy=False))
+        self.step = step
         if self.bodies is not None:
-            self.bodies.set_state(memory)
+            self.bodies.set_state(None)
         if self.receivers is not None:
             self.receivers.clear()
-        stages = list(self._begin[steps % 2])
+        stages = list(self._begin[step % 2])
         if self._leap is not None and not staggered:
-            stages += [*self._leap.half("velocities", -self.dt / 2), *self._mortar_traces(0)]
+            stages += [*self._leap.half("velocities", -self.dt / 2), *self._steps.mortar_traces(0)]
         for stage in stages:
             stage.action()
 
+    @property
+    def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
+        """Return the numbers of this rank's elements along the curve, ascending."""
+        return {ELEMENTS: keys_of(self.mesh)}
+
+    def state(self) -> State:
+        """Return the unknowns by name, (elements, nodes), and what peaks, attenuation and receivers have so far."""
+        return state_of(self.step, self.mesh, self.unknowns, self.values(), self._parts)
+
+    def set_state(self, state: State) -> None:
+        """Continue from what `state` returned, on any number of ranks; samples that it lacks begin anew (collective).
+
+        Raises:
+            CaseError: an array is missing or has another shape.
+        """
+        values = values_of(state, self.mesh, self.unknowns, self.positions.shape[1])
+        self.start_from(values, state.step, staggered=True)
+        restore(self._parts, state, self.mesh)
+
     def energy(self) -> float:
         """Return the discrete energy of all ranks (theory/waves, eqs. 5, 27, 32; collective)."""
-        state = self.state().astype(np.float64)
+        state = self.values().astype(np.float64)
         if self.bodies is not None:
             return 0.5 * exact_sum(self.bodies.products(state), self.world)
         if self._leap is None:
@@ -272,14 +335,14 @@ class Solver:
         """
         if self._leap is not None:
             raise CaseError("waves: the rate of change is known with integrator = runge-kutta only")
-        for stage in self._rate[self.steps % 2]:
+        for stage in self._rate[self.step % 2]:
             stage.action()
         return np.asarray(self.backend.download(self._k), np.float64)
 
     def samples(self) -> npt.NDArray[np.float64]:
         """Return what the receivers recorded, (rows, receivers, fields), on every rank (collective).
 
-        Row r of a run from time zero belongs to the time (r + 1) sample_every dt.
+        Row r belongs to the time (receivers.first + r + 1) sample_every dt; `first` is 0 in a run from time zero.
 
         Raises:
             CaseError: there are no receivers.
@@ -288,115 +351,53 @@ class Solver:
             raise CaseError("waves: samples were asked for, but there are no receivers")
         return self.receivers.samples()
 
-    def run(self, steps: int) -> None:
-        """Advance by `steps` steps (collective).
+    def check(self) -> Health:
+        """Return the health of the present state (collective).
 
         Raises:
-            UnstableError: the state is not finite afterwards, on some rank.
-            TransportError: a message of another rank did not come.
+            UnstableError: the state is not finite on some rank.
         """
-        with self.timers.running():
-            end = self.steps + steps
-            while self.steps < end:
-                first = self.steps % self._window
-                self._run_window(min(self._window - first, end - self.steps))
-            self.backend.synchronize()
-        for exchange in self.ghosts.exchanges if self.ghosts else []:
-            exchange.check()
         if not np.isfinite(self.world.allreduce_max(np.array([abs(self.backend.sum(self.u))])))[0]:
-            raise UnstableError(f"waves: the state is not finite after step {self.steps}, time step {self.dt:g}")
+            raise UnstableError(f"waves: the state is not finite after step {self.step}, time step {self.dt:g}")
+        return Health(self.step)
 
-    def _run_window(self, steps: int) -> None:
-        """Do steps between two visits of the host."""
-        first = self.steps % self._window
+    def before(self, steps: int) -> int:
+        """Begin a window of steps between two visits of the host: set its clock, upload the amplitudes of sources."""
+        first = self.step % self._window
         self.backend.assign(self._clock, np.array([first], np.uint64))
         if self.sources is not None:
-            self.sources.send(self.steps - first, self.dt)
-        end = self.steps + steps
-        while self.steps < end:
-            if self._can_replay(end - self.steps):
-                self.timers.replay(GRAPH_STEPS, lambda: self._replay.launch(self._graph_stages()))
-                self.steps += GRAPH_STEPS
-            else:
-                self.timers.step(self.stages)
-                self.steps += 1
+            self.sources.send(self.step - first, self.dt)
+        return min(self._window - first, steps)
+
+    def after(self, steps: int) -> None:
+        """Bring the samples of a window to the host."""
         if self.receivers is not None:
+            first = (self.step - steps) % self._window
             self.receivers.fetch(first, first + steps)
 
-    def _graph_stages(self) -> list[list[Stage]]:
-        return [self._phases[k % len(self._phases)] for k in range(GRAPH_STEPS)]
+    def may_replay(self) -> bool:
+        """Return whether the next step reads the first buffer of traces, as graphs do."""
+        return self.step % 2 == 0 and self.step > 0
 
-    def _can_replay(self, remaining: int) -> bool:
-        on_device = self.backend.asynchronous and all(
-            exchange.capturable for exchange in (self.ghosts.exchanges if self.ghosts else [])
-        )
-        ready = not self.timers.due and self.steps % 2 == 0 and self.steps > 0
-        return on_device and ready and remaining >= GRAPH_STEPS
 
-    def close(self) -> None:
-        """Give back what other ranks hold for this solver (collective)."""
-        self._replay.clear()  # first: a communicator waits for the graphs that use it
-        if self.ghosts is not None:
-            self.ghosts.close()
+def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghosts: str, attenuated: bool) -> None:
+    """Refuse schemes that do not exist.
 
-    def _first_traces(self, trace: int) -> list[Stage]:
-        """Return what writes the traces of a state that was set."""
-        members = {"on": self.operator.members, "u": self.u, "trace": self._traces[trace]}
-        write = self.operator.launch(dg.write_traces(self.of), 0, self.mesh.count, **members)
-        return [Stage("traces", *write), *self._mortar_traces(trace)]
+    Raises:
+        CaseError: which option does not fit, in one line.
+    """
+    if nodes not in NODES:
+        raise CaseError(f"nodes = {nodes} a direction: {NODES.start} to {NODES.stop - 1} are possible")
+    check_ghosts(ghosts)
+    check_integrator(integrator, flux, variant, ghosts)
+    if attenuated and (integrator == "leapfrog" or variant == "separate"):
+        raise CaseError('attenuation: needs integrator = "runge-kutta" and a variant other than separate')
 
-    def _mortar_traces(self, trace: int) -> list[Stage]:
-        operator = self.operator
-        if not operator.sides:
-            return []
-        members = {"mortars": operator.mortar_members, "u": self.u, "trace": self._traces[trace]}
-        return [Stage("mortar traces", *operator.launch(dg.mortar_traces(self.of), 0, operator.sides, **members))]
 
-    def _sources_of(self, number: int, trace: int) -> list[Stage]:
-        if self.sources is None or not self.sources.items:
-            return []
-        return [Stage("sources", *self.sources.stage(number, self.dt, self.u, self._k, self._traces[trace]))]
-
-    def _step(self, trace: int) -> list[Stage]:
-        """Return the stages of a step whose first one reads the traces `trace`; the next step reads the others."""
-        stages: list[Stage] = []
-        for number in range(STAGES):
-            stages += self._sweeps.stage(number, trace, dt=self.dt, b=LSRK_B[number])
-            trace = 1 - trace
-            stages += self._sources_of(number, trace)
-            if number == STAGES - 1:
-                stages += self._damping(trace)
-            stages += self._mortar_traces(trace)
-        return stages + self._end_of_step()
-
-    def _leapfrog_step(self, leap: Leapfrog) -> list[Stage]:
-        return [
-            *leap.resist(after=False),
-            *leap.half("velocities", self.dt),
-            *self._sources_of(0, 0),
-            *leap.resist(after=True),
-            *self._mortar_traces(0),
-            *leap.half("stresses", self.dt),
-            *self._sources_of(1, 0),
-            *self._damping(0),
-            *self._mortar_traces(0),
-            *self._end_of_step(),
-        ]
-
-    def _damping(self, trace: int) -> list[Stage]:
-        if self.sponge is None or not self.sponge.items:
-            return []
-        stages = [Stage("sponge", *self.sponge.launch(self.u, self._traces[trace]))]
-        return stages if self.bodies is None else [*stages, self.bodies.damping(self.sponge)]
-
-    def _end_of_step(self) -> list[Stage]:
-        """Return what samples the state and moves the clock."""
-        stages = []
-        if self.receivers is not None and self.receivers.items:
-            stages.append(Stage("record", *self.receivers.launch(self.u)))
-        if self.peak is not None and self.peak.items:
-            stages.append(Stage("peak", *self.peak.launch(self.u)))
-        if self.sources is not None or self.receivers is not None:
-            kernel = self.backend.load(dg.advance_clock())
-            stages.append(Stage("advance clock", kernel.bind(self.backend.pack(kernel, clock=self._clock), 0, 1)))
-        return stages
+def _medium(medium: Medium | None, material: Material, world: World) -> Medium:
+    """Return the equations that are solved: acoustic where nothing is solid (collective)."""
+    solid = any(world.allgather(material.has_solid))
+    chosen: Medium = medium or ("elastic" if solid else "acoustic")
+    if chosen == "acoustic" and solid:
+        raise CaseError("material: cs > 0 in some elements needs the elastic medium")
+    return chosen

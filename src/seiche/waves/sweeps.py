@@ -61,6 +61,7 @@ class Sweeps:
         variant: Variant,
         state: tuple[Array, Array],
         traces: tuple[Array, Array],
+        *,
         ghosts: Ghosts | None,
         bodies: Bodies | None = None,
     ) -> None:

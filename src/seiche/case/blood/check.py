@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seiche.case.blood.limits import tau_inside
-from seiche.case.blood.setup import CellsSetup
-from seiche.case.blood.tubes import TubePlan
+from seiche.case.blood.limits import advice_cells, tau_inside
+from seiche.case.blood.setup import BloodSetup, CellsSetup
+from seiche.case.blood.tubes import TubePlan, lacking, planned, refuse_unpackable
+from seiche.case.flow.check import as_lines, cost_rows, flow_rows
+from seiche.case.flow.limits import advice
 from seiche.case.flow.memory import predict, tiles_of
-from seiche.case.flow.setup import Setup
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
@@ -40,7 +41,25 @@ class TubeMemory:
     cells: float
 
 
-def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
+def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
+    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    tubes = _tubes(setup)
+    beside = " beside the reservoirs" if setup.case.reservoir is not None else ""
+    rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, beside)]
+    missing = lacking(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
+    return as_lines(rows, (*advice(setup), *advice_cells(setup), *missing))
+
+
+def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
+    """Return the tubes before inlets, all of which can be packed."""
+    if setup.cells is None:
+        return {}
+    found = planned(setup, setup.cells)
+    refuse_unpackable(setup, setup.cells, found)
+    return found
+
+
+def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
     """Yield names and values of the lines about cells and the `tubes` before inlets; nothing without cells."""
     cells = setup.cells
     if cells is None:
@@ -97,7 +116,7 @@ def cell_rows(setup: Setup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str
     yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
 
 
-def memory_of_tube(setup: Setup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
+def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
     """Return the bytes of the tube before an inlet, whose layout is chosen for it, from sizes alone.
 
     Its velocity is looked at from the beginning, so that what observes a chunk of its sites is counted, too.
@@ -106,13 +125,13 @@ def memory_of_tube(setup: Setup, cells: CellsSetup, plan: TubePlan) -> TubeMemor
     case = setup.case.model_copy(update={"lattice": lattice.model_copy(update={"layout": "auto"})})
     tube = replace(setup, case=case, model=model, vessel=replace(setup.vessel, sites=sites))
     chosen = VELOCITY_SETS[model.velocity_set]
-    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, chosen, model)
+    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, chosen, model=model)
     flow = next(row.memory for row in predict(tube) if row.layout == layout)
     flow += COLUMNS * np.dtype(setup.precision.compute).itemsize * min(CHUNK, len(sites)) + 8 * len(sites)
     return TubeMemory(flow, memory_of_cells(tube, cells, plan.cells.tolist()).total)
 
 
-def memory_of_cells(setup: Setup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
+def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
     """Return the bytes of membranes, contact and coupling from sizes alone; `counts` are the packed by default.
 
     A vertex has its place (float64), force, slip and velocity, its first site and the distance from it, the lists of

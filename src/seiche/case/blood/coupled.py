@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.setup import CellsSetup
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup, CellsSetup
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def named(populations: Sequence[Population]) -> int:
 
 
 def couple(
-    setup: Setup,
+    setup: BloodSetup,
     solver: Solver,
     populations: Sequence[Population],
     wall: Floats,
@@ -120,20 +119,12 @@ def couple(
 
 def move(blood: Blood, populations: Sequence[Population]) -> None:
     """Put all cells of `blood` where `populations` say, as many of each type, with those velocities (collective)."""
-    rows = ([each.vertices for each in populations], [each.velocity for each in populations])
-    place, velocity = (np.concatenate([each.reshape(-1, 3) for each in part]).T for part in rows)
-    blood.load_state({"place": place, "velocity": velocity.astype(blood.boundary.velocity.dtype)})
+    blood.move([each.vertices for each in populations], [each.velocity for each in populations])
 
 
 def populations_of(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
     """Return all cells as they are now, with their names by type (collective)."""
-    state, found, first = blood.state(), [], 0
-    for block, mine in zip(blood.cells.blocks, names, strict=True):
-        last = first + len(mine) * block.vertices
-        place, velocity = (
-            np.ascontiguousarray(state[name][:, first:last].T, np.float64).reshape(len(mine), block.vertices, 3)
-            for name in ("place", "velocity")
-        )
-        found.append(Population(place, velocity, mine))
-        first = last
-    return found
+    return [
+        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), mine)
+        for kind, mine in enumerate(names)
+    ]

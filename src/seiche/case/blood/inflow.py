@@ -30,13 +30,13 @@ class Inflow:
         self._places = [np.searchsorted(self._every, each) for each in beside]
         mine = np.intersect1d(self._every, solver.owned, assume_unique=True)
         self._mine = np.searchsorted(self._every, mine)
-        self._snapshots = solver.snapshots(("density",), np.searchsorted(solver.owned, mine))
+        self._snapshots = solver.measures.snapshots(("density",), np.searchsorted(solver.owned, mine))
 
     def volumes(self) -> Floats:
         """Return the volume, in sites, that entered through each opening in the last step, (iolets,) (collective)."""
-        mine = self._solver.snapshot(self._snapshots).fields()["density"]
+        mine = self._solver.measures.snapshot(self._snapshots).fields()["density"]
         density: Floats = np.ones(len(self._every))
         for rows, values in self._solver.world.allgather((self._mine, mine)):
             density[rows] = values
         means = np.array([density[rows].mean() for rows in self._places])
-        return np.asarray(self._solver.iolet_flow() / means, np.float64)
+        return np.asarray(self._solver.measures.iolet_flow() / means, np.float64)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from seiche.case.blood.cells import repulsions
 from seiche.case.blood.limits_openings import refuse_reservoir
-from seiche.case.blood.setup import repulsions
+from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import refuse_tubes
 from seiche.case.flow.limits import TAU_LARGEST_TRT
 from seiche.case.flow.openings import steps_of
-from seiche.case.flow.setup import Setup
 from seiche.cells.mesh import mean_edge
 from seiche.couple.limits import Mobility
 from seiche.errors import CaseError
@@ -31,7 +31,7 @@ LIMIT_ADVISED = 2.0
 CONTACT_ADVISED = 0.25
 
 
-def refuse_impossible_cells(setup: Setup) -> None:
+def refuse_impossible_cells(setup: BloodSetup) -> None:
     """Raise a CaseError, of one line, for the first thing that makes a blood case impossible before cells are made."""
     refuse_reservoir(setup)
     refuse_tubes(setup)
@@ -39,7 +39,7 @@ def refuse_impossible_cells(setup: Setup) -> None:
         raise CaseError(f"{setup.source}: {message}")
 
 
-def _reasons(setup: Setup) -> Iterator[str]:
+def _reasons(setup: BloodSetup) -> Iterator[str]:
     case, sites, delta = setup.case, setup.vessel.sites, setup.case.coupling.delta
     for axis, name in enumerate("xyz"):
         if sites.periodic[axis] and sites.shape[axis] < BRICK:
@@ -70,7 +70,7 @@ def _reasons(setup: Setup) -> Iterator[str]:
             yield (f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s')
 
 
-def advice_cells(setup: Setup) -> Iterator[str]:
+def advice_cells(setup: BloodSetup) -> Iterator[str]:
     """Yield warnings about cells, one line each."""
     cells = setup.cells
     if cells is None:
@@ -94,7 +94,7 @@ def advice_cells(setup: Setup) -> Iterator[str]:
             )
 
 
-def _stiff_contact(setup: Setup) -> Iterator[str]:
+def _stiff_contact(setup: BloodSetup) -> Iterator[str]:
     """Yield warnings about forces of contact that throw vertices about: stiffness times mobility, for two vertices."""
     assert setup.cells is not None
     table, between, wall = setup.case.contact, setup.cells.between, setup.cells.wall
@@ -123,12 +123,12 @@ def _stiff_contact(setup: Setup) -> Iterator[str]:
         )
 
 
-def tau_inside(setup: Setup, contrast: float) -> float:
+def tau_inside(setup: BloodSetup, contrast: float) -> float:
     """Return the relaxation time of the fluid inside cells: viscosity goes with tau - 1/2 (theory/coupling)."""
     return 0.5 + contrast * (setup.invariants.tau[1] - 0.5)
 
 
-def _inner_viscosity(setup: Setup, contrast: float) -> Iterator[str]:
+def _inner_viscosity(setup: BloodSetup, contrast: float) -> Iterator[str]:
     low, high = CONTRAST_CHECKED
     if not low <= contrast <= high:
         yield f"the viscosity inside is {contrast:.3g} times that of the fluid: {low:g} to {high:g} times are validated"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from seiche.case.blood.margins import inlets_of, interval_of, speeds, travel
 from seiche.case.blood.pulse import pulse_of
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet
 
@@ -15,14 +15,14 @@ from seiche.flow.model import VelocityIolet
 _FARTHEST, _A_PULSE = 8.0, 4
 
 
-def refuse_reservoir(setup: Setup) -> None:
+def refuse_reservoir(setup: BloodSetup) -> None:
     """Raise a CaseError for the first thing that makes the exchange of cells through openings impossible."""
     if setup.case.reservoir is not None:
         for message in _reasons(setup):
             raise CaseError(f"{setup.source}: {message}")
 
 
-def _reasons(setup: Setup) -> Iterator[str]:
+def _reasons(setup: BloodSetup) -> Iterator[str]:
     if not inlets_of(setup):
         yield (
             'reservoir: the vessel has no inlet through which cells could enter; give one of its iolets role = "inlet"'
@@ -47,7 +47,7 @@ def _reasons(setup: Setup) -> Iterator[str]:
         )
 
 
-def _unclear_roles(setup: Setup) -> Iterator[str]:
+def _unclear_roles(setup: BloodSetup) -> Iterator[str]:
     """Yield what is wrong with outlets of the geometry through which the case lets blood enter."""
     roles = {opening.name: opening.role for opening in setup.case.iolet}
     for plane, iolet in zip(setup.vessel.sites.iolets, setup.model.iolets, strict=True):

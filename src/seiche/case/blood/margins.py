@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seiche.case.blood.pulse import pulse_of
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.domain.sites import IoletPlane
 from seiche.flow.model import Iolet, VelocityIolet
 from seiche.kernels.registry.ibm import SUPPORT
@@ -24,12 +24,12 @@ _MARGIN = 1.5
 _UNKNOWN = 0.1
 
 
-def inlets_of(setup: Setup) -> list[IoletPlane]:
+def inlets_of(setup: BloodSetup) -> list[IoletPlane]:
     """Return the openings through which cells enter."""
     return [plane for plane in setup.vessel.sites.iolets if plane.role == "inlet"]
 
 
-def interval_of(setup: Setup) -> float:
+def interval_of(setup: BloodSetup) -> float:
     """Return the steps between two looks at the openings: cells move few sites in between."""
     table = setup.case.reservoir
     if table is not None and table.every is not None:
@@ -39,13 +39,13 @@ def interval_of(setup: Setup) -> float:
     return float(max(math.floor(min(_TRAVEL / _speed(setup), most)), _LOOKS[0]))
 
 
-def _speed(setup: Setup) -> float:
+def _speed(setup: BloodSetup) -> float:
     """Return the peak velocity in sites a step."""
     scale = setup.invariants.velocity_scale
     return setup.units.to_lattice("velocity", scale) if scale else _UNKNOWN
 
 
-def travel(setup: Setup) -> float:
+def travel(setup: BloodSetup) -> float:
     """Return how many sites the peak velocity is between two looks."""
     return interval_of(setup) * _speed(setup)
 
@@ -64,13 +64,13 @@ class Margins:
     free: float
 
     @classmethod
-    def of(cls, setup: Setup) -> Margins:
+    def of(cls, setup: BloodSetup) -> Margins:
         """Return those of a case, by the width of its delta function and what cells move between two looks."""
         free = 0.5 * SUPPORT[setup.case.coupling.delta] + _MARGIN
         return cls(free + 1.0, 0.5 * free, free + travel(setup), free)
 
 
-def kept_free(setup: Setup) -> dict[str, float]:
+def kept_free(setup: BloodSetup) -> dict[str, float]:
     """Return how deep the layer behind each opening is, in sites, into which no cell is packed; none without looks."""
     if setup.case.reservoir is None:
         return {}

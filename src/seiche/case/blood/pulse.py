@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
 from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet
 
 Floats = npt.NDArray[np.float64]
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 _SMALL = 0.05
 
 
-def pulse_of(setup: Setup) -> float | None:
+def pulse_of(setup: BloodSetup) -> float | None:
     """Return the shortest pulse in steps, None where nothing pulsates."""
     return min((pulse for iolet in setup.model.iolets for pulse in _pulses(iolet)), default=None)
 

@@ -21,11 +21,10 @@ from seiche.case.blood.coupled import Population, named
 from seiche.case.blood.entering import Room
 from seiche.case.blood.leading import lead, tied
 from seiche.case.blood.margins import Margins, inlets_of, interval_of, kept_free
-from seiche.case.blood.setup import CellsSetup
+from seiche.case.blood.setup import BloodSetup, CellsSetup
 from seiche.case.blood.tubes import planned
 from seiche.case.blood.upstream import GOLDEN_TURN, Arrival, Upstream
 from seiche.case.flow.openings import PARABOLA
-from seiche.case.flow.setup import Setup
 from seiche.cells.space import FluidSpace, heights
 from seiche.domain.surface import bounds
 from seiche.domain.world import World
@@ -96,7 +95,7 @@ def _named(inlet: str) -> Iterator[None]:
 class Openings:
     """The openings of a vessel, and the tubes before its inlets."""
 
-    def __init__(self, setup: Setup, cells: CellsSetup, world: World) -> None:
+    def __init__(self, setup: BloodSetup, cells: CellsSetup, world: World) -> None:
         """Pack the tubes.
 
         Raises:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,10 @@ from seiche.case.blood.coupled import Population, couple, move, named, packed, p
 from seiche.case.blood.inflow import Inflow
 from seiche.case.blood.margins import inlets_of, interval_of
 from seiche.case.blood.reservoir import Openings
-from seiche.case.flow.restart import differences
-from seiche.case.flow.setup import Setup
-from seiche.case.schedule import Schedule
+from seiche.case.blood.setup import BloodSetup
 from seiche.cells.space import sparse_points, wall_points
 from seiche.errors import CaseError
-
-if TYPE_CHECKING:
-    from seiche.flow import Solver
+from seiche.flow.solver import FlowSolver
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,7 +43,7 @@ class Watch:
     left: dict[str, int] = field(default_factory=dict)
 
 
-def given_of(setup: Setup) -> dict[str, Any]:
+def given_of(setup: BloodSetup) -> dict[str, Any]:
     """Return what the case says of cells as JSON has it, but where they are at the start."""
     placing, case = {"name", "positions", "share"}, setup.case
     return {
@@ -58,11 +54,22 @@ def given_of(setup: Setup) -> dict[str, Any]:
     }
 
 
+def differences(here: Mapping[str, Any], there: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    """Yield in which keys of both, a line each, nested tables of a case differ from those in a checkpoint."""
+    for key in here.keys() & there.keys():
+        one, two, path = here[key], there[key], f"{name}.{key}" if name else key
+        if isinstance(one, Mapping) and isinstance(two, Mapping):
+            yield from differences(one, two, path)
+        elif one != two:
+            said = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in (one, two)]
+            yield f"{path} is {said[0]}, in the checkpoint {said[1]}"
+
+
 class BloodRun:
     """Cells in the flow of a case."""
 
     def __init__(
-        self, setup: Setup, solver: Solver, state: dict[str, Any] | None = None, *, tubes: bool = True
+        self, setup: BloodSetup, solver: FlowSolver, state: dict[str, Any] | None = None, *, tubes: bool = True
     ) -> None:
         """Put the cells of the packing, or of `state()` of an earlier run, into the flow.
 
@@ -80,11 +87,12 @@ class BloodRun:
         #: Under which names the series of the cells are written, by those that the case gives them.
         self.series: dict[str, str] = {}
         self.openings: Openings | None = None
-        self._looks: Schedule | None = None
+        #: Steps between two exchanges of cells at the openings, None in a closed vessel.
+        self.interval: float | None = None
         populations = packed(self.cells) if state is None else self._restored(state)
         if setup.case.reservoir is not None and tubes:
             self.openings = Openings(setup, self.cells, solver.world)
-            self._looks = Schedule(interval_of(setup))
+            self.interval = interval_of(setup)
             self._inflow = Inflow(solver)
             if state is None:
                 populations = self.openings.begin(populations)
@@ -104,14 +112,6 @@ class BloodRun:
     def populations(self) -> list[Population]:
         """Return all cells as they are now."""
         return populations_of(self.blood, self.names)
-
-    def next_after(self, step: int) -> int | None:
-        """Return the first step after `step` at which the openings are looked at, None in a closed vessel."""
-        return self._looks.next_after(step) if self._looks is not None else None
-
-    def due(self, step: int) -> bool:
-        """Return whether cells may leave and enter at `step`."""
-        return self._looks is not None and self._looks.due(step)
 
     def feed(self) -> None:
         """Advance the reservoirs of an open vessel to the present."""
@@ -153,7 +153,7 @@ class BloodRun:
 
     def note(self) -> None:
         """Note hematocrit, volumes and areas, once a step (collective)."""
-        now = self.solver.time_step * self.setup.units.step
+        now = self.solver.step * self.setup.units.step
         if self.watch.times and self.watch.times[-1] == now:
             return
         measures, first = self.blood.measures(), 0

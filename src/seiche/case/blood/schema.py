@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seiche.case.flow.schema import FlowCase, FlowOutput
 from seiche.case.quantities import (
     BendingModulus,
     Modulus,
@@ -20,7 +23,8 @@ from seiche.case.quantities import (
     Viscosity,
     VolumeModulus,
 )
-from seiche.case.tables import FileName, FromList, OutputName, PlainName, Table
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table
+from seiche.io.cell_files import is_made_by
 
 
 class Biconcave(Table):
@@ -217,3 +221,42 @@ def refuse_unplaced(cells: tuple[CellTable, ...], packing: Packing | None) -> No
             f'cells["{two[1]}"].inner_viscosity: {two[0]:g} Pa s, but "{one[1]}" has {one[0]:g} Pa s; types that '
             "have one must have the same"
         )
+
+
+class BloodOutput(FlowOutput):
+    """What a run leaves behind."""
+
+    cells: Annotated[tuple[CellsOutput, ...], OneOrMore] = Field(default=(), description="time series of the cells")
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        yield from ((f'output.cells["{table.file}"]', table.file) for table in self.cells)
+        yield from super().files()
+
+    @model_validator(mode="after")
+    def _states_differ(self) -> Self:
+        names = [name for _, name in self.files()]
+        for table in self.cells:
+            taken = next((name for name in names if is_made_by(PurePath(table.file), PurePath(name))), None)
+            if taken:
+                raise ValueError(
+                    f'two outputs have the same file name "{taken}": output.cells["{table.file}"] makes it, too'
+                )
+        return self
+
+
+class BloodCase(FlowCase):
+    """A whole case file of flow with cells in it."""
+
+    solver: Literal["blood"] = Field(description="which solver")  # type: ignore[assignment]
+    cells: Annotated[tuple[CellTable, ...], FromList] = Field(default=(), description="types of cells")
+    packing: Packing | None = Field(default=None, description="where the cells are at the start")
+    contact: ContactTable = Field(default=ContactTable(), description="forces between cells, and of walls")
+    coupling: Coupling = Field(default=Coupling(), description="how cells and fluid meet")
+    reservoir: Reservoir | None = Field(default=None, description="cells that enter an open vessel")
+    output: BloodOutput = Field(default=BloodOutput(), description="what is left behind")
+
+    @model_validator(mode="after")
+    def _cells_are_placed(self) -> Self:
+        refuse_unplaced(self.cells, self.packing)
+        return self

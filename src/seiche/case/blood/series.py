@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import numpy.typing as npt
 from seiche.case.agreement import on_rank_zero
 from seiche.case.blood.coupled import Population
 from seiche.case.blood.run import BloodRun
-from seiche.case.flow.series import Scheduled
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup
+from seiche.case.flow.series import ScheduledSeries
 from seiche.case.flow.wall import wall_surface
+from seiche.case.output import Place
 from seiche.case.schedule import Schedule
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
@@ -41,21 +42,27 @@ Floats = npt.NDArray[np.float64]
 UNITS = {"velocity": "m/s"}
 
 
-class CellsFile(Scheduled):
+class CellsFile(ScheduledSeries):
     """The states of the cells of a run."""
 
     writer: SurfaceFiles | None = None
 
-    def __init__(self, path: Path, schedule: Schedule, run: BloodRun, setup: Setup, first_step: int) -> None:
+    def __init__(self, place: Place, schedule: Schedule, run: BloodRun, setup: BloodSetup, first_step: int) -> None:
         """Remember what is written when."""
-        self.path, self._schedule, self._run, self._setup, self._first = path, schedule, run, setup, first_step
+        self.key, self.path, self.schedule = place.key, place.path, schedule
+        self._run, self._setup, self._first, self._solver = run, setup, first_step, run.solver
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return the file by whose name the states have theirs."""
+        return (Place(self.key, self.path, series=True),)
 
     @property
     def states(self) -> int:
         """Return the number of complete states."""
         return self.writer.steps if self.writer is not None else 0
 
-    def open(self, capacity: int) -> None:
+    def make(self, capacity: int) -> None:
         """Note the states of the run that this one goes on from."""
         before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
         world, plain = self._run.solver.world, self.path.name
@@ -84,10 +91,10 @@ class CellsFile(Scheduled):
         steps = (step_of(self.path, path) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}.*"))
         return any(step is not None and step > self._first for step in steps)
 
-    def take(self) -> Job:
+    def _taken(self) -> Job:
         """Copy the cells to the host; what is written is made beside the steps."""
         assert self.writer is not None
-        step = self._run.solver.time_step
+        step = self._run.solver.step
         time = step * self._setup.units.step
         populations, root = self._run.populations(), self._run.solver.world.rank == 0
         values: Callable[[], Any] = lambda: self._values(populations, time) if root else None  # noqa: E731
@@ -147,7 +154,7 @@ def _on_surface(matrix: Any, rows: Floats) -> Floats:
     return np.asarray(flat.reshape(size, count, 3).transpose(1, 0, 2))
 
 
-def wall_of(setup: Setup) -> Surfaces | None:
+def wall_of(setup: BloodSetup) -> Surfaces | None:
     """Return the wall of the vessel in metres, without lids where the lattice repeats itself; None without walls."""
     sites = setup.vessel.sites
     if not (sites.link_kind == LinkKind.WALL).any():

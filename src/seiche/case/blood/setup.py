@@ -1,40 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of cells become types of cells, a packing and forces in lattice units; what is impossible is said here."""
+"""A case of flow with cells in it, in lattice units."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import open_backend
-from seiche.case.blood.margins import kept_free
-from seiche.case.blood.schema import Biconcave, CellTable, Ellipsoid, MeshFile, SphereShape
-from seiche.case.flow.schema import Case
-from seiche.case.flow.setup import Setup
-from seiche.case.flow.units import LatticeUnits
-from seiche.cells.contact import Morse, Repulsion
-from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
-from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
-from seiche.cells.overlap import overlapping_pairs
-from seiche.cells.packing import Packing, pack
-from seiche.cells.space import FluidSpace, heights
-from seiche.cells.vessels import refuse_tight
-from seiche.couple.limits import StepLimit, step_limit
-from seiche.domain.sites import SiteSet
+from seiche.case.blood.schema import BloodCase
+from seiche.case.flow.setup import FlowSetup
+from seiche.cells.contact import Repulsion
+from seiche.cells.model import CellType
+from seiche.cells.packing import Packing
+from seiche.couple.limits import StepLimit
 from seiche.domain.surface import Surface
-from seiche.errors import CaseError
-from seiche.io.formats.pos import read_pos
 
 Floats = npt.NDArray[np.float64]
 
 #: Directions over which the width of a cell is averaged.
 _DIRECTIONS = 400
-#: Spacings from the origin within which cells may be put into a vessel that is periodic.
-_FARTHEST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +54,14 @@ class CellsSetup:
         return max(radius_of(surface) for surface in self.surfaces)
 
 
+@dataclass(frozen=True)
+class BloodSetup(FlowSetup):
+    """Everything a run with cells needs but the solver; `cells` is what is in the flow."""
+
+    case: BloodCase
+    cells: CellsSetup | None = None
+
+
 def radius_of(surface: Surface) -> float:
     """Return the largest distance of a vertex from the mean of the vertices."""
     return float(np.linalg.norm(surface.vertices - surface.vertices.mean(axis=0), axis=1).max())
@@ -81,221 +74,3 @@ def mean_half_width(surface: Surface) -> float:
     ring = np.sqrt(1 - height**2)
     directions = np.stack([ring * np.cos(turn), ring * np.sin(turn), height])
     return float(((surface.vertices - surface.vertices.mean(axis=0)) @ directions).max(axis=0).mean())
-
-
-def cells_setup(setup: Setup, folder: Path, *, place: bool = True) -> CellsSetup:
-    """Return the cells of a blood case; files are relative to `folder`; without `place` none are packed.
-
-    Raises CaseError, with the case file and the key, for meshes, moduli or places that are impossible, and FormatError
-    for broken files.
-    """
-    case, units, sites = setup.case, setup.units, setup.vessel.sites
-    try:
-        types = tuple(_cell_type(table, units, folder) for table in case.cells)
-        surfaces = tuple(kind.moving_mesh() for kind in types)
-        for kind, surface in zip(types, surfaces, strict=True):
-            if surface.volume > len(sites):
-                cell, vessel = surface.volume * units.spacing**3, len(sites) * units.spacing**3
-                raise CaseError(
-                    f'cells["{kind.name}"]: a cell of {cell:.3g} m^3 is larger than the vessel of {vessel:.3g} m^3; is'
-                    " the unit of its mesh right?"
-                )
-        gap = _gap(case, units, surfaces)
-        backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
-        options = (case.coupling.delta, viscosity, setup.model.collision, case.coupling.scheme)
-        limits = tuple(step_limit(backend, kind, *options, case.coupling.slip) for kind in types)
-        _refuse_unstable(units, types, limits)
-        free = kept_free(setup)
-        reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0
-        packing = _places(case, sites, units, folder, types, surfaces, gap, reached, free) if place else None
-        between, wall = repulsions(case, units)
-        contrast = _contrast(case)
-    except CaseError as error:
-        raise CaseError(f"{setup.source}: {error}") from None
-    except OSError as error:
-        raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
-    hematocrit = case.packing.hematocrit if case.packing is not None else None
-    filled = tuple(table.inner_viscosity is not None for table in case.cells)
-    return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits, filled, reached)
-
-
-def _refuse_unstable(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:
-    for kind, limit in zip(types, limits, strict=True):
-        if limit.ratio < 1:
-            raise CaseError(
-                f'lattice: a time step of {units.step:.3g} s is unstable for cells "{kind.name}": the {limit.modulus} '
-                f"allows at most {limit.ratio * units.step:.3g} s; use a smaller time step or a smaller modulus"
-            )
-
-
-def _cell_type(table: CellTable, units: LatticeUnits, folder: Path) -> CellType:
-    key = f'cells["{table.name}"]'
-    try:
-        mesh = _mesh(table, folder)
-        scaled = Surface(mesh.vertices / units.spacing, mesh.faces)
-        kind = CellType(table.name, scaled, membrane(table, units))
-        if not (kind.moving_mesh().volume > 0):
-            raise CaseError("shape: the control points of its surface have no volume; use a smoother mesh")
-    except CaseError as error:
-        raise CaseError(f"{key}: {str(error).removeprefix(f'cell type {table.name!r}: ')}") from None
-    return kind
-
-
-def _mesh(table: CellTable, folder: Path) -> Surface:
-    """Return the undeformed mesh in metres."""
-    shape = table.shape
-    if isinstance(shape, Biconcave):
-        return biconcave(shape.vertices, 0.5 * shape.diameter, shape.coefficients)
-    if isinstance(shape, SphereShape):
-        return ellipsoid([0.5 * shape.diameter] * 3, shape.vertices)
-    if isinstance(shape, Ellipsoid):
-        return ellipsoid(shape.half_axes, shape.vertices)
-    assert isinstance(shape, MeshFile)
-    mesh = read_mesh(folder / shape.file)
-    return Surface(np.asarray(mesh.vertices) * shape.unit, mesh.faces)
-
-
-def membrane(table: CellTable, units: LatticeUnits) -> MembraneModel:
-    """Return the elasticity of a type in lattice units: G = k_s/3."""
-    shear = table.shear_modulus if table.shear_modulus is not None else (table.strain_modulus or 0.0) / 3
-    shear = units.to_lattice("surface_modulus", shear)
-    return MembraneModel(
-        Skalak(shear, table.area_ratio) if table.law == "skalak" else NeoHookean(shear),
-        bending=units.to_lattice("energy", table.bending),
-        spontaneous_curvature="rest" if table.curvature == "rest" else 0.0,
-        area=units.to_lattice("surface_modulus", table.area),
-        local_area=units.to_lattice("surface_modulus", table.local_area),
-        volume=units.to_lattice("stress", table.volume),
-        shell="loop" if table.model == "loop" else "flat",
-        points=table.points,
-    )
-
-
-def repulsions(case: Case, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:
-    """Return the laws between cells, and of the wall on them, in lattice units."""
-    table = case.contact
-    reach = units.to_lattice("length", table.reach) if table.reach is not None else 1.0
-    strength = units.to_lattice("force", table.strength)
-    morse = None
-    if table.adhesion is not None:
-        pull = table.adhesion
-        morse = Morse(
-            units.to_lattice("energy", pull.depth),
-            pull.steepness * units.spacing,
-            units.to_lattice("length", pull.rest),
-            units.to_lattice("length", pull.reach),
-        )
-    wall_reach = units.to_lattice("length", table.wall_reach) if table.wall_reach is not None else reach
-    wall = units.to_lattice("force", table.wall_strength) if table.wall_strength is not None else strength
-    return Repulsion(strength, reach, table.exponent, morse), Repulsion(wall, wall_reach, table.exponent)
-
-
-def _contrast(case: Case) -> float:
-    inner = next((table.inner_viscosity for table in case.cells if table.inner_viscosity is not None), None)
-    if inner is None:
-        return 1.0
-    outer = case.fluid.viscosity
-    if outer is None and case.fluid.rheology is not None and case.fluid.rheology.kind == "newtonian":
-        outer = case.fluid.rheology.viscosity
-    if outer is None:
-        raise CaseError("cells: inner_viscosity needs a Newtonian fluid outside: give fluid.viscosity")
-    return inner / outer
-
-
-def _gap(case: Case, units: LatticeUnits, surfaces: Sequence[Surface]) -> float:
-    """Return the least distance of packed cells."""
-    if case.packing is not None and case.packing.gap is not None:
-        return units.to_lattice("length", case.packing.gap)
-    return 0.02 * max(radius_of(surface) for surface in surfaces)
-
-
-def _places(
-    case: Case,
-    sites: SiteSet,
-    units: LatticeUnits,
-    folder: Path,
-    types: Sequence[CellType],
-    surfaces: Sequence[Surface],
-    gap: float,
-    reached: float,
-    free: dict[str, float],
-) -> Packing:
-    space = FluidSpace(sites, free=free if case.packing is not None else None)
-    refuse_large(space, types, surfaces, units, "the vessel", "a wider vessel")
-    if case.packing is not None:
-        shares, seed = [table.share for table in case.cells], case.packing.seed
-        asked, wanted = case.packing.hematocrit, case.packing.hematocrit * reached
-        try:
-            return pack(space, surfaces, wanted, shares=shares, gap=gap, seed=seed)
-        except CaseError as error:  # of a vessel with openings, what cells can reach is filled
-            said = str(error).replace(f"hematocrit = {wanted:g}:", f"hematocrit = {asked:g}:")
-            raise CaseError(f"packing.{said}") from None
-    return _given(case, sites, space, folder, types, surfaces)
-
-
-def refuse_large(
-    space: FluidSpace, types: Sequence[CellType], surfaces: Sequence[Surface], units: LatticeUnits, what: str, wide: str
-) -> None:
-    """Raise a CaseError for cells that cannot be in a space at all: `what` it is, and what would be `wide` enough."""
-    for kind, surface in zip(types, surfaces, strict=True):
-        try:
-            refuse_tight(space, [surface])
-        except CaseError:
-            size = " x ".join(f"{n * units.spacing * 1e6:.3g}" for n in np.sort(np.ptp(surface.vertices, axis=0)))
-            raise CaseError(
-                f'cells["{kind.name}"].shape: a cell of {size} um is larger than {what}; use smaller cells or {wide}'
-            ) from None
-
-
-def _reached(case: Case, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:
-    """Return the share of the fluid that is not left free at openings: no packed cell crosses them or a layer there.
-
-    Beside the layers `free` that is one as thick as the mean distance of a plane that touches a cell, turned at random,
-    from its middle.
-    """
-    weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
-    depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
-    places, left = sites.coords.astype(np.float64), 0
-    for plane in sites.iolets:
-        left += int((heights(sites, plane, places) < free.get(plane.name, 0.0) + depth).sum())
-    return max(1.0 - left / len(sites), 0.5)
-
-
-def _given(
-    case: Case,
-    sites: SiteSet,
-    space: FluidSpace,
-    folder: Path,
-    types: Sequence[CellType],
-    surfaces: Sequence[Surface],
-) -> Packing:
-    """Return the cells of the .pos files, none of which may be outside the fluid or overlap another."""
-    centers, rotations, kinds = [], [], []
-    for number, (table, kind, surface) in enumerate(zip(case.cells, types, surfaces, strict=True)):
-        at, turns = read_pos(folder / (table.positions or ""))
-        points = surface.vertices - surface.vertices.mean(axis=0)
-        beside = surface.vertices.mean(axis=0) - kind.mesh.vertices.mean(axis=0)
-        places = (at - np.asarray(sites.origin)) / sites.spacing + turns @ beside
-        for cell, (place, turn) in enumerate(zip(places, turns, strict=True)):
-            far = np.abs(place).max() > _FARTHEST  # a periodic vessel goes on, but not for ever
-            if far or not (space.distance(points @ turn.T + place) < 0).all():
-                raise CaseError(
-                    f'cells["{table.name}"].positions: {table.positions}: cell {cell} at '
-                    f"({', '.join(f'{1e6 * c:.4g}' for c in at[cell])}) um is not inside the vessel"
-                )
-        centers.append(places)
-        rotations.append(turns)
-        kinds.append(np.full(len(at), number))
-    packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
-    lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
-    clashes = overlapping_pairs(surfaces, packing, lengths)
-    if len(clashes):
-        one, two = (_name(types, packing, int(cell)) for cell in clashes[0])
-        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, first {one} and {two}")
-    volume = float(np.array([surface.volume for surface in surfaces])[packing.kinds].sum())
-    return Packing(packing.centers, packing.rotations, packing.kinds, volume / space.volume)
-
-
-def _name(types: Sequence[CellType], packing: Packing, cell: int) -> str:
-    kind = int(packing.kinds[cell])
-    return f'cell {cell - int(np.searchsorted(packing.kinds, kind))} of "{types[kind].name}"'

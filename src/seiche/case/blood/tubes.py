@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.blood.cells import refuse_large
 from seiche.case.blood.margins import inlets_of
-from seiche.case.blood.setup import CellsSetup, refuse_large
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup, CellsSetup
 from seiche.cells.packing import HIGHEST_HEMATOCRIT, cell_counts, pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace
@@ -40,7 +40,7 @@ class TubePlan:
     hematocrit: float
 
 
-def refuse_tubes(setup: Setup) -> None:
+def refuse_tubes(setup: BloodSetup) -> None:
     """Raise a CaseError for a reservoir that no packing can fill, or one too long to compute; before cells are made."""
     table, packing, sites = setup.case.reservoir, setup.case.packing, setup.vessel.sites
     if table is None or packing is None:
@@ -63,12 +63,12 @@ def refuse_tubes(setup: Setup) -> None:
             )
 
 
-def most_sites(setup: Setup) -> int:
+def most_sites(setup: BloodSetup) -> int:
     """Return how many sites a tube may have."""
     return int(max(_MOST_SITES, _MOST_VESSELS * len(setup.vessel.sites)))
 
 
-def least_length(setup: Setup, cells: CellsSetup) -> int:
+def least_length(setup: BloodSetup, cells: CellsSetup) -> int:
     """Return the least length of a tube in sites."""
     table = setup.case.reservoir
     if table is None or table.length is None:
@@ -76,7 +76,7 @@ def least_length(setup: Setup, cells: CellsSetup) -> int:
     return math.ceil(setup.units.to_lattice("length", table.length) * (1 - 1e-9))
 
 
-def planned(setup: Setup, cells: CellsSetup, walls: FluidSpace | None = None) -> dict[str, TubePlan]:
+def planned(setup: BloodSetup, cells: CellsSetup, walls: FluidSpace | None = None) -> dict[str, TubePlan]:
     """Return the tubes of a case with a reservoir, by inlet; `walls` is the vessel with open openings.
 
     Raises:
@@ -104,7 +104,7 @@ def planned(setup: Setup, cells: CellsSetup, walls: FluidSpace | None = None) ->
     return found
 
 
-def _refuse_short(setup: Setup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
+def _refuse_short(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
     """Refuse a tube in which a cell has no place."""
     what = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
     try:
@@ -114,7 +114,7 @@ def _refuse_short(setup: Setup, cells: CellsSetup, name: str, plan: TubePlan) ->
         raise CaseError(f"{setup.source}: {error}") from None
 
 
-def _refuse_reach(setup: Setup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
+def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
     """Refuse forces that reach so far that a cell of the tube could meet itself."""
     spacing = setup.units.spacing
     for key, law in (("reach", cells.between), ("wall_reach", cells.wall)):
@@ -126,7 +126,7 @@ def _refuse_reach(setup: Setup, cells: CellsSetup, name: str, plan: TubePlan) ->
             )
 
 
-def refuse_unpackable(setup: Setup, cells: CellsSetup, plans: Mapping[str, TubePlan]) -> None:
+def refuse_unpackable(setup: BloodSetup, cells: CellsSetup, plans: Mapping[str, TubePlan]) -> None:
     """Pack the tubes as a run does, to see whether that is possible.
 
     Raises:
@@ -180,7 +180,7 @@ def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, mos
     return plan
 
 
-def lacking(setup: Setup, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
+def lacking(setup: BloodSetup, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """Yield a line for each type of which none is among the `counts` (types,) of cells in the tubes, by inlet."""
     for name, numbers in counts.items():
         for table, number in zip(setup.case.cells, numbers, strict=True):

@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from seiche.case.agreement import on_rank_zero
 from seiche.case.blood.coupled import Population, couple, packed, populations_of
-from seiche.case.blood.setup import CellsSetup
-from seiche.case.flow.setup import Setup
+from seiche.case.blood.setup import BloodSetup, CellsSetup
 from seiche.cells.packing import pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet, Walls
+from seiche.flow.state import SITES, site_state
 
 if TYPE_CHECKING:
     from seiche.flow import Solver
@@ -82,7 +82,7 @@ class Upstream:
     """The tube before one inlet."""
 
     def __init__(
-        self, setup: Setup, cells: CellsSetup, name: str, prism: Prism, hematocrit: float, seed: int, world: World
+        self, setup: BloodSetup, cells: CellsSetup, name: str, prism: Prism, hematocrit: float, seed: int, world: World
     ) -> None:
         """Pack the tube and let its flow develop; every rank computes all of it.
 
@@ -169,8 +169,8 @@ class Upstream:
         did not accelerate the blood is what it resists, and will resist for a while.
         """
         self._now, before, self._hold = None, self.speed, hold
-        self.blood.run(steps)
-        self.speed = float(self.solver.mean_velocity()[0])
+        self.blood.advance(steps)
+        self.speed = float(self.solver.measures.mean_velocity()[0])
         force = self._force - (self.speed - before) / steps + (wanted - self.speed) / hold
         if abs(force - self._force) * hold > _NEAR * wanted:
             self._force = force
@@ -266,10 +266,14 @@ class Upstream:
 
     def state(self) -> tuple[list[Floats], dict[str, Any]]:
         """Return the numbers that a restart needs, and a note."""
-        state = {name: np.asarray(rows, np.float64) for name, rows in self.solver.state().items()}
-        cells = {name: np.asarray(rows, np.float64) for name, rows in self.blood.state().items()}
+        arrays = self.solver.state().rows[SITES].arrays
+        state = {name: np.asarray(rows[:], np.float64) for name, rows in arrays.items()}
+        cells = {
+            "place": np.concatenate([each.vertices.reshape(-1, 3) for each in self.populations()]).T,
+            "velocity": np.concatenate([each.velocity.reshape(-1, 3) for each in self.populations()]).T,
+        }
         note = {
-            "step": self.solver.time_step,
+            "step": self.solver.step,
             "owed": self._owed,
             "speed": [self.speed, self._most, self._force],
             "hold": self._hold,
@@ -296,10 +300,13 @@ class Upstream:
         counts = [len(rounds) for rounds in self._rounds]
         if sites != {len(self.sites)} or [len(rounds) for rounds in note["rounds"]] != counts:
             raise CaseError(f"--restart: the checkpoint has another reservoir than {self._setup.source}")
-        real = self.blood.boundary.velocity.dtype
-        taken["cells"]["velocity"] = taken["cells"]["velocity"].astype(real)
-        self.solver.load_state(taken["flow"], int(note["step"]))
-        self.blood.load_state(taken["cells"])
+        self.solver.set_state(site_state(self.solver, taken["flow"], int(note["step"])))
+        self.blood.move(
+            *(
+                [taken["cells"][name][:, b.slice].T.reshape(b.cells, b.vertices, 3) for b in self.blood.cells.blocks]
+                for name in ("place", "velocity")
+            )
+        )
         self._now = None
         self._owed = float(note["owed"])
         if "speed" in note:

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.openings import steps_of
 from seiche.case.flow.schema import AveragesOutput
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.schedule import Schedule
-
-if TYPE_CHECKING:
-    from seiche.flow import Solver
-    from seiche.io.checkpoint import Checkpoint
+from seiche.flow.solver import FlowSolver
+from seiche.flow.state import SITES
+from seiche.solver import RowSet, State
 
 #: Samples of a window when the case does not say.
 SAMPLES = 200
@@ -29,7 +26,7 @@ FIELDS = {
 _SAMPLES_KEY = "averages.samples"
 
 
-def window_of(table: AveragesOutput, setup: Setup) -> tuple[int, float, float]:
+def window_of(table: AveragesOutput, setup: FlowSetup) -> tuple[int, float, float]:
     """Return the step at which windows begin, their length and the distance of samples, in steps."""
     start = round(steps_of(table.start, setup.units))
     if table.window is not None:
@@ -45,13 +42,13 @@ def window_of(table: AveragesOutput, setup: Setup) -> tuple[int, float, float]:
 class WindowAverages:
     """Samples when they are due; the caller writes what `fields` returns at the end of a window."""
 
-    def __init__(self, table: AveragesOutput, setup: Setup, solver: Solver) -> None:
+    def __init__(self, table: AveragesOutput, setup: FlowSetup, solver: FlowSolver) -> None:
         """Plan samples and windows; no sample is taken yet."""
         from seiche.flow.averages import WallAverages
 
         self._start, window, every = window_of(table, setup)
         self._windows, self._samples = Schedule(window), Schedule(every)
-        self._units, self._sums = setup.units, WallAverages(solver)
+        self._units, self._sums, self._solver = setup.units, WallAverages(solver), solver
 
     def next_after(self, step: int) -> int:
         """Return the first step after `step` at which there is something to do."""
@@ -80,11 +77,14 @@ class WindowAverages:
         index, time = oscillatory_shear_index(magnitude, vector), relative_residence_time(vector)
         return dict(zip(FIELDS, (magnitude, vector, index, time), strict=True))
 
-    def state(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, int]]:
-        """Return arrays and attributes of a checkpoint with which the window goes on."""
-        return dict(self._sums.state()), {_SAMPLES_KEY: self._sums.samples}
+    def state(self) -> State:
+        """Return what a restart needs: the sums of the window under way."""
+        sums = dict(self._sums.state())
+        rows = {SITES: RowSet(self._solver.owned, self._solver.total_items, sums)} if sums else {}
+        return State(self._solver.step, rows, attributes={_SAMPLES_KEY: self._sums.samples})
 
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Go on with the window of `checkpoint`, or begin one if it has none."""
-        if _SAMPLES_KEY in checkpoint.attributes:
-            self._sums.load_state(checkpoint.arrays, int(checkpoint.attributes[_SAMPLES_KEY]))
+    def resume(self, state: State) -> None:
+        """Continue the window of `state`, or begin one if it has none."""
+        if _SAMPLES_KEY in state.attributes:
+            arrays = {name: rows[:] for name, rows in state.rows[SITES].arrays.items()}
+            self._sums.load_state(arrays, int(state.attributes[_SAMPLES_KEY]))

@@ -3,39 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from seiche.case.blood.check import cell_rows
-from seiche.case.blood.limits import advice_cells
-from seiche.case.blood.tubes import TubePlan, lacking, planned, refuse_unpackable
 from seiche.case.flow.limits import MACH_ADVISED, TAU_SMALLEST, advice
 from seiche.case.flow.memory import predict
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 
-def describe(setup: Setup, ranks: int = 1, *, measure: bool = True) -> list[str]:
+def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
-    tubes = _tubes(setup)
-    rows = [*_geometry(setup), *_numbers(setup), *cell_rows(setup, tubes), *_cost(setup, ranks, measure)]
+    return as_lines([*flow_rows(setup), *cost_rows(setup, ranks, measure)], advice(setup))
+
+
+def as_lines(rows: Sequence[tuple[str, str]], advice_lines: Iterable[str]) -> list[str]:
+    """Return rows of name and value as a table, and advice after it."""
     width = max(len(name) for name, _ in rows)
-    lines = [f"{name:<{width}}  {value}" for name, value in rows]
-    missing = lacking(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
-    return lines + [f"advice: {line}" for line in (*advice(setup), *advice_cells(setup), *missing)]
+    return [f"{name:<{width}}  {value}" for name, value in rows] + [f"advice: {line}" for line in advice_lines]
 
 
-def _tubes(setup: Setup) -> dict[str, TubePlan]:
-    """Return the tubes before inlets, all of which can be packed."""
-    if setup.cells is None:
-        return {}
-    found = planned(setup, setup.cells)
-    refuse_unpackable(setup, setup.cells, found)
-    return found
+def flow_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
+    """Yield what the flow of a case is."""
+    yield from _geometry(setup)
+    yield from _numbers(setup)
 
 
-def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
+def _geometry(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     sites = setup.vessel.sites
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
     yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
@@ -45,7 +40,7 @@ def _geometry(setup: Setup) -> Iterator[tuple[str, str]]:
         yield f"iolet {plane.name}", f"{plane.role} at ({', '.join(f'{c:.4g}' for c in plane.center)}) m{radius}"
 
 
-def _numbers(setup: Setup) -> Iterator[tuple[str, str]]:
+def _numbers(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     numbers, units = setup.invariants, setup.units
     yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in all"
     walls = setup.case.walls
@@ -66,14 +61,15 @@ def _numbers(setup: Setup) -> Iterator[tuple[str, str]]:
     yield "density range", f"{numbers.density[0]:.5f} to {numbers.density[1]:.5f}"
 
 
-def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
+def cost_rows(setup: FlowSetup, ranks: int, measure: bool, beside: str = "") -> Iterator[tuple[str, str]]:
+    """Yield memory and time of the flow; `beside` is added to the memory."""
     bandwidth = _bandwidth(setup) if measure else None
     yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
     if bandwidth is not None:
         yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
     for row in predict(setup, bandwidth):
         cost = f"{row.memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
-        cost += " beside the reservoirs" if setup.case.reservoir is not None else ""
+        cost += beside
         cost += f", {row.traffic:.0f} B a site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
@@ -84,7 +80,7 @@ def _cost(setup: Setup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
         yield "layout auto", recommendation(sites, storage, setup.case.run.device, chosen, model)
 
 
-def _bandwidth(setup: Setup) -> float | None:
+def _bandwidth(setup: FlowSetup) -> float | None:
     """Return the copy bandwidth (bytes/s) of the device of the case, None where this host does not have it."""
     from seiche.backend import open_backend
     from seiche.domain.world import World

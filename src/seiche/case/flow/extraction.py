@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.schema_extraction import ExtractionOutput
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import lattice_names, rehearse, to_si
 from seiche.case.quantities import parse_quantity
 from seiche.domain.links import outward_normals
@@ -79,7 +79,7 @@ def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[A
 class Extraction:
     """What one extraction file of a run holds."""
 
-    def __init__(self, table: ExtractionOutput, setup: Setup, solver: Solver, world: World) -> None:
+    def __init__(self, table: ExtractionOutput, setup: FlowSetup, solver: Solver, world: World) -> None:
         """Choose this rank's sites."""
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites
@@ -93,12 +93,12 @@ class Extraction:
         at_wall = np.flatnonzero(np.isin(site, sites.boundary, assume_unique=True))
         self._normals[at_wall] = outward_normals(sites)[place[at_wall]]
         self._wanted = tuple(dict.fromkeys(name for field in table.fields for name in FIELDS[field][2]))
-        self._snapshots = solver.snapshots(lattice_names(self._wanted), self._rows)
+        self._snapshots = solver.measures.snapshots(lattice_names(self._wanted), self._rows)
 
     @property
     def step(self) -> int:
         """Return the solver's step."""
-        return self._solver.time_step
+        return self._solver.step
 
     def rehearse(self) -> None:
         """Make ready what takes time (collective)."""
@@ -106,7 +106,7 @@ class Extraction:
 
     def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take the values of now (collective); what is returned gives them by the names of the file, in any thread."""
-        snapshot = self._solver.snapshot(self._snapshots)
+        snapshot = self._solver.measures.snapshot(self._snapshots)
 
         def values() -> dict[str, npt.NDArray[Any]]:
             si = to_si(snapshot.fields(), self._setup.units, self._wanted)
@@ -150,4 +150,6 @@ class Extraction:
             ExtractionField(name, *FIELDS[field][:2], (reference,) if field == "pressure" else ())
             for name, field in zip(self._table.field_names(), self._table.fields, strict=True)
         ]
-        return ExtractionSeries(path, self._world, sites.spacing, sites.origin, self._coords, fields)
+        return ExtractionSeries(
+            path, self._world, spacing=sites.spacing, origin=sites.origin, coords=self._coords, fields=fields
+        )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening, VelocityOpening
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
@@ -25,7 +25,7 @@ LEAST_COSINE = 0.5
 
 
 def fitted(
-    case: Case, found: Sequence[IoletPlane], planes: Sequence[IoletPlane], spacing: float
+    case: FlowCase, found: Sequence[IoletPlane], planes: Sequence[IoletPlane], spacing: float
 ) -> tuple[tuple[IoletPlane, ...], tuple[str, ...]]:
     """Return `planes` with normals into the fluid, and a line for each that had to be turned round.
 

@@ -13,8 +13,9 @@ import numpy as np
 from seiche.case.flow.fit import fitted
 from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_geometry import Bifurcation, Box, Channel, Duct, Tube
+from seiche.case.flow.surfaces import read_surface
 from seiche.domain.links import with_iolets
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
@@ -35,7 +36,7 @@ class Vessel:
     notes: tuple[str, ...] = ()
 
 
-def build(case: Case, folder: Path, source: str) -> Vessel:
+def build(case: FlowCase, folder: Path, source: str) -> Vessel:
     """Return the geometry of `case`, whose files are relative to `folder`; `source` begins every message.
 
     Raises CaseError for a geometry that cannot be made and FormatError for a broken file.
@@ -73,16 +74,7 @@ def build_from_file(
     return Vessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
 
 
-def read_surface(path: Path, unit: float) -> Surface:
-    """Return the surface in an STL file whose coordinates are in `unit` metres."""
-    from seiche.domain.surface import Surface
-    from seiche.io.formats.stl import read_stl
-
-    raw = read_stl(path)
-    return Surface(np.asarray(raw.vertices) * unit, raw.faces)
-
-
-def _from_shape(case: Case) -> Vessel:
+def _from_shape(case: FlowCase) -> Vessel:
     from seiche.domain import shapes
     from seiche.domain.bifurcation import bifurcation_surface
     from seiche.domain.surface import Surface

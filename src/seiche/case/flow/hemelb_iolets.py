@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seiche.case.flow.hemelb_values import file_name, number, positive, quantity, text_of, vector
-from seiche.case.flow.openings import womersley_number
-from seiche.case.flow.setup import WOMERSLEY_RANGE
+from seiche.case.flow.waveforms import WOMERSLEY_RANGE, womersley_number
 from seiche.case.quantities import parse_quantity, shorten
 from seiche.flow.profiles import womersley_mean
 from seiche.io.formats.xml_tree import Element

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening
 from seiche.case.quantities import parse_quantity
 from seiche.domain.sites import SiteSet
@@ -46,7 +46,7 @@ class Supply:
     area: float | None = None
 
 
-def supplies(case: Case, sites: SiteSet, source: str) -> dict[str, Supply]:
+def supplies(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Supply]:
     """Return what each iolet of `case` needs, by name; files are relative to the folder of `source`.
 
     Raises CaseError for a file that cannot be read or does not fit, FormatError for a broken one.
@@ -73,7 +73,7 @@ def supplies(case: Case, sites: SiteSet, source: str) -> dict[str, Supply]:
     return result
 
 
-def notes_of(case: Case, given: dict[str, Supply], duration: float) -> tuple[str, ...]:
+def notes_of(case: FlowCase, given: dict[str, Supply], duration: float) -> tuple[str, ...]:
     """Return a line for each table that ends before a run of `duration` seconds does."""
     courses = {opening.name: given[opening.name].course for opening in case.iolet}
     return tuple(

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from seiche.case.flow.averages import window_of
 from seiche.case.flow.extraction import chosen
 from seiche.case.flow.openings import steps_of
-from seiche.case.flow.setup import Setup, ramps_of
+from seiche.case.flow.setup import FlowSetup, ramps_of
 from seiche.case.flow.units import CS2
 from seiche.case.flow.where import select
-from seiche.case.flow.written import overwritten
 from seiche.case.schedule import Schedule
 from seiche.errors import CaseError
 from seiche.flow.choice import choose_layout
@@ -33,13 +31,13 @@ TAU_ADVISED = 0.51
 SWING_ADVISED = 0.1
 
 
-def refuse_impossible(setup: Setup, ranks: int = 1) -> None:
+def refuse_impossible(setup: FlowSetup, ranks: int = 1) -> None:
     """Raise a CaseError, of one line, for the first thing that makes `setup` impossible on `ranks` ranks."""
     for message in _reasons(setup, ranks):
         raise CaseError(f"{setup.source}: {message}")
 
 
-def _reasons(setup: Setup, ranks: int) -> Iterator[str]:
+def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
     case, numbers, sites = setup.case, setup.invariants, len(setup.vessel.sites)
     if ranks > sites:
         yield f"run: {ranks} ranks are more than the {sites} fluid sites; use at most one rank a site"
@@ -83,23 +81,22 @@ def _reasons(setup: Setup, ranks: int) -> Iterator[str]:
     yield from _outputs(setup)
 
 
-def _layout(setup: Setup) -> Iterator[str]:
+def _layout(setup: FlowSetup) -> Iterator[str]:
     case, lattice = setup.case, VELOCITY_SETS[setup.model.velocity_set]
     try:
         storage = setup.precision.storage
-        choose_layout(setup.vessel.sites, case.lattice.layout, storage, case.run.device, lattice, setup.model)
+        choose_layout(setup.vessel.sites, case.lattice.layout, storage, case.run.device, lattice, model=setup.model)
     except CaseError as error:
         yield f"lattice.layout: {error}"
 
 
-def _outputs(setup: Setup) -> Iterator[str]:
+def _outputs(setup: FlowSetup) -> Iterator[str]:
     output = setup.case.output
     times = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
     times += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
     times += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
     times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
     times += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
-    yield from overwritten(setup, Path(setup.source).parent / output.folder)
     yield from _averages(setup)
     for table in output.fields:
         if table.where is not None:
@@ -113,7 +110,7 @@ def _outputs(setup: Setup) -> Iterator[str]:
             yield f"{name}: is shorter than half a time step of {setup.units.step:.3g} s"
 
 
-def _averages(setup: Setup) -> Iterator[str]:
+def _averages(setup: FlowSetup) -> Iterator[str]:
     from seiche.io.vtkhdf import CAPACITY_LIMIT
 
     table = setup.case.output.averages
@@ -135,7 +132,7 @@ def _averages(setup: Setup) -> Iterator[str]:
         yield f"output.averages.every: {every:.3g} steps; expected from half a step to the window of {window:.0f} steps"
 
 
-def refuse_too_many_states(setup: Setup, first_step: int = 0) -> None:
+def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
     """Raise a CaseError if a file would get more states than it can hold, in a run that starts after `first_step`."""
     from seiche.io.vtkhdf import CAPACITY_LIMIT
 
@@ -150,7 +147,7 @@ def refuse_too_many_states(setup: Setup, first_step: int = 0) -> None:
                 )
 
 
-def advice(setup: Setup) -> tuple[str, ...]:
+def advice(setup: FlowSetup) -> tuple[str, ...]:
     """Return warnings, one line each, about things that are possible but costly in accuracy."""
     numbers, lines = setup.invariants, list(setup.vessel.notes)
     if numbers.mach is not None and numbers.mach > MACH_ADVISED:
@@ -168,7 +165,7 @@ def advice(setup: Setup) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def empty_outputs(setup: Setup) -> list[str]:
+def empty_outputs(setup: FlowSetup) -> list[str]:
     """Return a line for each extraction whose geometry holds no site."""
     return [
         f'output.extraction["{table.file}"]: no site is there, so its records are empty'

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.domain.sites import SiteSet
 from seiche.flow.choice import LayoutName, layouts_for, step_bytes, tile_edge
 from seiche.flow.model import Newtonian
@@ -25,7 +25,7 @@ class Prediction:
     seconds: float | None
 
 
-def predict(setup: Setup, bandwidth: float | None = None) -> list[Prediction]:
+def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction]:
     """Return the needs of the layout that the case asks for, or of each; `bandwidth` in bytes a second, or None.
 
     Traffic is that of `seiche.flow.choice`; shear-thinning fluid also reads and writes a relaxation rate a site. The

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.iolet_files import Course, Supply
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.flow.units import LatticeUnits
-from seiche.case.flow.waveforms import harmonics_of, peak_velocity
-from seiche.case.load import nearest
+from seiche.case.flow.waveforms import harmonics_of, peak_velocity, womersley_number
+from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
@@ -50,12 +50,7 @@ class Inflow:
         return peak_velocity(self.mean, self.harmonics, womersley_number(self.radius, self.period, kinematic_viscosity))
 
 
-def womersley_number(radius: float, period: float, kinematic_viscosity: float) -> float:
-    """Return alpha = a sqrt(omega/nu), omega = 2 pi/period."""
-    return radius * math.sqrt(2.0 * math.pi / (period * kinematic_viscosity))
-
-
-def match(case: Case, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
+def match(case: FlowCase, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
     """Return `planes` with what the case says of their places; CaseError when names do not match one to one."""
     names = [plane.name for plane in planes]
     openings = {opening.name: opening for opening in case.iolet}
@@ -123,7 +118,7 @@ def steps_of(value: int | float, units: LatticeUnits) -> float:
 
 
 def conditions(
-    case: Case,
+    case: FlowCase,
     planes: Sequence[IoletPlane],
     units: LatticeUnits,
     kinematic_viscosity: float,
@@ -160,7 +155,7 @@ def conditions(
     return tuple(result)
 
 
-def initial_pressure(case: Case) -> float:
+def initial_pressure(case: FlowCase) -> float:
     """Return the pressure (Pa) from which a run starts."""
     return case.fluid.reference_pressure if case.fluid.initial_pressure is None else case.fluid.initial_pressure
 

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.monitor import Record
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import si_fields
+from seiche.case.flow.wall import Wall
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.flow.model import VelocityIolet
-
-if TYPE_CHECKING:
-    from seiche.case.flow.outputs import Outputs, Record
+from seiche.flow.solver import FlowSolver
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Moment:
     stress: npt.NDArray[np.float64] | None
 
 
-def picture_step(setup: Setup, last: int) -> int:
+def picture_step(setup: FlowSetup, last: int) -> int:
     """Return the step to draw: that of the strongest inflow in the last period before `last`, or `last` itself."""
     inlets = [iolet for iolet in setup.model.iolets if isinstance(iolet, VelocityIolet) and iolet.harmonics]
     if not inlets:
@@ -51,10 +52,9 @@ def middle_plane(sites: SiteSet) -> tuple[int, int]:
     return axis, int(low[axis] + high[axis] + 1) // 2
 
 
-def capture(outputs: Outputs) -> Moment | None:
+def capture(setup: FlowSetup, solver: FlowSolver, wall_of: Callable[[], Wall]) -> Moment | None:
     """Return what the picture shows of the present step, on rank 0; None on other ranks (collective)."""
-    solver, world, setup = outputs.solver, outputs.world, outputs.setup
-    sites = setup.vessel.sites
+    world, sites = solver.world, setup.vessel.sites
     walled = bool((sites.link_kind == LinkKind.WALL).any())
     values = si_fields(solver, setup.units, ("velocity", "wall_shear_stress") if walled else ("velocity",))
     axis, index = middle_plane(sites)
@@ -63,12 +63,12 @@ def capture(outputs: Outputs) -> Moment | None:
     planes = world.gather((mine[inside], values["velocity"][inside]))
     walls: list[Any] | None = None
     if walled:
-        wall = outputs.wall()
+        wall = wall_of()
         walls = world.gather((wall.vertices, wall.faces, wall.sample(world, values["wall_shear_stress"])))
     if planes is None:
         return None
     coords, velocity = (np.concatenate(parts) for parts in zip(*planes, strict=True))
-    time = solver.time_step * setup.units.step
+    time = solver.step * setup.dt
     if walls is None:
         return Moment(time, coords, velocity, None, None, None)
     starts = np.cumsum([0] + [len(vertices) for vertices, _, _ in walls])
@@ -83,15 +83,15 @@ def capture(outputs: Outputs) -> Moment | None:
     )
 
 
-def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> None:
-    """Draw `moment` and the flow rates of `record` to `path`; a vessel without a wall has no picture.
+def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> bool:
+    """Draw `moment` and the flow rates of `record` to `path`; return whether: a vessel without a wall has no picture.
 
     Raises OSError when the file cannot be written.
     """
     from seiche.report.figures import FlowHistory, Surface, plane_slice, vessel_figure
 
     if moment.vertices is None or moment.faces is None or moment.stress is None:
-        return
+        return False
     axis, index = middle_plane(sites)
     across, along = (a for a in range(3) if a != axis)
     extent = np.ptp(moment.coords, axis=0)
@@ -113,3 +113,4 @@ def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> None:
         flow=flow,
         time=moment.time,
     )
+    return True

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.units import LatticeUnits
 from seiche.flow import model as flow
 
@@ -46,7 +46,7 @@ class Rheology:
         return flow.PowerLaw(at_one, n, units.to_lattice("rate", slowest), units.to_lattice("rate", fastest))
 
 
-def rheology_of(case: Case) -> Rheology:
+def rheology_of(case: FlowCase) -> Rheology:
     """Return the viscosity law of `case`."""
     table = case.fluid.rheology
     if table is None:

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seiche.case.flow.openings import placed, role_of
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening
-from seiche.case.load import read_case
+from seiche.case.flow.surfaces import read_surface
+from seiche.case.load import check_tables
 from seiche.case.quantities import shorten
+from seiche.case.source import CaseFile
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError, FormatError
 
@@ -35,7 +35,7 @@ def rims_of(surface: Surface) -> list[Loop]:
     return ordered
 
 
-def planes_of(case: Case, surface: Surface) -> tuple[IoletPlane, ...]:
+def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     """Return the planes that cut `surface` (metres) open, as the case orders its iolets.
 
     An iolet without a center takes an open rim that no other covers: the rim of its name ("rim0", "rim1" ... as
@@ -76,19 +76,18 @@ def planes_of(case: Case, surface: Surface) -> tuple[IoletPlane, ...]:
     return tuple((given | found)[opening.name] for opening in case.iolet)
 
 
-def rim_lines(path: Path, overrides: Sequence[str] = ()) -> list[str]:
-    """Return what the open rims of the STL surface of the case `path` are, and tables for those without an iolet.
+def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
+    """Return what the open rims of the STL surface of a case are, and tables for those without an iolet.
 
     Nothing for a case without open rims, or one that cannot be read: what is wrong with it is said elsewhere.
     """
-    from seiche.case.flow.geometry import read_surface
     from seiche.domain.voxelise import iolet_of_rim
 
     try:
-        case = read_case(path, overrides)
+        case = check_tables(source.tables, str(source.path), schema)
         if case.geometry.stl is None:
             return []
-        surface = read_surface(path.parent / case.geometry.stl, case.geometry.unit or 1.0)
+        surface = read_surface(source.folder / case.geometry.stl, case.geometry.unit or 1.0)
     except (CaseError, FormatError, OSError):
         return []
     try:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from seiche.case.blood.schema import CellsOutput, CellTable, ContactTable, Coupling, Packing, Reservoir, refuse_unplaced
 from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.flow.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.flow.schema_geometry import Geometry
@@ -27,8 +27,11 @@ from seiche.case.quantities import (
     VelocityVector,
     Viscosity,
 )
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
-from seiche.io.cell_files import is_made_by
+from seiche.case.run_tables import OutputTable, RunTable
+from seiche.case.tables import FromList, OneOrMore, OutputName, PictureName, Table
+
+#: Tables of a case with cells.
+_OF_CELLS = {"cells", "packing", "contact", "coupling", "reservoir"}
 
 FieldName = Literal[
     "pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "traction", "viscosity"
@@ -147,24 +150,16 @@ class PrecisionTable(Table):
         return self
 
 
-class Run(Table):
+class FlowRun(RunTable):
     """How and where to compute; nothing here changes the physics."""
 
-    device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
     precision: PrecisionTable = Field(default=PrecisionTable(), description="arithmetic and storage")
-    threads: int | None = Field(
-        default=None, ge=1, le=4096, description="threads of each rank; cores / ranks by default"
-    )
     partition: Literal["metis", "curve", "slabs"] = Field(
         default="metis", description="how sites are shared among ranks"
     )
     balance: Literal["sites", "measured"] = Field(
         default="sites", description="ranks share sites evenly, or what sites are measured to cost at the start"
     )
-    transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
-        default="auto", description="how messages travel between ranks"
-    )
-    wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
     monitor_every: int = Field(
         default=512, ge=1, le=2**31, description="steps between checks for NaN, Mach number and mass"
     )
@@ -249,64 +244,38 @@ class AveragesOutput(Table):
     )
 
 
-class CheckpointOutput(Table):
-    """When to write the state from which a run can go on."""
-
-    file: OutputName = Field(default="checkpoint.seiche", description="file in the output folder")
-    every: StepsOrTime | None = Field(default=None, description="time or steps between two; only at a stop by default")
-
-
-class Output(Table):
+class FlowOutput(OutputTable):
     """What a run leaves behind."""
 
-    folder: FileName = Field(default="out", description="folder, relative to the case file")
     fields: Annotated[tuple[FieldOutput, ...], OneOrMore] = Field(default=(), description="time series at the sites")
     surface: Annotated[tuple[SurfaceOutput, ...], OneOrMore] = Field(default=(), description="time series on the wall")
     extraction: Annotated[tuple[ExtractionOutput, ...], OneOrMore] = Field(
         default=(), description="HemeLB extraction files"
     )
     averages: AveragesOutput | None = Field(default=None, description="means over windows of time")
-    cells: Annotated[tuple[CellsOutput, ...], OneOrMore] = Field(default=(), description="time series of the cells")
-    checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
-    in_flight: int = Field(
-        default=2,
-        ge=1,
-        le=64,
-        description="states that may be on their way to the disk; a run that is faster waits, so memory stays bounded",
-    )
     picture: PictureName | None = Field(default=None, description="figure drawn at the end, a .png, .pdf or .svg")
-    summary: OutputName = Field(default="summary.json", description="numbers of the run")
-    trace: TraceName = None
     record_every: StepsOrTime | None = Field(
         default=None, description="time or steps between two samples of the flow rates; 200 samples a run by default"
     )
 
-    @model_validator(mode="after")
-    def _names_differ(self) -> Output:
-        names = [table.file for table in self.fields] + [table.file for table in self.surface]
-        names += [name for t in self.extraction for name in (t.file, str(PurePath(t.file).with_suffix(".off")))]
-        names += [table.file for table in self.cells]
-        names += [self.averages.file] if self.averages is not None else []
-        names += [name for name in (self.checkpoint.file, self.picture, self.summary, self.trace) if name]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f'two outputs have the same file name "{twice}"')
-        for table in self.cells:
-            taken = next((name for name in names if is_made_by(PurePath(table.file), PurePath(name))), None)
-            if taken:
-                raise ValueError(
-                    f'two outputs have the same file name "{taken}": output.cells["{table.file}"] makes it, too'
-                )
-        return self
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        yield from ((f'output.fields["{table.file}"]', table.file) for table in self.fields)
+        yield from ((f'output.surface["{table.file}"]', table.file) for table in self.surface)
+        for table in self.extraction:
+            for name in (table.file, str(PurePath(table.file).with_suffix(".off"))):
+                yield f'output.extraction["{table.file}"]', name
+        if self.averages is not None:
+            yield "output.averages.file", self.averages.file
+        if self.picture is not None:
+            yield "output.picture", self.picture
+        yield from super().files()
 
 
-class Case(Table):
-    """A whole case file."""
+class FlowCase(Table):
+    """A whole case file of flow."""
 
-    solver: Literal["flow", "blood"] = Field(
-        description="which solver: flow alone, or with cells in it; [ultrasound](ultrasound-case.md) and "
-        "[waves](waves-case.md) have tables of their own"
-    )
+    solver: Literal["flow"] = Field(description="which solver")
     title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     geometry: Geometry = Field(description="where the fluid is")
     fluid: Fluid = Field(description="what flows")
@@ -315,29 +284,24 @@ class Case(Table):
     iolet: Annotated[tuple[IoletTable, ...], FromList] = Field(default=(), description="conditions at the openings")
     walls: WallsTable = Field(default=WallsTable(), description="the walls of the vessel")
     body_force: BodyForce | None = Field(default=None, description="uniform force")
-    cells: Annotated[tuple[CellTable, ...], FromList] = Field(default=(), description="types of cells")
-    packing: Packing | None = Field(default=None, description="where the cells are at the start")
-    contact: ContactTable = Field(default=ContactTable(), description="forces between cells, and of walls")
-    coupling: Coupling = Field(default=Coupling(), description="how cells and fluid meet")
-    reservoir: Reservoir | None = Field(default=None, description="cells that enter an open vessel")
-    run: Run = Field(default=Run(), description="how and where to compute")
-    output: Output = Field(default=Output(), description="what is left behind")
+    run: FlowRun = Field(default=FlowRun(), description="how and where to compute")
+    output: FlowOutput = Field(default=FlowOutput(), description="what is left behind")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_cells(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("solver") == "flow":
+            output = data.get("output")
+            given = sorted(_OF_CELLS & data.keys())
+            given += ["output.cells"] if isinstance(output, dict) and "cells" in output else []
+            if given:
+                raise ValueError(f'{given[0]}: cells go only with solver = "blood"')
+        return data
 
     @model_validator(mode="after")
-    def _iolet_names_differ(self) -> Case:
+    def _iolet_names_differ(self) -> Self:
         names = [iolet.name for iolet in self.iolet]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise ValueError(f'iolet: two have the name "{twice}"')
-        return self
-
-    @model_validator(mode="after")
-    def _cells_belong(self) -> Case:
-        if self.solver == "flow":
-            given = {"cells", "packing", "contact", "coupling", "reservoir"} & self.model_fields_set
-            if given or self.output.cells:
-                name = min(given) if given else "output.cells"
-                raise ValueError(f'{name}: cells go only with solver = "blood"')
-            return self
-        refuse_unplaced(self.cells, self.packing)
         return self

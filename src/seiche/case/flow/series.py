@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,16 @@ import numpy.typing as npt
 
 from seiche.case.flow.averages import FIELDS, WindowAverages
 from seiche.case.flow.extraction import Extraction
-from seiche.case.flow.setup import Setup
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import components, lattice_names, rehearse, to_si, unit_names
 from seiche.case.flow.wall import Wall
+from seiche.case.output import Output, Place
 from seiche.case.schedule import Schedule
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
-    from seiche.flow import Solver
     from seiche.flow.snapshot import Snapshot, Snapshots
+    from seiche.flow.solver import FlowSolver
     from seiche.io.background import Job
     from seiche.io.cell_files import SurfaceFiles
     from seiche.io.cells import Cells
@@ -29,36 +30,55 @@ if TYPE_CHECKING:
     from seiche.io.fields import FieldSeries
 
 
-class Series(ABC):
-    """A file and when it gets its states; the methods are collective but for `close`."""
+class Series(Output):
+    """A file that gets a state whenever one is due; it is made for as many states as the rest of the case has."""
 
+    writes = True
+    key: str
     path: Path
     writer: FieldSeries | ExtractionSeries | SurfaceFiles | None = None
+    _last = 0
 
-    @abstractmethod
-    def next_after(self, step: int) -> int:
-        """Return the first step after `step` at which something is due."""
-
-    @abstractmethod
-    def due(self, step: int) -> bool:
-        """Return whether a state is due at `step`."""
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return the file."""
+        return (Place(self.key, self.path, series=True),)
 
     @abstractmethod
     def count(self, first: int, last: int) -> int:
         """Return the number of states due after step `first` and not after `last`."""
 
     @abstractmethod
-    def open(self, capacity: int) -> None:
+    def make(self, capacity: int) -> None:
         """Make the file for `capacity` states."""
 
-    @abstractmethod
+    def open(self, first: int, last: int) -> None:
+        """Make the file if the steps up to `last` have states for it."""
+        self._last = last
+        count = self.count(first, last)
+        if self.writer is None and count:
+            self.make(count)
+
     def take(self) -> Job:
         """Return the job that writes the present state, of which what may change is copied."""
+        if self.writer is None:  # more states than the case had in mind
+            self.make(max(1, self.count(self._solver.step - 1, self._last)))
+        return self._taken()
+
+    _solver: FlowSolver
+
+    @abstractmethod
+    def _taken(self) -> Job:
+        """Return the job of `take`, with the file made."""
 
     @property
     def states(self) -> int:
         """Return the number of complete states."""
         return 0
+
+    def finish(self) -> Sequence[Path]:
+        """Return the file if it holds a state."""
+        return (self.path,) if self.states else ()
 
     def close(self) -> None:
         """Close the file."""
@@ -66,32 +86,34 @@ class Series(ABC):
             self.writer.close()
 
 
-class Scheduled(Series):
+class ScheduledSeries(Series):
     """A file whose states are due by a schedule."""
 
-    _schedule: Schedule
+    schedule: Schedule
 
     def next_after(self, step: int) -> int:
         """Return the schedule's next step."""
-        return self._schedule.next_after(step)
+        return self.schedule.next_after(step)
 
     def due(self, step: int) -> bool:
         """Return whether the schedule says so."""
-        return self._schedule.due(step)
+        return self.schedule.due(step)
 
     def count(self, first: int, last: int) -> int:
         """Return the number of the schedule's steps."""
-        return self._schedule.count(first, last)
+        return self.schedule.count(first, last)
 
 
-class FieldFile(Scheduled):
+class FieldFile(ScheduledSeries):
     """A VTKHDF file of fields at sites or on the wall."""
 
     writer: FieldSeries | None = None
 
-    def __init__(self, path: Path, schedule: Schedule, names: Sequence[str], setup: Setup, solver: Solver) -> None:
+    def __init__(
+        self, place: Place, schedule: Schedule, names: Sequence[str], setup: FlowSetup, solver: FlowSolver
+    ) -> None:
         """Remember what is written when."""
-        self.path, self._schedule, self._names = path, schedule, tuple(names)
+        self.key, self.path, self.schedule, self._names = place.key, place.path, schedule, tuple(names)
         self._setup, self._solver = setup, solver
         self._snapshots: Snapshots | None = None
 
@@ -105,13 +127,13 @@ class FieldFile(Scheduled):
 
         sizes, units = components(self._names), unit_names(self._names)
         self.writer = FieldSeries(self.path, world, cells, sizes, capacity, units=units)
-        self._snapshots = self._solver.snapshots(lattice_names(self._names), rows)
+        self._snapshots = self._solver.measures.snapshots(lattice_names(self._names), rows)
         rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take the fields of now; what is returned gives them in SI units, in any thread."""
         assert self._snapshots is not None
-        snapshot = self._solver.snapshot(self._snapshots)
+        snapshot = self._solver.measures.snapshot(self._snapshots)
         return lambda: self._in_si(snapshot)
 
     def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
@@ -119,7 +141,7 @@ class FieldFile(Scheduled):
 
     def _job(self, values: Callable[[], dict[str, npt.NDArray[Any]]]) -> Job:
         assert self.writer is not None
-        return self.writer.step(self._solver.time_step * self._setup.units.step, values)
+        return self.writer.step(self._solver.step * self._setup.dt, values)
 
 
 class SiteFile(FieldFile):
@@ -130,7 +152,7 @@ class SiteFile(FieldFile):
         super().__init__(*arguments)
         self._rows = rows
 
-    def open(self, capacity: int) -> None:
+    def make(self, capacity: int) -> None:
         """Make the file."""
         from seiche.io.cells import VoxelCells
 
@@ -152,7 +174,7 @@ class SiteFile(FieldFile):
                 values[name][rows] = part
         return values
 
-    def take(self) -> Job:
+    def _taken(self) -> Job:
         """Take the fields on the device."""
         return self._job(self._values())
 
@@ -165,14 +187,14 @@ class WallFile(FieldFile):
         super().__init__(*arguments)
         self._wall = wall
 
-    def open(self, capacity: int) -> None:
+    def make(self, capacity: int) -> None:
         """Make the file."""
         from seiche.io.cells import Triangles
 
         wall = self._wall()
         self._open(self._solver.world, Triangles(wall.vertices, wall.faces), capacity, wall.place)
 
-    def take(self) -> Job:
+    def _taken(self) -> Job:
         """Bring the wall sites to the host and to the ranks that need them; the rest may be done beside the steps."""
         wall = self._wall()
         world = self._solver.world
@@ -185,8 +207,10 @@ class AveragesFile(Series):
 
     writer: FieldSeries | None = None
 
+    key = "output.averages.file"
+
     def __init__(
-        self, path: Path, averages: WindowAverages, setup: Setup, solver: Solver, wall: Callable[[], Wall]
+        self, path: Path, averages: WindowAverages, setup: FlowSetup, solver: FlowSolver, wall: Callable[[], Wall]
     ) -> None:
         """Remember what is written when."""
         self.path, self._averages, self._setup, self._solver, self._wall = path, averages, setup, solver, wall
@@ -208,7 +232,7 @@ class AveragesFile(Series):
         """Return the number of windows that end."""
         return self._averages.windows(first, last)
 
-    def open(self, capacity: int) -> None:
+    def make(self, capacity: int) -> None:
         """Make the file."""
         from seiche.io.cells import Triangles
         from seiche.io.fields import FieldSeries
@@ -218,36 +242,42 @@ class AveragesFile(Series):
         cells = Triangles(wall.vertices, wall.faces)
         self.writer = FieldSeries(self.path, self._solver.world, cells, sizes, capacity, units=units)
 
-    def take(self) -> Job:
+    def _taken(self) -> Job:
         """Take the means and begin the next window."""
         wall, world, writer = self._wall(), self._solver.world, self.writer
         assert writer is not None
         fields = self._averages.fields()
         shared = {name: wall.share(world, values[wall.place]) for name, values in fields.items()}
-        time = self._solver.time_step * self._setup.units.step
+        time = self._solver.step * self._setup.dt
         return writer.step(time, lambda: {name: wall.average(values) for name, values in shared.items()})
 
 
-class ExtractionFile(Scheduled):
+class ExtractionFile(ScheduledSeries):
     """A HemeLB extraction file."""
 
     writer: ExtractionSeries | None = None
 
-    def __init__(self, extraction: Extraction, schedule: Schedule, path: Path) -> None:
+    def __init__(self, extraction: Extraction, schedule: Schedule, place: Place, solver: FlowSolver) -> None:
         """Remember what is written when."""
-        self._extraction, self._schedule, self.path = extraction, schedule, path
+        self._extraction, self.schedule, self._solver = extraction, schedule, solver
+        self.key, self.path = place.key, place.path
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return the file and that of the offsets."""
+        return (Place(self.key, self.path), Place(self.key, self.path.with_suffix(".off")))
 
     @property
     def states(self) -> int:
         """Return the number of complete records."""
         return self.writer.records if self.writer is not None else 0
 
-    def open(self, capacity: int) -> None:
+    def make(self, capacity: int) -> None:
         """Make the files, which hold any number of records."""
         self.writer = self._extraction.open(self.path)
         self._extraction.rehearse()
 
-    def take(self) -> Job:
+    def _taken(self) -> Job:
         """Take the fields on the device."""
         assert self.writer is not None
         return self.writer.record(self._extraction.step, self._extraction.take())

@@ -4,26 +4,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from seiche.case.flow.geometry import Vessel
 from seiche.case.flow.iolet_files import Supply, notes_of, supplies
-from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of, womersley_number
+from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of
 from seiche.case.flow.rheology import Rheology, rheology_of
-from seiche.case.flow.schema import Case, Lattice
+from seiche.case.flow.schema import FlowCase, Lattice
 from seiche.case.flow.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.flow.walls import wall_speeds, walls_of
+from seiche.case.flow.waveforms import WOMERSLEY_RANGE, womersley_number
+from seiche.case.kind import Setup
 from seiche.errors import CaseError
 from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regularised, Trt
-
-if TYPE_CHECKING:
-    from seiche.case.blood.setup import CellsSetup
-
-#: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
-WOMERSLEY_RANGE = (0.01, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,13 @@ class Invariants:
 
 
 @dataclass(frozen=True)
-class Setup:
+class FlowSetup(Setup):
     """Everything a run needs but the solver. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `cells` what is in the flow.
+    `wall_speeds` are the greatest speeds (m/s) of moving walls by name.
     """
 
-    case: Case
+    case: FlowCase
     source: str
     vessel: Vessel
     units: LatticeUnits
@@ -56,10 +54,26 @@ class Setup:
     period: float | None
     invariants: Invariants
     wall_speeds: dict[str, float] = field(default_factory=dict)
-    cells: CellsSetup | None = None
+
+    @property
+    def dt(self) -> float:
+        """Return the duration of a step in s."""
+        return self.units.step
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what reading the case and making its geometry leave to say."""
+        return self.vessel.notes
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Return the files that the case is read from: every text in its tables that names one."""
+        source = Path(self.source)
+        texts = _texts(self.case.model_dump(exclude={"output"}))
+        return [source, *(path for path in (source.parent / text for text in texts) if _is_file(path))]
 
 
-def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
+def build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     """Return the set-up of `case` on `vessel`; CaseError when the iolets or the time step cannot be made."""
     try:
         return _build_setup(case, vessel, source)
@@ -67,7 +81,7 @@ def build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
         raise CaseError(f"{source}: its values together leave the range of numbers; check their units") from None
 
 
-def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
+def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     law = rheology_of(case)
     viscosity = law.eta_inf / case.fluid.density
     planes = {plane.name: plane for plane in vessel.sites.iolets}
@@ -101,7 +115,7 @@ def _build_setup(case: Case, vessel: Vessel, source: str) -> Setup:
     invariants = _invariants(case, vessel, units, law, velocity, inflows, period, pressures)
     steps = _steps(case, units, period, source)
     vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
-    return Setup(case, source, vessel, units, model, precision, steps, period, invariants, speeds)
+    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds)
 
 
 def _collision(table: Lattice) -> Collision:
@@ -124,7 +138,7 @@ def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
 
 
 def velocity_scale(
-    case: Case,
+    case: FlowCase,
     vessel: Vessel,
     inflows: list[Inflow],
     eta: float,
@@ -158,7 +172,7 @@ def _distance(vessel: Vessel) -> float:
     return max(math.dist(a, b) for a in centers for b in centers)
 
 
-def _developed_peak(case: Case, vessel: Vessel, gradient: float, eta: float) -> float:
+def _developed_peak(case: FlowCase, vessel: Vessel, gradient: float, eta: float) -> float:
     """Return the peak of developed flow under `gradient` (Pa/m): G h^2/(8 eta) between plates, G a^2/(4 eta) in a tube.
 
     The plates bound a duct from above. A box without walls accelerates for ever and has no peak: 0.
@@ -172,7 +186,7 @@ def _developed_peak(case: Case, vessel: Vessel, gradient: float, eta: float) -> 
     return gradient * (0.5 * length_scale(case, vessel)) ** 2 / (4.0 * eta)
 
 
-def length_scale(case: Case, vessel: Vessel) -> float:
+def length_scale(case: FlowCase, vessel: Vessel) -> float:
     """Return the length (m) of the Reynolds number: the diameter of a tube or of the largest opening, or a gap."""
     shape = case.geometry.shape
     if isinstance(shape, Tube):
@@ -187,7 +201,7 @@ def length_scale(case: Case, vessel: Vessel) -> float:
     return 2.0 * max(radii) if radii else case.geometry.spacing * min(vessel.sites.shape)
 
 
-def pressure_range(case: Case, given: dict[str, Supply]) -> tuple[float, float]:
+def pressure_range(case: FlowCase, given: dict[str, Supply]) -> tuple[float, float]:
     """Return the lowest and highest pressure (Pa) that the iolets impose; that of the start if none does.
 
     Of a Windkessel outlet only the pressure of its start is known.
@@ -206,7 +220,7 @@ def pressure_range(case: Case, given: dict[str, Supply]) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def _time_step(case: Case, velocity: float | None, viscosity: float, source: str) -> float:
+def _time_step(case: FlowCase, velocity: float | None, viscosity: float, source: str) -> float:
     table, spacing = case.lattice, case.geometry.spacing
     if table.step is not None:
         return table.step
@@ -227,7 +241,7 @@ def _time_step(case: Case, velocity: float | None, viscosity: float, source: str
     return step_of_mach(table.mach or 0.0, spacing, velocity)
 
 
-def _period(case: Case, given: dict[str, Supply]) -> float | None:
+def _period(case: FlowCase, given: dict[str, Supply]) -> float | None:
     """Return the period (s) that all pulsating iolets share, or None."""
     periods = {getattr(opening, "period", None) for opening in case.iolet}
     periods |= {supply.course.period for supply in given.values() if supply.course is not None}
@@ -235,7 +249,7 @@ def _period(case: Case, given: dict[str, Supply]) -> float | None:
     return periods.pop() if len(periods) == 1 else None
 
 
-def _steps(case: Case, units: LatticeUnits, period: float | None, source: str) -> int:
+def _steps(case: FlowCase, units: LatticeUnits, period: float | None, source: str) -> int:
     table = case.time
     if table.steps is not None:
         return table.steps
@@ -255,7 +269,7 @@ def _steps(case: Case, units: LatticeUnits, period: float | None, source: str) -
 
 
 def _invariants(
-    case: Case,
+    case: FlowCase,
     vessel: Vessel,
     units: LatticeUnits,
     law: Rheology,
@@ -281,6 +295,25 @@ def _invariants(
     )
 
 
-def ramps_of(setup: Setup) -> dict[str, float]:
+def ramps_of(setup: FlowSetup) -> dict[str, float]:
     """Return the ramp of every iolet in steps, by name."""
     return {opening.name: steps_of(opening.ramp, setup.units) for opening in setup.case.iolet}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in nested tables: some of them are names of files."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that can be no name
+        return False

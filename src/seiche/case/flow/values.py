@@ -51,7 +51,7 @@ def si_fields(solver: Solver, units: LatticeUnits, names: Sequence[str]) -> dict
 def rehearse(solver: Solver, snapshots: Snapshots, count: int) -> None:
     """Take a snapshot in vain (collective), so that memory for `count` and the kernels are there when one is due."""
     snapshots.reserve(count)
-    solver.snapshot(snapshots).fields()
+    solver.measures.snapshot(snapshots).fields()
 
 
 def to_si(

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.flow.schema import Case
+from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_walls import (
     MovingWallTable,
     PatchTable,
@@ -31,13 +31,13 @@ Flags = npt.NDArray[np.bool_]
 ON_PLANE = 0.25
 
 
-def walls_of(case: Case, units: LatticeUnits) -> Walls:
+def walls_of(case: FlowCase, units: LatticeUnits) -> Walls:
     """Return the walls of `case` in lattice units."""
     moving = tuple(_moving(table, units.spacing, units.scale("velocity"), units.step) for table in case.walls.moving)
     return Walls(case.walls.kind, moving)
 
 
-def wall_speeds(case: Case, sites: SiteSet, source: str) -> dict[str, float]:
+def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]:
     """Return the greatest speed (m/s) of every moving wall, by name.
 
     Raises CaseError for a wall that holds no link of the vessel's wall, and for two that hold the same one.

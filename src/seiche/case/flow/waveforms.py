@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -47,6 +48,14 @@ WAVEFORMS: dict[str, tuple[float, ...]] = {
         0.74,
     ),
 }
+
+#: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
+WOMERSLEY_RANGE = (0.01, 1000.0)
+
+
+def womersley_number(radius: float, period: float, kinematic_viscosity: float) -> float:
+    """Return alpha = a sqrt(omega/nu), omega = 2 pi/period."""
+    return radius * math.sqrt(2.0 * math.pi / (period * kinematic_viscosity))
 
 
 def harmonics_of(samples: Sequence[float], count: int) -> tuple[complex, ...]:

@@ -27,7 +27,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
     speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
     limit = "any time step is stable" if np.isinf(setup.limit) else f"stable up to {setup.limit:.4g} s"
     rows = [
-        ("case", setup.source_file + (f": {case.title}" if case.title else "")),
+        ("case", setup.source + (f": {case.title}" if case.title else "")),
         ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, {problem.spacing[0]:.4g} m apart"),
         ("time step", f"{problem.time_step:.4g} s ({limit}), {problem.steps:,} steps"),
         ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
@@ -45,7 +45,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
         try:
             lines, work = _shared(setup, ranks, frequencies)
         except CaseError as error:
-            raise CaseError(f"{setup.source_file}: {error}") from None
+            raise CaseError(f"{setup.source}: {error}") from None
         rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
         if sharing_of(setup, ranks).basis == "global":

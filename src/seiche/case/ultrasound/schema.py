@@ -6,6 +6,7 @@ docs/reference/ultrasound-case.md is generated from here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -24,7 +25,8 @@ from seiche.case.quantities import (
     PositiveVelocity,
     StepsOrTime,
 )
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
+from seiche.case.run_tables import OutputTable, RunTable
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 
 Material = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
@@ -273,15 +275,13 @@ class ImageTable(Table):
 Pieces = Annotated[int, Field(ge=1, le=4096)]
 
 
-class UltrasoundRun(Table):
+class UltrasoundRun(RunTable):
     """How and where to compute."""
 
-    device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
     precision: Literal["float32", "float64"] = Field(default="float32", description="of all fields")
     scheme: Literal["exact", "separable", "local4"] = Field(
         default="exact", description="k-Wave's scheme, its product over axes, or fourth order with the local speed"
     )
-    threads: int | None = Field(default=None, ge=1, le=4096, description="threads of the CPU, of each rank")
     basis: Literal["auto", "local", "global"] = Field(
         default="auto",
         description="several ranks: overlapping parts, transforms of the whole grid, or the faster by the machine file",
@@ -301,9 +301,6 @@ class UltrasoundRun(Table):
     split: Annotated[tuple[Pieces, ...], FromList] | None = Field(
         default=None, description="several ranks: pieces along each axis, by default as the machine file or work has it"
     )
-    transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
-        default="auto", description="how messages travel between ranks"
-    )
 
     @model_validator(mode="after")
     def _one_of_overlap_and_error(self) -> UltrasoundRun:
@@ -312,22 +309,18 @@ class UltrasoundRun(Table):
         return self
 
 
-class UltrasoundOutput(Table):
+class UltrasoundOutput(OutputTable):
     """What a run leaves behind."""
 
-    folder: FileName = Field(default="out", description="folder, relative to the case file")
     file: OutputName = Field(default="result.h5", description="records and medium, HDF5 in SI units")
     picture: PictureName | None = Field(default=None, description="figure of the field, a .png, .pdf or .svg")
-    summary: OutputName = Field(default="summary.json", description="numbers of the run")
-    trace: TraceName = None
 
-    @model_validator(mode="after")
-    def _names_differ(self) -> UltrasoundOutput:
-        names = [name for name in (self.file, self.picture, self.summary, self.trace) if name]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f'two outputs have the same file name "{twice}"')
-        return self
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        yield "output.file", self.file
+        if self.picture is not None:
+            yield "output.picture", self.picture
+        yield from super().files()
 
 
 class UltrasoundCase(Table):

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.load import check_tables, read_tables
+from seiche.case.kind import Setup
+from seiche.case.load import check_tables
+from seiche.case.source import CaseFile
 from seiche.case.ultrasound.medium import check_axes, distance, medium_of, pressure_file
 from seiche.case.ultrasound.schema import (
     ArcSource,
@@ -23,28 +25,30 @@ from seiche.case.ultrasound.schema import (
     Signal,
     UltrasoundCase,
 )
+from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
 from seiche.ultrasound.extents import lines_of
+from seiche.ultrasound.gathered import refuse_on_ranks
 from seiche.ultrasound.local_basis import Part, least_overlap
-from seiche.ultrasound.plan import basis_of, parts_for
+from seiche.ultrasound.plan import OVERLAP, Sharing, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.ranks import OVERLAP, refuse_on_ranks
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, problem_of, refuse_unstable, request_of
+from seiche.ultrasound.solver import UltrasoundSolver
 
 Tone = ArcSource | BowlSource | DiscSource | RectangleSource | LineSource
 
 
 @dataclass(frozen=True)
-class UltrasoundSetup:
+class UltrasoundSetup(Setup):
     """A case as the solver wants it; `request` has no sink, `limit` is the longest stable step in s."""
 
     case: UltrasoundCase
-    source_file: str
+    source: str
     grid: Grid
     medium: Medium
     sensor: Sensor
@@ -55,9 +59,19 @@ class UltrasoundSetup:
     notes: tuple[str, ...]
 
     @property
+    def steps(self) -> int:
+        """Return the number of steps."""
+        return self.problem.steps
+
+    @property
+    def dt(self) -> float:
+        """Return the duration of a step in s."""
+        return self.problem.time_step
+
+    @property
     def inputs(self) -> list[Path]:
         """Return the files that the case is read from."""
-        path, medium = Path(self.source_file), self.case.medium
+        path, medium = Path(self.source), self.case.medium
         named = [medium.file, None if medium.ct is None else medium.ct.file]
         named += [one.file for one in self.case.source if isinstance(one, FileSource)]
         return [path, *(path.parent / name for name in named if name is not None)]
@@ -67,18 +81,39 @@ class UltrasoundSetup:
 WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
-def prepare(path: Path | str, overrides: Sequence[str] = ()) -> UltrasoundSetup:
-    """Read the case file `path` and make its problem; nothing is allocated on a device.
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> UltrasoundSetup:
+    """Make the problem of a case, on every rank; nothing is allocated on a device.
 
     Raises:
         CaseError: a key or value is wrong, or what it asks for is impossible.
         FormatError: a file is broken.
     """
-    case = check_tables(read_tables(path, overrides), str(path), UltrasoundCase)
+    case = check_tables(source.tables, str(source.path), UltrasoundCase)
     try:
-        return _setup(case, Path(path))
+        setup = _setup(case, source.path)
     except CaseError as error:
-        raise CaseError(f"{path}: {error}") from None
+        raise CaseError(f"{source.path}: {error}") from None
+    if world is not None:
+        refuse_impossible(setup, world.size)
+    return setup
+
+
+def open_solver(setup: UltrasoundSetup, world: World, *, device: str | None = None) -> UltrasoundSolver:
+    """Return the solver of a case (this allocates the fields; collective)."""
+    run = setup.case.run
+    try:
+        return UltrasoundSolver(
+            setup.problem,
+            world=world,
+            sharing=sharing_of(setup, world.size),
+            record=setup.request,
+            device=device or run.device,
+            precision=run.precision,
+            scheme=run.scheme,
+            threads=run.threads,
+        )
+    except CaseError as error:
+        raise CaseError(f"{setup.source}: {error}") from None
 
 
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
@@ -216,15 +251,6 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
     )
 
 
-@dataclass(frozen=True)
-class Sharing:
-    """How several ranks share a grid: `basis` may be "auto"; `overlap` is that of the local one."""
-
-    basis: str
-    overlap: int
-    split: tuple[int, ...] | None
-
-
 def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
     """Return how the case wants its grid to be shared; with `run.error` overlaps are as narrow as keep it.
 
@@ -234,11 +260,13 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
         CaseError: there are no such overlaps, or nothing tells which waves there will be.
     """
     run, problem = setup.case.run, setup.problem
+    if ranks == 1:
+        return Sharing()
     basis = basis_of(run.basis, run.scheme, problem.shape)
     if run.split is not None and basis == "global":
         raise CaseError(f"run.split: {run.split} goes with the local basis; the global one has slabs")
     if run.error is None or basis == "global":
-        return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split)
+        return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split, transport=run.transport)
     frequencies = [one.frequency for one in setup.case.source if hasattr(one, "frequency")]
     if not frequencies:
         raise CaseError("run.error: no source has a frequency from which the error could be predicted; use run.overlap")
@@ -250,9 +278,9 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
             break
         least = error_of_ranks(problem, parts, max(frequencies))
         if least <= run.error:
-            return Sharing(basis, width, run.split)
+            return Sharing(basis, width, run.split, transport=run.transport)
     if basis == "auto" and run.split is None:
-        return Sharing("global", OVERLAP, None)
+        return Sharing("global", transport=run.transport)
     raise CaseError(
         f"run.error: {run.error:g} is not kept by any overlap of {ranks} ranks, the widest errs by {least:.1e};"
         ' use run.basis = "global"'
@@ -267,7 +295,7 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
     """
     run = setup.case.run
     lines = lines_of({"device": run.device, "precision": run.precision, "scheme": run.scheme})
-    return parts_for(setup.problem.shape, ranks, "local", split, overlap, lines)
+    return parts_for(setup.problem.shape, ranks, "local", split=split, overlap=overlap, lines=lines)
 
 
 def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
@@ -287,10 +315,8 @@ def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
     """
     if ranks == 1:
         return
-    if setup.case.image is not None:
-        raise CaseError(f"{setup.source_file}: image: time reversal runs on one rank, not on {ranks}")
     try:
         refuse_on_ranks(setup.request)
         sharing_of(setup, ranks)
     except CaseError as error:
-        raise CaseError(f"{setup.source_file}: {error}") from None
+        raise CaseError(f"{setup.source}: {error}") from None

@@ -60,8 +60,8 @@ def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
         )
     if setup.resolution is not None:
         yield "nodes a wavelength", f"{setup.resolution[0]:.1f} ({setup.resolution[1]:.1f} advised)"
-    yield "time step", f"{setup.step:.4g} s (largest {setup.limit:.4g} s), {setup.steps:,} steps"
-    yield "duration", f"{setup.steps * setup.step:.4g} s"
+    yield "time step", f"{setup.dt:.4g} s (largest {setup.limit:.4g} s), {setup.steps:,} steps"
+    yield "duration", f"{setup.steps * setup.dt:.4g} s"
     yield "sources, receivers", f"{len(setup.sources)}, {len(setup.names)}"
 
 

@@ -14,8 +14,8 @@ a key that is not listed here is an error, any key can be changed with `--set`. 
 
 Files that a run writes: seismograms (`samples` of shape receivers, times, fields; `time`, `name`, `position`, `field`),
 snapshots (`velocity`, `pressure`, `time`), peak velocities (`position`, `velocity`, `horizontal_velocity`) as HDF5; SAC
-files have the place of the station in USER0 to USER2. A run that goes on from a checkpoint (`--restart`) writes them
-and its pictures and films under names such as `receivers.from-1200.h5`.
+files have the place of the station in USER0 to USER2. A run that continues
+from a checkpoint (`--restart`) completes seismograms and peak velocities of the whole run under the same names.
 
 This page is made from the schema by `python -m seiche.case.waves.document`.
 """

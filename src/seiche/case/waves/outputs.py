@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.agreement import on_rank_zero
+from seiche.case.output import Final, Place, Scheduled
 from seiche.case.schedule import Schedule
-from seiche.case.waves.schema import SnapshotOutput
+from seiche.case.waves.schema import PeakOutput, SnapshotOutput
 from seiche.case.waves.setup import AXES, WaveSetup
 from seiche.errors import CaseError
 from seiche.io.files import part_path, publish, replacing
 from seiche.io.formats.sac import write_sac
 from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
-from seiche.waves import Solver
 from seiche.waves.planes import PlaneGrid
+from seiche.waves.solver import WaveSolver
 
 
 def new_name(path: Path, first_step: int) -> Path:
@@ -27,31 +29,35 @@ def new_name(path: Path, first_step: int) -> Path:
     return path if first_step == 0 else path.with_name(f"{path.stem}.from-{first_step}{path.suffix}")
 
 
-def with_pressure(state: npt.NDArray[Any], dim: int, acoustic: bool) -> npt.NDArray[Any]:
-    """Return velocity and pressure of a state (elements, fields, nodes): (elements, dim + 1, nodes)."""
-    if acoustic:
-        return np.concatenate([state[:, 1:], state[:, :1]], 1)
-    return np.concatenate([state[:, :dim], -state[:, dim : 2 * dim].mean(1, keepdims=True)], 1)
-
-
-class Snapshots:
+class Snapshots(Scheduled):
     """One time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`."""
 
-    def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: Solver, folder: Path, first_step: int) -> None:
+    def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
         """Find the points of the plane (collective); the file is made by the first `take`."""
-        mesh = setup.mesh
         normal = AXES.index(table.normal)
         self.table, self._setup, self._solver = table, setup, solver
-        self.path = new_name(folder / table.file, first_step)
-        self._folder, self._first_step = folder, first_step
+        self.path = new_name(folder / table.file, solver.step)
+        self._folder, self._first_step = folder, solver.step
         self.schedule = Schedule(setup.steps_of(table.every))
-        self._grid = PlaneGrid(mesh, setup.case.mesh.nodes, table.points, normal, table.at)
+        self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at)
         self._file: h5py.File | None = None
+        self._complete = False
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return file, picture and film."""
+        key = f'output.snapshots["{self.table.file}"]'
+        pictures = {"picture": self.table.picture, "film": self.table.film}
+        found = [Place(f"{key}.{name}", self._new(file)) for name, file in pictures.items() if file is not None]
+        return [Place(f"{key}.file", self.path, "HDF5 file"), *found]
+
+    def _new(self, name: str) -> Path:
+        return new_name(self._folder / name, self._first_step)
 
     def _open(self) -> h5py.File:
         grid, dim = self._grid, self._setup.mesh.dim
         file = h5py.File(part_path(self.path), "w")
-        file.attrs["title"] = self._setup.case.title or self._setup.source
+        file.attrs["title"] = self._setup.title
         file.attrs["axes"] = [AXES[axis] for axis in grid.axes]
         file.attrs["medium"] = self._solver.medium
         for name, where in (("lower", 0), ("upper", -1)):
@@ -61,10 +67,11 @@ class Snapshots:
             file.create_dataset(name, (0, *shape), "f4", maxshape=(None, *shape), chunks=(1, *shape))
         return file
 
-    def take(self, state: npt.NDArray[Any]) -> None:
+    def take(self) -> None:
         """Add the present state (collective)."""
-        dim = self._setup.mesh.dim
-        values = self._grid.gather(with_pressure(state, dim, self._solver.medium == "acoustic"), self._solver.world)
+        dim, fields = self._setup.mesh.dim, self._solver.fields(("velocity", "pressure"))
+        state = np.concatenate([fields["velocity"], fields["pressure"][:, None]], 1)
+        values = self._grid.gather(state, self._solver.world)
 
         def write() -> None:
             assert values is not None
@@ -78,21 +85,28 @@ class Snapshots:
 
         on_rank_zero(self._solver.world, _reporting(write, self.path))
 
-    def close(self) -> list[Path]:
-        """Complete the file and draw it, on rank 0; return what was written."""
-        if self._file is None:
+    def finish(self) -> list[Path]:
+        """Draw what the file has, on rank 0; return what was written."""
+        return list(on_rank_zero(self._solver.world, _reporting(self._draw, self.path)))
+
+    def _draw(self) -> list[Path]:
+        if not self._complete:
             return []
-        self._file.close()
-        publish(part_path(self.path), self.path)
-        written = [self.path]
-        motion = read_motion(self.path)
+        written, motion = [self.path], read_motion(self.path)
         if self.table.picture is not None:
-            written.append(new_name(self._folder / self.table.picture, self._first_step))
+            written.append(self._new(self.table.picture))
             snapshot_figure(written[-1], motion, len(motion.times) - 1)
         if self.table.film is not None:
-            written.append(new_name(self._folder / self.table.film, self._first_step))
+            written.append(self._new(self.table.film))
             film(written[-1], motion)
         return written
+
+    def close(self) -> None:
+        """Complete the file: each state in it is sound."""
+        if self._file is not None:
+            self._file.close()
+            publish(part_path(self.path), self.path)
+            self._file, self._complete = None, True
 
 
 def _reporting(work: Any, path: Path) -> Any:
@@ -107,73 +121,104 @@ def _reporting(work: Any, path: Path) -> Any:
     return guarded
 
 
-def write_receivers(setup: WaveSetup, solver: Solver, outputs: Path, first_step: int) -> list[Path]:
-    """Write what the receivers saw since `first_step`, on rank 0, to `outputs`; return the files (collective)."""
-    if solver.receivers is None:
-        return []
-    samples, every = solver.samples(), solver.receivers.every
-    times: npt.NDArray[np.float64] = (
-        solver.dt * every * (first_step // every + 1 + np.arange(len(samples), dtype=np.float64))
-    )
-    table = setup.case.output.receivers
-    path = new_name(outputs / table.file, first_step)
+class Seismograms(Final):
+    """What the receivers recorded: HDF5, SAC and a picture."""
 
-    def write() -> list[Path]:
-        with replacing(path) as part, h5py.File(part, "w") as file:
-            file.attrs["title"] = setup.case.title or setup.source
+    def __init__(self, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
+        """Write to `folder` at the end; a run that continues another one from a checkpoint has all samples."""
+        self._setup, self._solver, self._folder = setup, solver, folder
+        assert solver.receivers is not None
+        self._receivers = solver.receivers
+        self._first = solver.receivers.first * solver.receivers.every
+        self._table = setup.case.output.receivers
+        self.path = new_name(folder / self._table.file, self._first)
+        self._picture = None
+        if self._table.picture is not None:
+            self._picture = new_name(folder / self._table.picture, self._first)
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return file and picture."""
+        found = [Place("output.receivers.file", self.path, "HDF5 file")]
+        return found + ([Place("output.receivers.picture", self._picture)] if self._picture is not None else [])
+
+    def finish(self) -> list[Path]:
+        """Write all samples, from rank 0."""
+        samples, solver = self._solver.samples(), self._solver
+        return list(on_rank_zero(solver.world, _reporting(lambda: self._write(samples), self.path)))
+
+    def _write(self, samples: npt.NDArray[np.float64]) -> list[Path]:
+        setup, solver, every = self._setup, self._solver, self._receivers.every
+        numbers = self._receivers.first + 1 + np.arange(len(samples), dtype=np.float64)
+        times: npt.NDArray[np.float64] = solver.dt * every * numbers
+        with replacing(self.path) as part, h5py.File(part, "w") as file:
+            file.attrs["title"] = setup.title
             file["time"], file["position"] = times, np.array(setup.receivers)
-            file.attrs["velocities_earlier_by"] = solver.lead
-            file["name"], file["field"] = list(setup.names), list(solver.fields)
+            file.attrs["velocities_earlier_by"] = solver.velocity_lead
+            file["name"], file["field"] = list(setup.names), list(solver.unknowns)
             file["samples"] = np.moveaxis(samples, 0, 1)  # (receivers, times, fields)
-        written = [path]
-        velocity = [number for number, name in enumerate(solver.fields) if name.startswith("v")]
-        if table.sac and len(times):
-            folder = path.with_name(path.name + ".sac")
-            folder.mkdir(exist_ok=True)
-            for number, (name, place) in enumerate(zip(setup.names, setup.receivers, strict=True)):
-                for field in velocity:
-                    target = folder / f"{name}.{solver.fields[field]}.sac"
-                    values = samples[:, number, field]
-                    step, component = every * solver.dt, solver.fields[field]
-                    write_sac(
-                        target,
-                        values,
-                        step=step,
-                        begin=float(times[0]) - solver.lead,
-                        station=name,
-                        component=component,
-                        place=place,
-                    )
-                    written.append(target)
-        if table.picture is not None and len(times):
-            target = new_name(outputs / table.picture, first_step)
-            seismogram_figure(target, times, samples[:, :, velocity], setup.names, [solver.fields[f] for f in velocity])
-            written.append(target)
+        written = [self.path]
+        if len(times) == 0:
+            return written
+        velocity = [number for number, name in enumerate(solver.unknowns) if name.startswith("v")]
+        if self._table.sac:
+            written += self._write_sac(samples, float(times[0]), velocity)
+        if self._picture is not None:
+            names = [solver.unknowns[field] for field in velocity]
+            seismogram_figure(self._picture, times, samples[:, :, velocity], setup.names, names)
+            written.append(self._picture)
         return written
 
-    return list(on_rank_zero(solver.world, _reporting(write, path)))
+    def _write_sac(self, samples: npt.NDArray[np.float64], begin: float, velocity: Sequence[int]) -> list[Path]:
+        setup, solver = self._setup, self._solver
+        folder, written = self.path.with_name(self.path.name + ".sac"), []
+        folder.mkdir(exist_ok=True)
+        for number, (name, place) in enumerate(zip(setup.names, setup.receivers, strict=True)):
+            for field in velocity:
+                component = solver.unknowns[field]
+                written.append(folder / f"{name}.{component}.sac")
+                write_sac(
+                    written[-1],
+                    samples[:, number, field],
+                    step=self._receivers.every * solver.dt,
+                    begin=begin - solver.velocity_lead,
+                    station=name,
+                    component=component,
+                    place=place,
+                )
+        return written
 
 
-def write_peak(setup: WaveSetup, solver: Solver, folder: Path, first_step: int) -> list[Path]:
-    """Write the peak velocities of the side that is watched, on rank 0, to `folder`; return the files (collective)."""
-    table = setup.case.output.peak
-    if solver.peak is None or table is None:
-        return []
-    found = solver.peak.gather()
-    path, axis = new_name(folder / table.file, first_step), solver.peak.face // 2
-    along = [a for a in range(setup.mesh.dim) if a != axis]
+class Peaks(Final):
+    """The peak velocities of a side, with a map."""
 
-    def write() -> list[Path]:
-        assert found is not None
-        places, peaks = found
-        with replacing(path) as part, h5py.File(part, "w") as file:
-            file.attrs["title"] = setup.case.title or setup.source
+    def __init__(self, table: PeakOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
+        """Write to `folder` at the end; peaks are those of the whole run, also of the steps before a checkpoint."""
+        self._table, self._setup, self._solver = table, setup, solver
+        self.path = folder / table.file
+        self._picture = folder / table.picture if table.picture is not None else None
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return file and picture."""
+        found = [Place("output.peak.file", self.path, "HDF5 file")]
+        return found + ([Place("output.peak.picture", self._picture)] if self._picture is not None else [])
+
+    def finish(self) -> list[Path]:
+        """Write them, from rank 0."""
+        assert self._solver.peak is not None
+        found = self._solver.peak.gather()
+        return list(on_rank_zero(self._solver.world, _reporting(lambda: self._write(found), self.path)))
+
+    def _write(self, found: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
+        assert found is not None and self._solver.peak is not None
+        (places, peaks), setup = found, self._setup
+        with replacing(self.path) as part, h5py.File(part, "w") as file:
+            file.attrs["title"] = setup.title
             file["position"], file["velocity"], file["horizontal_velocity"] = places, peaks[:, 0], peaks[:, 1]
-        if table.picture is None:
-            return [path]
+        if self._picture is None:
+            return [self.path]
+        along = [axis for axis in range(setup.mesh.dim) if axis != self._solver.peak.face // 2]
         stations = np.array(setup.receivers)[:, along] if setup.receivers else None
-        target = new_name(folder / table.picture, first_step)
-        map_figure(target, places[:, along], peaks[:, 0], [AXES[a] for a in along], stations)
-        return [path, target]
-
-    return list(on_rank_zero(solver.world, _reporting(write, path)))
+        map_figure(self._picture, places[:, along], peaks[:, 0], [AXES[axis] for axis in along], stations)
+        return [self.path, self._picture]

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from seiche.case.flow.schema import CheckpointOutput
 from seiche.case.quantities import (
     Density,
     Energy,
@@ -22,7 +22,8 @@ from seiche.case.quantities import (
     Velocity,
     Volume,
 )
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, TraceName
+from seiche.case.run_tables import OutputTable, RunTable
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 
 Side = Literal["free", "rigid", "absorbing"]
 Sides = Annotated[tuple[Side, ...], FromList]
@@ -272,21 +273,13 @@ class WaveTime(Table):
         return self
 
 
-class WaveRun(Table):
+class WaveRun(RunTable):
     """How and where to compute."""
 
-    device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
     precision: Literal["float64", "float32"] = Field(default="float64", description="arithmetic and memory")
-    threads: int | None = Field(
-        default=None, ge=1, le=4096, description="threads of each rank; cores / ranks by default"
-    )
-    transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
-        default="auto", description="how messages travel between ranks"
-    )
     ghosts: Literal["traces", "half", "faces", "variables", "elements"] = Field(
         default="traces", description="what ranks send each other; half halves the messages and is not exact"
     )
-    wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
 
 
 class ReceiverOutput(Table):
@@ -320,31 +313,25 @@ class PeakOutput(Table):
     picture: PictureName | None = Field(default=None, description="map of it")
 
 
-class WaveOutput(Table):
+class WaveOutput(OutputTable):
     """What a run leaves behind."""
 
-    folder: FileName = Field(default="out", description="folder, relative to the case file")
     receivers: ReceiverOutput = Field(default=ReceiverOutput(), description="seismograms")
     snapshots: Annotated[tuple[SnapshotOutput, ...], OneOrMore] = Field(default=(), description="time series in planes")
     peak: PeakOutput | None = Field(default=None, description="peak ground velocity")
-    checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
-    summary: OutputName = Field(default="summary.json", description="numbers of the run")
-    trace: TraceName = None
 
-    def names(self) -> list[str]:
-        """Return the names of all files in the folder that a run may write."""
-        tables: list[ReceiverOutput | SnapshotOutput | PeakOutput] = [self.receivers, *self.snapshots]
-        tables += [self.peak] if self.peak is not None else []
-        found = [name for table in tables for name in (table.file, table.picture, getattr(table, "film", None)) if name]
-        return [*found, self.checkpoint.file, self.summary, *([self.trace] if self.trace else [])]
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> WaveOutput:
-        names = [*self.names(), *([f"{self.receivers.file}.sac"] if self.receivers.sac else [])]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f'two outputs have the same file name "{twice}"')
-        return self
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield key and name of every file in the folder that a run may write."""
+        tables: list[tuple[str, ReceiverOutput | SnapshotOutput | PeakOutput]] = [("output.receivers", self.receivers)]
+        tables += [(f'output.snapshots["{table.file}"]', table) for table in self.snapshots]
+        tables += [("output.peak", self.peak)] if self.peak is not None else []
+        for key, table in tables:
+            for name in ("file", "picture", "film"):
+                if (file := getattr(table, name, None)) is not None:
+                    yield f"{key}.{name}", file
+        if self.receivers.sac:
+            yield "output.receivers.sac", f"{self.receivers.file}.sac"
+        yield from super().files()
 
 
 class WaveCase(Table):

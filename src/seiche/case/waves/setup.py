@@ -9,24 +9,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.case.agreement import on_rank_zero
-from seiche.case.load import check_tables, is_hemelb, read_tables
+from seiche.case.kind import Setup
+from seiche.case.load import check_tables
+from seiche.case.source import CaseFile
 from seiche.case.waves.media import Media
 from seiche.case.waves.pulses import Start, highest_frequency, sources_of, start_of
 from seiche.case.waves.schema import WaveCase
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.waves import Brick, Material, Mesh, PointSource, SizeField, Solver
+from seiche.waves import Brick, Material, Mesh, PointSource, SizeField
 from seiche.waves.attenuation import Attenuation
 from seiche.waves.basis import Basis
 from seiche.waves.limits import largest_step
 from seiche.waves.sizes import elements_per_wavelength
-from seiche.waves.solver import SAFETY
+from seiche.waves.solver import SAFETY, WaveSolver
 
 Floats = npt.NDArray[np.float64]
 AXES = "xyz"
@@ -36,27 +37,14 @@ _MOST = 2**31 / 6
 _COARSE = 1e-2
 
 
-def is_waves(path: Path | str) -> bool:
-    """Return whether the file `path` is a case of waves; a broken one is not, and is reported by who reads it then."""
-    import tomllib
+def read_wave_case(source: CaseFile) -> WaveCase:
+    """Return the checked tables of a case of waves.
 
-    if is_hemelb(path):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file).get("solver") == "waves"
-    except (OSError, ValueError, RecursionError):
-        return False
-
-
-def read_wave_case(path: Path | str, overrides: Sequence[str] = ()) -> WaveCase:
-    """Return the checked case of waves in the file `path`, after the changes `overrides`.
-
-    Raises FormatError when it cannot be read, CaseError when a key or value is wrong.
+    Raises CaseError when a key or value is wrong.
     """
-    case = check_tables(read_tables(path, overrides), str(path), WaveCase)
+    case = check_tables(source.tables, str(source.path), WaveCase)
     for problem in _misfits(case):
-        raise CaseError(f"{path}: {problem}")
+        raise CaseError(f"{source.path}: {problem}")
     return case
 
 
@@ -107,15 +95,15 @@ def _misfits(case: WaveCase) -> Iterator[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class WaveSetup:
+class WaveSetup(Setup):
     """A case with its mesh and media, in SI units, before any field is allocated; collective like the mesh.
 
     Attributes:
-        case, source, folder: the tables, the name of the file and its folder.
+        read, case, source: the unchecked tables, the checked ones, the name of the file.
         mesh, material: this rank's elements; with attenuation the material at infinite frequency.
         attenuation: of the material, or None.
         names: of the receivers, at `receivers`.
-        steps, step: how many time steps of how many seconds.
+        steps, dt: how many time steps of how many seconds.
         limit: the largest stable time step.
         resolution: nodes a wavelength where they are fewest, as many as are advised, and the highest frequency (Hz);
             None if no frequency is known.
@@ -123,16 +111,16 @@ class WaveSetup:
         start: a plane wave at the start, or None.
     """
 
+    read: CaseFile
     case: WaveCase
     source: str
-    folder: Path
     world: World
     mesh: Mesh
     material: Material
     sources: tuple[PointSource, ...]
     names: tuple[str, ...]
     receivers: tuple[tuple[float, ...], ...]
-    step: float
+    dt: float
     steps: int
     limit: float
     resolution: tuple[float, float, float] | None
@@ -147,28 +135,44 @@ class WaveSetup:
         lower, upper = (given or ("absorbing",) * dim for given in (boundary.lower, boundary.upper))
         return tuple(side for pair in zip(lower, upper, strict=True) for side in pair)
 
-    def steps_of(self, value: int | float) -> float:
-        """Return an interval, time or steps, in steps, at least one."""
-        return max(1.0, float(value) if isinstance(value, int) else value / self.step)
+    @property
+    def inputs(self) -> list[Path]:
+        """Return the files that the case is read from."""
+        names: list[str | None] = [table.file for table in self.case.material]
+        for table in self.case.material:
+            names += [table.segy.density, table.segy.cp, table.segy.cs] if table.segy else []
+        pulses = [table.time for table in self.case.source] + (
+            [self.case.plane_wave.time] if self.case.plane_wave else []
+        )
+        names += [getattr(pulse, "file", None) for pulse in pulses]
+        return [self.read.path, *(self.read.folder / name for name in names if name is not None)]
+
+    @property
+    def peak_side(self) -> int | None:
+        """Return the side whose peak velocities are kept, 2 axis + (0: low, 1: high), None without."""
+        if self.case.output.peak is None:
+            return None
+        side = self.case.output.peak.side or AXES[self.mesh.dim - 1] + "+"
+        return 2 * AXES.index(side[0]) + (side[1] == "+")
 
     @property
     def sample_every(self) -> int:
         """Return the steps between two samples of the receivers."""
         return max(1, round(self.steps_of(self.case.output.receivers.every)))
 
-    def solver(self, **options: Any) -> Solver:
+    def solver(self, device: str | None = None) -> WaveSolver:
         """Return the solver (this allocates the fields)."""
         case = self.case
-        return Solver(
+        return WaveSolver(
             self.mesh,
             self.material,
             nodes=case.mesh.nodes,
             flux=case.mesh.flux,
             boundaries=self.sides,  # type: ignore[arg-type]
             precision=case.run.precision,
-            device=case.run.device,
+            device=device or case.run.device,
             threads=case.run.threads,
-            time_step=self.step,
+            dt=self.dt,
             sources=self.sources,
             receivers=self.receivers,
             sample_every=min(self.sample_every, self.steps + 1),
@@ -177,7 +181,8 @@ class WaveSetup:
             ghosts=case.run.ghosts,
             integrator=case.time.integrator,
             attenuation=self.attenuation,
-            **options,
+            sponge=case.boundary.sponge or 0.0,
+            peak_side=self.peak_side,
         )
 
     @cached_property
@@ -214,16 +219,16 @@ class WaveSetup:
                 yield f"{what}{inside[0]}{more} in the layer of boundary.sponge, which damps all waves"
 
 
-def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None = None) -> WaveSetup:
-    """Read the case file `path` and make this rank's mesh; no field is allocated (collective).
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> WaveSetup:
+    """Make this rank's mesh of a case; no field is allocated (collective).
 
     Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
     """
     world = world or World.serial()
-    folder = Path(path).parent
+    path, folder = source.path, source.folder
 
     def read() -> tuple[WaveCase, Media, list[PointSource], Start | None]:
-        case = read_wave_case(path, overrides)
+        case = read_wave_case(source)
         media = Media(case.material, case.dim, folder)
         return case, media, sources_of(case, folder), start_of(case, media.at, folder)
 
@@ -260,26 +265,26 @@ def prepare(path: Path | str, overrides: Sequence[str] = (), world: World | None
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
     frequency = highest_frequency(case, functions) or table.frequency
     names, places = _receivers(case)
-    for what, number, place in (
+    for what, number, spot in (
         *(("source", f"[{n}]", source.position) for n, source in enumerate(sources)),
         *(("receiver", f'["{name}"]', place) for name, place in zip(names, places, strict=True)),
         *([("plane_wave", "", case.plane_wave.position)] if case.plane_wave else []),
     ):
-        if not (np.all(np.array(place) >= lower) and np.all(np.array(place) <= upper)):
+        if not (np.all(np.array(spot) >= lower) and np.all(np.array(spot) <= upper)):
             raise CaseError(
-                f"{path}: {what}{number}: {_meters(place)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
+                f"{path}: {what}{number}: {_meters(spot)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
             )
     return WaveSetup(
+        read=source,
         case=case,
         source=str(path),
-        folder=folder,
         world=world,
         mesh=mesh,
         material=material,
         sources=tuple(sources),
         names=names,
         receivers=places,
-        step=step,
+        dt=step,
         steps=steps,
         limit=limit,
         resolution=_resolution(case, frequency, mesh, slow, world),

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Literal, TypeAlias
 
 from seiche.backend import Backend
+from seiche.domain.seats import seats
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports.base import UNDER_WAY, Transport
 from seiche.halo.transports.device_mpi import DeviceMpiTransport
-from seiche.halo.transports.devices import seats
 from seiche.halo.transports.host import HostTransport
 from seiche.halo.transports.local import LocalTransport
 from seiche.halo.transports.nccl import NcclTransport
@@ -18,6 +19,8 @@ from seiche.halo.transports.peer import PeerTransport
 from seiche.halo.transports.rehearsed import RehearsedTransport, is_rehearsed
 
 __all__ = ["UNDER_WAY", "Transport", "TransportName", "open_transport"]
+
+_log = logging.getLogger("seiche.halo")
 
 TransportName: TypeAlias = Literal["auto", "local", "host", "peer", "nccl", "device_mpi"]
 
@@ -62,8 +65,9 @@ def open_transport(
     for each in tried[:-1]:
         try:
             return _opened(each, backend, world, peers, sent, received)
-        except TransportError:  # raised on all ranks together: the next one
-            continue
+        except TransportError as error:  # raised on all ranks together: the next one
+            if world.rank == 0:
+                _log.info("transport %s is not taken: %s", each, error)
     return _opened(tried[-1], backend, world, peers, sent, received)
 
 

@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from seiche.backend import Array, Backend
-from seiche.domain.world import World
-from seiche.halo.plan import raise_together
+from seiche.domain.world import World, raise_together
 
 #: Exchanges of one direction that may be under way: a message can be written while the one before is being read.
 UNDER_WAY = 2

@@ -54,7 +54,7 @@ class DeviceMpiTransport(Transport):
 
     def unreachable(self) -> str | None:
         """Return that this MPI does not take device addresses."""
-        if self.backend.asynchronous and not takes_device_addresses():
+        if not self.backend.host_memory and not takes_device_addresses():
             return "transport 'device_mpi': this MPI does not take addresses of GPU memory; use 'nccl' or 'host'"
         return super().unreachable()
 

@@ -25,7 +25,7 @@ class _Slot:
     def __init__(self, backend: Backend, sent: int, received: int) -> None:
         self.host_out = backend.pinned(max(1, sent), np.uint8)
         self.host_in = backend.pinned(max(1, received), np.uint8)
-        staged = backend.asynchronous
+        staged = not backend.host_memory
         self.device_out = backend.zeros(max(1, sent), np.uint8) if staged else self.host_out
         self.device_in = backend.zeros(max(1, received), np.uint8) if staged else self.host_in
         self.stream = backend.stream()
@@ -76,7 +76,7 @@ class HostTransport(Transport):
     def send(self, slot: int) -> None:
         """Send, or where the device works on its own, start the copy that must come first."""
         at = self._slots[slot]
-        if not self.backend.asynchronous:
+        if self.backend.host_memory:
             self._mpi.Prequest.Startall(at.sends)
             return
         # The event stands after the pack kernels, and after the unpack kernels of the slot's message before, so the
@@ -88,11 +88,11 @@ class HostTransport(Transport):
     def receive(self, slot: int) -> None:
         """Wait for the messages; kernels of the current stream go on meanwhile."""
         at = self._slots[slot]
-        if self.backend.asynchronous:
+        if not self.backend.host_memory:
             at.stream.synchronize()
             self._mpi.Prequest.Startall(at.sends)
         self._wait(at.receives, "receiving")
-        if self.backend.asynchronous:
+        if not self.backend.host_memory:
             with self.backend.use(at.stream):
                 self.backend.copy_to_device(at.host_in, at.device_in)
             self.backend.current().wait(at.stream.record())

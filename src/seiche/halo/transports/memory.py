@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import TransportError
-from seiche.halo.transports.devices import cuda_runtime
-from seiche.halo.transports.single_copy import open_to_others, read_memory, write_memory
+from seiche.halo.transports.cuda_runtime import cuda_runtime
+from seiche.halo.transports.single_copy import NONCE, read_memory, recognise, this_process, write_memory
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -145,13 +145,14 @@ class HostMemory(Memory):
 
     def share(self, address: int) -> Any:
         """Return process and address, and let other processes in."""
-        open_to_others()
-        return os.getpid(), address
+        return this_process(), address
 
     def open(self, handle: Any) -> Window:
-        """Try one byte."""
-        window = _Attached(*handle)
-        if handle[1]:
+        """Recognise the process, and try one byte."""
+        process, address = handle
+        window = _Attached(process.number, address)
+        if address:
+            recognise(process)
             window.read(0, np.empty(1, np.uint8))
         return window
 
@@ -175,8 +176,14 @@ class _Attached(Window):
         pass
 
 
+#: By the number of a GPU: the handle of memory that this process has there, and the nonce in it.
+_proofs: dict[int, tuple[bytes, bytes]] = {}
+
+
 class DeviceMemory(Memory):
     """Arrays of one GPU."""
+
+    device: int
 
     def __init__(self, device: int | None = None) -> None:
         """Use the current GPU, or make `device` the current one."""
@@ -222,20 +229,39 @@ class DeviceMemory(Memory):
     def share(self, address: int) -> Any:
         """Return the handle of the allocation and the place in it: a pool hands out parts of what it allocated."""
         if not address:
-            return b"", 0
+            return b"", 0, b"", b""
         base, size = ctypes.c_uint64(), ctypes.c_size_t()
         driver = ctypes.CDLL("libcuda.so.1")
         status = driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address))
         if status:
             raise TransportError(f"the allocation of GPU memory at {address:#x} is not known (CUDA error {status})")
-        return bytes(self._runtime.ipcGetMemHandle(base.value)), address - base.value
+        return bytes(self._runtime.ipcGetMemHandle(base.value)), address - base.value, *self._proof()
+
+    def _proof(self) -> tuple[bytes, bytes]:
+        """Return the handle of memory of this process on the GPU, and the nonce that is in it."""
+        if self.device not in _proofs:
+            nonce = os.urandom(NONCE)
+            place = self._runtime.malloc(NONCE)
+            self._runtime.memcpy(place, np.frombuffer(nonce, np.uint8).ctypes.data, NONCE, _ANY)
+            self._runtime.deviceSynchronize()
+            _proofs[self.device] = bytes(self._runtime.ipcGetMemHandle(place)), nonce
+        return _proofs[self.device]
+
+    def _recognise(self, name: bytes, nonce: bytes) -> None:
+        found = np.zeros(NONCE, np.uint8)
+        base = int(self._runtime.ipcOpenMemHandle(name, _LAZY))
+        self._runtime.memcpy(found.ctypes.data, base, NONCE, _ANY)
+        self._runtime.ipcCloseMemHandle(base)
+        if found.tobytes() != nonce:
+            raise OSError("a handle of GPU memory opened that of another process")
 
     def open(self, handle: Any) -> Window:
-        """Map the allocation."""
-        name, offset = handle
+        """Recognise the process, and map the allocation."""
+        name, offset, *proof = handle
         if not name:
             return _Mapped(self, 0, 0)
         try:
+            self._recognise(*proof)
             base = int(self._runtime.ipcOpenMemHandle(name, _LAZY))
         except self._runtime.CUDARuntimeError as error:
             raise OSError(str(error)) from error

@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from seiche.backend import Backend
-from seiche.domain.world import World
-from seiche.halo.plan import raise_together
+from seiche.domain.seats import seats
+from seiche.domain.world import World, raise_together
 from seiche.halo.transports.base import Transport, places
-from seiche.halo.transports.devices import seats
 
 
 def nccl_library() -> Any:

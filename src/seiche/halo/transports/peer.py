@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from seiche.backend import Backend
-from seiche.domain.world import World
+from seiche.domain.seats import on_different_hosts, seats
+from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.plan import raise_together
 from seiche.halo.transports.base import UNDER_WAY, Transport, places
-from seiche.halo.transports.devices import cuda_runtime, seats
+from seiche.halo.transports.cuda_runtime import cuda_runtime
+from seiche.halo.transports.single_copy import NONCE
 from seiche.kernels.registry.halo import halo_await, halo_publish
 
 #: Seconds that a rank waits for a message before it gives up; SEICHE_PATIENCE overrides it.
@@ -30,6 +31,8 @@ _WORD = np.dtype(np.uint32).itemsize
 _LINE = 128
 #: Let the neighbour's memory be mapped when it is first used (cudaIpcMemLazyEnablePeerAccess).
 _LAZY = 1
+#: The driver sees which address is whose (cudaMemcpyDefault).
+_ANY = 4
 
 
 class PeerTransport(Transport):
@@ -50,8 +53,9 @@ class PeerTransport(Transport):
         self._runtime = cuda_runtime()
         self._mapped: dict[int, int] = {}
         size = -(-sum(received) // _LINE) * _LINE
-        self._memory = int(self._runtime.malloc(self.slots * size + max(1, len(peers)) * _WORD))
-        self._runtime.memset(self._memory, 0, self.slots * size + max(1, len(peers)) * _WORD)
+        room = max(NONCE, self.slots * size + len(peers) * _WORD)
+        self._memory = int(self._runtime.malloc(room))
+        self._runtime.memset(self._memory, 0, room)
         self.incoming = tuple(places(self._memory + slot * size, received) for slot in range(self.slots))
         words = [self.slots * size + _WORD * k for k in range(len(peers))]
         self._map(size, words)
@@ -83,25 +87,36 @@ class PeerTransport(Transport):
             return f"transport 'peer' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"
         for peer in self.peers:
             if 0 <= peer < self.world.size and at[peer].host != mine.host:
-                return f"transport 'peer': ranks {self.world.rank} and {peer} are on different hosts; use 'nccl'"
+                apart = on_different_hosts(mine.host, at[peer].host)
+                return f"transport 'peer': ranks {self.world.rank} and {peer} are {apart}; use 'nccl'"
         return super().unreachable()
 
     def _map(self, size: int, words: list[int]) -> None:
-        """Exchange handles and places, and find the addresses to store to."""
+        """Exchange handles and places, and find the addresses to store to.
+
+        At first the memory of each rank begins with a nonce: a peer that reads another one has mapped other memory.
+        """
+        nonce = np.frombuffer(os.urandom(NONCE), np.uint8).copy()
+        self._runtime.memcpy(self._memory, nonce.ctypes.data, NONCE, _ANY)
+        self.backend.synchronize()
         mine = {
             peer: ([place - self._memory for place in (slot[k] for slot in self.incoming)], words[k])
             for k, peer in enumerate(self.peers)
         }
         handle = bytes(self._runtime.ipcGetMemHandle(self._memory))
-        everyone: list[tuple[bytes, dict[int, Any]]] = self.world.allgather((handle, mine))
+        everyone: list[tuple[bytes, dict[int, Any], bytes]] = self.world.allgather((handle, mine, nonce.tobytes()))
         outgoing: list[list[int]] = [[] for _ in range(self.slots)]
         self._peer_words: list[int] = []
-        problem = None
+        problem, found = None, np.zeros(NONCE, np.uint8)
         for peer in self.peers:
             try:
                 base = self._base(peer, everyone[peer][0])
+                self._runtime.memcpy(found.ctypes.data, base, NONCE, _ANY)
             except self._runtime.CUDARuntimeError as error:
                 problem = f"transport 'peer': rank {self.world.rank} cannot map the memory of rank {peer}: {error}"
+                break
+            if found.tobytes() != everyone[peer][2]:
+                problem = f"transport 'peer': rank {self.world.rank} mapped other memory than that of rank {peer}"
                 break
             slots, word = everyone[peer][1][self.world.rank]
             for slot, place in enumerate(slots):
@@ -112,6 +127,7 @@ class PeerTransport(Transport):
         except TransportError:
             self._unmap()
             raise
+        self._runtime.memset(self._memory, 0, NONCE)
         self.outgoing = tuple(tuple(addresses) for addresses in outgoing)
 
     def _base(self, peer: int, handle: bytes) -> int:

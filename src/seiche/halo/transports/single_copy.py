@@ -10,13 +10,17 @@ from __future__ import annotations
 import ctypes
 import os
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 #: prctl: any process of this user may attach to this one, where the Yama security module asks.
 _SET_PTRACER, _ANYONE = 0x59616D61, -1
+
+#: Bytes of a number that its owner draws and writes into its memory: who reads it there has reached that memory.
+NONCE = 16
+_nonce = np.frombuffer(os.urandom(NONCE), np.uint8).copy()
 
 
 class _Span(ctypes.Structure):
@@ -34,6 +38,32 @@ def open_to_others() -> None:
         _library().prctl(
             _SET_PTRACER, ctypes.c_ulong(_ANYONE & (2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1)), 0, 0, 0
         )
+
+
+class Process(NamedTuple):
+    """A process as another one knows it: its number, and a nonce at an address of its memory."""
+
+    number: int
+    address: int
+    nonce: bytes
+
+
+def this_process() -> Process:
+    """Return this process, whose memory others may then read and write."""
+    open_to_others()
+    return Process(os.getpid(), int(_nonce.ctypes.data), _nonce.tobytes())
+
+
+def recognise(process: Process) -> None:
+    """Read the nonce of another process from its memory.
+
+    Raises:
+        OSError: memory cannot be read here, or the process of that number is another one, of another container, say.
+    """
+    found = np.zeros(NONCE, np.uint8)
+    read_memory(process.number, process.address, found)
+    if found.tobytes() != process.nonce:
+        raise OSError(f"process {process.number} is another one here")
 
 
 def read_memory(process: int, address: int, into: npt.NDArray[np.uint8]) -> None:

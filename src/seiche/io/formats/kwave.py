@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import h5py
 import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
+from seiche.io.files import Closing
 
 #: What h5py raises for damaged files, depending on where the damage is.
 DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, NotImplementedError)
@@ -97,7 +97,7 @@ def text_of(value: object) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-class DatasetReader:
+class DatasetReader(Closing):
     """Reads checked datasets of one file; every complaint is a FormatError."""
 
     def __init__(self, path: Path | str, file_type: str) -> None:
@@ -126,13 +126,7 @@ class DatasetReader:
         if major != "1" or minor not in ("0", "1", "2"):
             raise FormatError(self.path, "attribute major_version", f"version {major}.{minor} is not 1.0, 1.1 or 1.2")
 
-    def __enter__(self) -> Self:
-        """Return the reader."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         """Close the file."""
         self.file.close()
 

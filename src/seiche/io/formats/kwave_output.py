@@ -210,6 +210,7 @@ def write_checkpoint(
     problem: KWaveInput,
     fields: Mapping[str, npt.NDArray[Any]],
     t_index: int,
+    *,
     created_by: str,
     records: str,
 ) -> None:

@@ -10,39 +10,11 @@
 /// own in `link_values`, all bits = nothing is stored here. Bytes: 20 s + 112/B^3 a site, 4 more in tiles with walls,
 /// and what sites at faces read of the tiles around.
 #pragma once
+#include "../groups.hpp"
 #include "lanes.hpp"
 #include "quadratic.hpp"
 
 namespace seiche {
-
-/// Numbers of a site that lie side by side: a thread of a GPU moves them as one.
-template <class T, int n>
-struct alignas(n * sizeof(T)) Group {
-  T of[n];
-};
-#if defined(__CUDACC__)
-using Word = float;
-template <int n, class T>
-SEICHE_FN Group<T, n> together(const T* from) {
-  return *reinterpret_cast<const Group<T, n>*>(from);
-}
-template <int n, class T>
-SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
-  *reinterpret_cast<Group<T, n>*>(to) = group;
-}
-#else
-using Word __attribute__((may_alias)) = float;
-template <int n, class T>
-SEICHE_FN Group<T, n> together(const T* from) {
-  Group<T, n> group;
-  each<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = from[k]; });
-  return group;
-}
-template <int n, class T>
-SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
-  each<0, n>([&]<int k>() SEICHE_INLINED { to[k] = group.of[k]; });
-}
-#endif
 
 /// Values of links are floats where the coefficients are halves: what walls send back moves momentum.
 template <class Store>

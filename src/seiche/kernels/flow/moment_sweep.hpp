@@ -3,6 +3,7 @@
 /// are rebuilt from the coefficients of the tile's sites and of a layer of sites around, each put where it arrives in
 /// the scratch memory of the team; then every site takes its own, collides, and keeps its coefficients.
 #pragma once
+#include "../batches.hpp"
 #include "layout_moments.hpp"
 #include "relaxation.hpp"
 
@@ -49,13 +50,27 @@ struct MomentSweep {
     return step == 0 || (step > 0 ? x < B - 1 : x > 0);
   }
 
-#if defined(__CUDACC__)
-
-  struct Scratch {
+  struct ThreadScratch {
     Real f[Q][V];
   };
+  /// Room for a layer around the tile: what leaves it goes there and is forgotten.
+  static constexpr int wide = B + 2;
+  struct RowScratch {
+    alignas(64) Real f[Q][wide * wide * wide];
+    alignas(64) Store out[M * V];
+  };
+  using Scratch = typename Either<Team::alone, RowScratch, ThreadScratch>::Type;
 
   SEICHE_FN void operator()(const Team& team, Index tile, Scratch& scratch) const {
+    if constexpr (Team::alone) {
+      by_rows(tile, scratch);
+    } else {
+      by_threads(team, tile, scratch);
+    }
+  }
+
+  /// Many threads: each takes a site of the tile, then one of those around.
+  SEICHE_FN void by_threads(const Team& team, Index tile, Scratch& scratch) const {
     const u32* around = layout.table + tile * Layout::row;
     if (around[27] == Layout::no_walls) {
       run<false>(team, tile, around, 0, scratch);
@@ -157,14 +172,7 @@ struct MomentSweep {
     });
   }
 
-#else
-
-  /// Room for a layer around the tile: what leaves it goes there and is forgotten.
-  static constexpr int wide = B + 2;
-  struct Scratch {
-    alignas(64) Real f[Q][wide * wide * wide];
-    alignas(64) Store out[M * V];
-  };
+  /// A thread alone: rows of sites are vectors.
   static constexpr int place(int x, int y, int z) { return (x + 1) + wide * ((y + 1) + wide * (z + 1)); }
   template <class F>
   static SEICHE_FN void rows(F&& f) {
@@ -173,23 +181,23 @@ struct MomentSweep {
     }
   }
 
-  SEICHE_FN void operator()(const Team&, Index tile, Scratch& scratch) const {
+  SEICHE_FN void by_rows(Index tile, Scratch& scratch) const {
     const u32* around = layout.table + tile * Layout::row;
     const Index first = tile * (M * V);
     rows([&](int y, int z, int lane) SEICHE_INLINED {
-      for_lanes<B>([&](int x) SEICHE_INLINED {
+      side_by_side<B>([&](int x) SEICHE_INLINED {
         const auto m = layout.coefficients(layout.f_in + first, lane + x);
         each<0, Q>([&]<int q>() SEICHE_INLINED {
           scratch.f[q][place(L::cx(q), y + L::cy(q), z + L::cz(q)) + x] = population<L, q>(m);
         });
       });
     });
-    each<0, 27>([&]<int r>() SEICHE_INLINED { enter_from<r>(around[r], scratch); });
+    each<0, 27>([&]<int r>() SEICHE_INLINED { enter_rows_from<r>(around[r], scratch); });
     const bool walled = around[27] != Layout::no_walls;
     const Index masks = walled ? static_cast<Index>(around[27]) * V : 0;
     if (walled) bounce(first, masks, scratch);
     rows([&](int y, int z, int lane) SEICHE_INLINED {
-      for_lanes<B>([&](int x) SEICHE_INLINED {
+      side_by_side<B>([&](int x) SEICHE_INLINED {
         Real f[Q];
         each<0, Q>([&]<int q>() SEICHE_INLINED { f[q] = scratch.f[q][place(0, y, z) + x]; });
         layout.keep(scratch.out, lane + x, update(tile * V + lane + x, f));
@@ -205,7 +213,7 @@ struct MomentSweep {
     }
   }
   template <int r>
-  SEICHE_FN void enter_from(u32 first, Scratch& scratch) const {
+  SEICHE_FN void enter_rows_from(u32 first, Scratch& scratch) const {
     using From = Around<L, B, r>;
     constexpr int sites = From::sites(), along = From::dx == 0 ? B : 1;
     for (int row = 0; row < sites; row += along) {
@@ -216,7 +224,7 @@ struct MomentSweep {
       const int x = From::dx == 0 ? 0 : (From::dx < 0 ? -1 : B);
       const int from = Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1));
       const int to = place(x, y, z);
-      for_lanes<along>([&](int k) SEICHE_INLINED {
+      side_by_side<along>([&](int k) SEICHE_INLINED {
         const auto m = layout.coefficients(layout.f_in + first, from + k);
         each<1, Q>([&]<int q>() SEICHE_INLINED {
           if constexpr (From::enters(q)) {
@@ -236,7 +244,7 @@ struct MomentSweep {
       each<1, Q>([&]<int q>() SEICHE_INLINED {
         if ((some >> q & 1u) == 0) return;
         Real* to = scratch.f[opposite(q)] + place(0, y, z);
-        for_lanes<B>([&](int x) SEICHE_INLINED {
+        side_by_side<B>([&](int x) SEICHE_INLINED {
           const Real leaves = population<L, q>(layout.coefficients(layout.f_in + first, lane + x));
           to[x] = wall[x] >> q & 1u ? leaves : to[x];
         });
@@ -254,8 +262,6 @@ struct MomentSweep {
       if (wall[k] & Layout::not_fluid) layout.keep(scratch.out, k, Quadratic<Real>{});
     }
   }
-
-#endif
 
   /// Links that have values of their own give those back to the site whose populations arrive at `place`.
   SEICHE_FN void take_values(u32 row, int place, Scratch& scratch) const {

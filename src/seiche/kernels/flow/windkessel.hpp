@@ -2,6 +2,7 @@
 /// Windkessel outlets: the flow through each is summed, and its circuit advanced by a step (theory/flow, eqs. 19 and
 /// 20). Flows are summed as whole multiples of 2^-44: such a sum is the same in any order, so on any number of ranks.
 #pragma once
+#include "../atomics.hpp"
 #include "../launch.hpp"
 
 namespace seiche {
@@ -10,15 +11,6 @@ namespace seiche {
 inline constexpr int windkessel_slots = 64;
 /// Multiples of the unit of flow in which sums are kept.
 inline constexpr double windkessel_scale = 0x1p44;
-
-/// sum += value while other threads do the same.
-SEICHE_FN void add_whole(Index& sum, Index value) {
-#if defined(__CUDACC__)
-  atomicAdd(reinterpret_cast<u64*>(&sum), static_cast<u64>(value));
-#else
-  __atomic_fetch_add(&sum, value, __ATOMIC_RELAXED);
-#endif
-}
 
 /// Item k: the mass that entered at site k in this step is added to the sums of its outlet. A flow that is not finite
 /// or beyond all bounds counts as none: the watch over the fields speaks of it.
@@ -32,7 +24,7 @@ struct SumInflow {
     const double scaled = static_cast<double>(inflow[k]) * windkessel_scale;
     const bool usable = scaled > -0x1p60 && scaled < 0x1p60;
     const Index whole = usable ? static_cast<Index>(scaled + (scaled < 0 ? -0.5 : 0.5)) : 0;
-    add_whole(sums[windkessel_slots * static_cast<Index>(outlet[k]) + (k & (windkessel_slots - 1))], whole);
+    add_atomically(sums + windkessel_slots * static_cast<Index>(outlet[k]) + (k & (windkessel_slots - 1)), whole);
   }
 };
 

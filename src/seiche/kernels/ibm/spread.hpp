@@ -32,21 +32,32 @@ struct Spread {
   u64* touched;       ///< [row]: bit y + 8 z of the rows of sites that were written
   static constexpr int bytes = 3 * brick_volume * sizeof(Real) + 8;
 
-#if defined(__CUDACC__)
-
-  /// A warp has a patch of 8 x 4 x 4 sites, a thread four of them along z; it looks at the entries that reach its
-  /// patch. A team needs four warps.
-  static constexpr int half = brick_edge / 2, patches = 4, chunk = patches * warp_threads;
-  struct Scratch {
+  /// With threads a warp has a patch of 8 x 4 x 4 sites, a thread four of them along z; it looks at the entries that
+  /// reach its patch. A team needs four warps.
+  static constexpr int half = brick_edge / 2, patches = 4, chunk = Team::alone ? columns : patches * warp_threads;
+  struct WarpScratch {
     Entry entries[chunk];
     u32 reaching[patches][chunk / warp_threads];  ///< bits of the entries that reach a patch
     u64 touched[patches];
   };
+  struct LoneScratch {
+    Entry entries[chunk];
+    u32 halves[chunk];
+    u64 rows[chunk];
+  };
+  using Scratch = typename Either<Team::alone, LoneScratch, WarpScratch>::Type;
   struct alignas(16) Deep {
     Real of[half];
   };
 
   SEICHE_FN void operator()(const Team& team, Index row, Scratch& scratch) const {
+    if constexpr (Team::alone) {
+      by_planes(team, row, scratch);
+    } else {
+      by_warps(team, row, scratch);
+    }
+  }
+  SEICHE_FN void by_warps(const Team& team, Index row, WarpScratch& scratch) const {
     if (row == 0 && team.thread == 0) vertices.state[VertexState::stale] = 0;
     const int many = static_cast<int>(lists.count[row]);
     if (many == 0) {
@@ -95,16 +106,7 @@ struct Spread {
     });
   }
 
-#else
-
-  static constexpr int chunk = columns;
-  struct Scratch {
-    Entry entries[chunk];
-    u32 halves[chunk];
-    u64 rows[chunk];
-  };
-
-  SEICHE_FN void operator()(const Team& team, Index row, Scratch& scratch) const {
+  SEICHE_FN void by_planes(const Team& team, Index row, LoneScratch& scratch) const {
     if (row == 0) vertices.state[VertexState::stale] = 0;
     const int many = static_cast<int>(lists.count[row]);
     touched[row] = 0;
@@ -155,8 +157,6 @@ struct Spread {
       }
     }
   }
-
-#endif
 
   /// What the team must know of vertex v. Returns bits of what it reaches, y < 4, y >= 4, z < 4, z >= 4 of the brick
   /// that begins at `begin`, and adds the rows of sites to `rows`, bit y + 8 z.

@@ -134,10 +134,15 @@ def rates(of: Discretisation) -> KernelSpec:
 
 
 def _sweep(of: Discretisation, position: str, team: Team) -> KernelSpec:
+    return _by_team(of, team, f"FusedStage<{of.type},Position::{position}", "dg/stage.hpp", _sweep_members(of))
+
+
+def _by_team(of: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
+    """Return a kernel of whole elements; its last template arguments are those of the team."""
     return KernelSpec(
-        f"FusedStage<{of.type},Position::{position},{team.elements},{team.layers},{team.tuning}>",
-        "dg/stage.hpp",
-        _sweep_members(of),
+        f"{name},{team.elements},{team.layers},{team.tuning}>",
+        header,
+        members,
         threads=of.face_nodes * team.elements * team.layers,
         blocks=team.blocks,
         max_registers=255,
@@ -212,16 +217,7 @@ def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec
     """One half of a leapfrog step with the central flux, by the fastest known team or the one that is given."""
     team = team or leap_team(of)
     members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"), ("reach", "int64"), ("dt", of.real))
-    return KernelSpec(
-        f"Leap<{of.type},Half::{half},{team.elements},{team.layers},{team.tuning}>",
-        "dg/leap.hpp",
-        members,
-        threads=of.face_nodes * team.elements * team.layers,
-        blocks=team.blocks,
-        max_registers=255,
-        may_spill=True,
-        team=True,
-    )
+    return _by_team(of, team, f"Leap<{of.type},Half::{half}", "dg/leap.hpp", members)
 
 
 def resist(of: Discretisation) -> KernelSpec:

@@ -85,7 +85,7 @@ def fixed_lines(length: int, last: bool, real: Real) -> LineShape | None:
     if radices is None:
         return None
     lanes = max(1, 256 * _HELD // length) if last else _side_lanes(length, real)
-    return _shape("FixedLines", radices, last, real, lanes, _HELD)
+    return _shape("FixedLines", radices, last, real, lanes, held=_HELD)
 
 
 def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
@@ -97,11 +97,11 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
     if radices is None:
         return None
     if last:
-        return _shape("FixedTransform", radices, last, real, max(1, 256 * _HELD // length), _HELD)
+        return _shape("FixedTransform", radices, last, real, max(1, 256 * _HELD // length), held=_HELD)
     if (timed := _timed(length, real)) is not None:
         return team_shape(timed[2])
     lanes = _side_lanes(length, real) * (2 if 256 < length <= _LONGEST_WIDE else 1)
-    return _shape("FixedTransform", radices, last, real, lanes, _SIDE_HELD)
+    return _shape("FixedTransform", radices, last, real, lanes, held=_SIDE_HELD)
 
 
 def fixed_pass(length: int, real: Real) -> LineShape | None:
@@ -142,7 +142,7 @@ def _side_lanes(length: int, real: Real) -> int:
     return lanes if length <= 1024 else lanes // 2
 
 
-def _shape(name: str, radices: tuple[int, ...], last: bool, real: Real, lanes: int, held: int) -> LineShape:
+def _shape(name: str, radices: tuple[int, ...], last: bool, real: Real, lanes: int, *, held: int) -> LineShape:
     """Return a shape whose threads hold about `held` numbers, with few of them idle."""
     length = prod(radices)
     most = _MOST_THREADS if real == "float32" else _MOST_THREADS // 2

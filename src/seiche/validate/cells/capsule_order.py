@@ -12,6 +12,7 @@ from seiche.couple import Blood
 from seiche.couple.immersed import Scheme
 from seiche.domain import shapes
 from seiche.flow import FlowModel, MovingWall, Newtonian, Walls
+from seiche.flow.state import site_state
 from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.cells.capsules import high_plate, low_plate
 from seiche.validate.check import Check, Floats, Setting, leaving_state, positions
@@ -33,13 +34,15 @@ def _vertices(setting: Setting, scheme: Scheme, parts: int) -> Floats:
     z = positions(sites)[:, 2] - 0.5 * _EDGE
     velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
     velocity[:, 0], gradient[:, 2, 0] = rate * z, rate
-    solver.load_state({"populations": leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * viscosity)}, 0)
+    solver.set_state(
+        site_state(solver, {"populations": leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * viscosity)})
+    )
     model = MembraneModel(NeoHookean(viscosity * rate * _RADIUS / _CAPILLARY))
     kind = CellType("capsule", ellipsoid((_RADIUS,) * 3, 162), model)
     middle = sites.coords.mean(axis=0) + np.array([0.2, 0.3, -0.1])
     cells = Cells(solver.backend, [kind], [[middle]])
     blood = Blood(solver, cells, scheme=scheme)
-    blood.run(round(1 / rate))
+    blood.advance(round(1 / rate))
     solver.close()
     found: Floats = blood.cells.vertices()[0]
     return found

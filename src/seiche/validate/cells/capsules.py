@@ -15,6 +15,7 @@ from seiche.couple import Blood
 from seiche.couple.immersed import Scheme
 from seiche.domain import shapes
 from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, Walls
+from seiche.flow.state import site_state
 from seiche.kernels.registry.ibm import Delta
 from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Floats, Setting, leaving_state, positions
@@ -62,7 +63,7 @@ class Capsule:
         velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
         velocity[:, 0], gradient[:, 2, 0] = self.shear_rate * z, self.shear_rate
         tau = 0.5 + 3 * self.viscosity
-        solver.load_state({"populations": leaving_state(np.zeros(len(z)), velocity, gradient, tau)}, 0)
+        solver.set_state(site_state(solver, {"populations": leaving_state(np.zeros(len(z)), velocity, gradient, tau)}))
         shear = self.viscosity * self.shear_rate * self.radius / self.capillary
         law = NeoHookean(shear) if self.law == "neo-Hookean" else Skalak(shear, self.area_ratio)
         kind = CellType("capsule", ellipsoid((self.radius,) * 3, self.vertices), MembraneModel(law))
@@ -76,7 +77,7 @@ class Capsule:
         faces = blood.cells.blocks[0].rest.cell.mesh.faces
         found = []
         for number in range(1 - samples, 1):
-            blood.run(round((strain + number * SAMPLED) / self.shear_rate) - blood.solver.time_step)
+            blood.advance(round((strain + number * SAMPLED) / self.shear_rate) - blood.solver.step)
             found.append(deformation(limit_points(faces, blood.cells.vertices()[0]), faces))
         blood.solver.close()
         return float(np.mean(found))

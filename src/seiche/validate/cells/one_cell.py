@@ -13,6 +13,7 @@ from seiche.cells import Cells
 from seiche.couple import Blood
 from seiche.domain import shapes
 from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, Walls
+from seiche.flow.state import site_state
 from seiche.validate.cells.capsules import high_plate, low_plate
 from seiche.validate.cells.red_cells import CYTOSOL, Lattice
 from seiche.validate.check import Floats, Setting, leaving_state, positions
@@ -56,7 +57,7 @@ class CellInShear:
         velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
         velocity[:, 0], gradient[:, 2, 0] = self.strain * z, self.strain
         state = leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * self.viscosity)
-        solver.load_state({"populations": state}, 0)
+        solver.set_state(site_state(solver, {"populations": state}))
         middle = sites.coords.mean(axis=0)
         turn = [[np.cos(self.tilt), 0, np.sin(self.tilt)], [0, 1, 0], [-np.sin(self.tilt), 0, np.cos(self.tilt)]]
         kind = self.lattice.red_cell(self.vertices)
@@ -69,7 +70,7 @@ class CellInShear:
         every = max(round(0.05 / self.strain), 1)
         shapes_seen = [blood.cells.vertices()[0]]
         for number in range(round(total / (every * self.strain))):
-            blood.run(every)
+            blood.advance(every)
             shapes_seen.append(blood.cells.vertices()[0])
             if note is not None and number % 20 == 19:
                 note(self._motion(blood, shapes_seen, every))

@@ -18,7 +18,7 @@ from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.flow import FlowModel, Newtonian, Precision, Walls
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import Delta
 from seiche.validate.cells.red_cells import CYTOSOL, PLASMA, WALL_REACH, Lattice
 from seiche.validate.check import Floats, Setting
@@ -103,7 +103,7 @@ class Suspension:
         gradient = 32 * viscosity * self.rate / self.diameter  # pN/um^3
         return gradient * self.lattice.spacing**3 / self.lattice.force
 
-    def solver(self, setting: Setting) -> Solver:
+    def solver(self, setting: Setting) -> FlowSolver:
         """Return the plasma at rest, with the force on it."""
         model = FlowModel(
             Newtonian(self.lattice.viscosity), body_force=(self.body_force, 0.0, 0.0), walls=Walls("bouzidi")
@@ -143,7 +143,7 @@ class Suspension:
         """Return the mean velocity of plasma alone, on the lattice."""
         solver = self.solver(setting)
         radius = 0.5 * self.diameter / self.lattice.spacing
-        solver.run(round(2 * radius**2 / self.lattice.viscosity))
+        solver.advance(round(2 * radius**2 / self.lattice.viscosity))
         speed = float(solver.fields(["velocity"])["velocity"][:, 0].mean())
         solver.close()
         return speed
@@ -171,12 +171,12 @@ class Suspension:
         plasma, rest = self.plasma_speed(setting), blood.cells.blocks[0].rest
         every, rows = self.steps // self.samples, []
         for _ in range(self.samples):
-            blood.run(every)
+            blood.advance(every)
             vertices, measures = blood.vertices(), blood.measures()
             drift = np.abs(measures / [rest.area, rest.volume] - 1).max(axis=0)
             speed = float(blood.solver.fields(["velocity"])["velocity"][:, 0].mean())
             place = float(vertices[:, :, 0].mean())
-            rows.append((blood.solver.time_step, speed, place, self.layer(vertices), blood.hematocrit(), *drift))
+            rows.append((blood.solver.step, speed, place, self.layer(vertices), blood.hematocrit(), *drift))
             if note is not None and len(rows) > 1:
                 note(Flowing(self, plasma, np.array(rows)))
         blood.solver.close()

@@ -8,6 +8,7 @@ import numpy as np
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, VelocityIolet
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19
 from seiche.validate.check import Check, Floats, Setting
 
@@ -34,9 +35,9 @@ def mass(setting: Setting) -> list[Check]:
     checks = []
     for precision in (Precision(), Precision("float32", "float32"), Precision("float32", "float16")):
         solver = setting.solver(sites, FlowModel(Newtonian(0.05)), precision=precision)
-        solver.load_state(_stirred(sites), 0)
+        solver.set_state(site_state(solver, _stirred(sites)))
         before = solver.monitor().mass
-        solver.run(steps)
+        solver.advance(steps)
         drift = abs(solver.monitor().mass / before - 1)
         name = f"mass drift in {steps:,} steps, {precision.compute}, stored as {precision.storage}"
         exact = precision.storage == "float64"
@@ -50,12 +51,12 @@ def momentum(setting: Setting) -> list[Check]:
     worst = 0.0
     for rheology in (Newtonian(0.05), CarreauYasuda(0.3, 0.02, 100.0, 0.64, 0.2128)):
         solver = setting.solver(sites, FlowModel(rheology, body_force=(g[0], g[1], g[2])))
-        solver.load_state({**_stirred(sites), "relaxation": np.full(len(sites), 1.2)}, 0)
+        solver.set_state(site_state(solver, {**_stirred(sites), "relaxation": np.full(len(sites), 1.2)}))
         totals = []
         for _ in range(2):
             fields = solver.fields(["density", "velocity"])
             totals.append(fields["density"] @ fields["velocity"])
-            solver.run(steps)
+            solver.advance(steps)
         gained = (totals[1] - totals[0]) / (len(sites) * steps)
         worst = max(worst, float(np.abs(gained / g - 1).max()))
     return [Check("uniform force: error of d(rho u)/dt = g", worst, 1e-12, reference=_GUO)]
@@ -68,8 +69,8 @@ def iolet_balance(setting: Setting) -> list[Check]:
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=iolets, body_force=(1e-6, 0.0, 2e-6)))
     before, worst, turnover = solver.monitor().mass, 0.0, 0.0
     for _ in range(50):
-        solver.step()
-        after, flow = solver.monitor().mass, solver.iolet_flow()
+        solver.advance()
+        after, flow = solver.monitor().mass, solver.measures.iolet_flow()
         worst = max(worst, abs(after - before - flow.sum()) / after)
         turnover = max(turnover, float(np.abs(flow).max()))
         before = after

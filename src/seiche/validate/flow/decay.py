@@ -10,6 +10,7 @@ import numpy as np
 
 from seiche.domain import shapes
 from seiche.flow.model import FlowModel, Newtonian
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Floats, Setting, leaving_state, positions, relative_error
@@ -40,8 +41,8 @@ def _taylor_green_errors(setting: Setting, velocity_set: VelocitySet, sizes: Seq
         model = FlowModel(Newtonian(viscosity), velocity_set=velocity_set.name)  # type: ignore[arg-type]
         solver = setting.solver(sites, model)
         start = leaving_state(*vortices(size, speed, positions(sites)), tau, velocity_set)
-        solver.load_state({"populations": start}, 0)
-        solver.run(steps)
+        solver.set_state(site_state(solver, {"populations": start}))
+        solver.advance(steps)
         # What is observed has streamed once more than it has collided.
         decay = np.exp(-2 * viscosity * (2 * np.pi / size) ** 2 * (steps + 1))
         exact = decay * vortices(size, speed, positions(sites))[1]
@@ -82,10 +83,10 @@ def shear_wave(setting: Setting) -> list[Check]:
         velocity, gradient = np.zeros((size, 3)), np.zeros((size, 3, 3))
         velocity[:, 1], gradient[:, 0, 1] = 1e-3 * np.sin(x), 1e-3 * k * np.cos(x)
         solver = setting.solver(sites, FlowModel(Newtonian(viscosity)))
-        solver.load_state({"populations": leaving_state(np.zeros(size), velocity, gradient, tau)}, 0)
+        solver.set_state(site_state(solver, {"populations": leaving_state(np.zeros(size), velocity, gradient, tau)}))
         amplitudes, span = [], int(0.5 / (viscosity * k**2))
         for _ in range(2):
-            solver.run(span)
+            solver.advance(span)
             amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
         measured = np.log(amplitudes[0] / amplitudes[1]) / (span * k**2)
         worst = max(worst, abs(measured / viscosity - 1))

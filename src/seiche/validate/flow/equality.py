@@ -11,18 +11,19 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import seiche
+from seiche.backend import parse_device
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import LAYOUT_NAMES, LayoutName
 from seiche.flow.model import CarreauYasuda, FlowModel, PressureIolet, VelocityIolet
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
+from seiche.flow.state import SITES
+from seiche.solver.state import State
 from seiche.validate.check import Check, Setting
 
 _STEPS = 41
@@ -37,22 +38,23 @@ def everything_at_once(quick: bool) -> tuple[SiteSet, FlowModel]:
     return sites, FlowModel(blood, iolets=iolets, body_force=(1e-6, 0.0, 2e-6))
 
 
-def different(solver: Solver, reference: dict[str, npt.NDArray[Any]]) -> int:
+def different(solver: FlowSolver, reference: State) -> int:
     """Return how many numbers of the state differ from those of `reference`."""
     state = solver.state()
-    return sum(int(np.count_nonzero(state[name] != values)) for name, values in reference.items())
+    arrays = reference.rows[SITES].arrays
+    return sum(int(np.count_nonzero(state[name] != values[:])) for name, values in arrays.items())
 
 
 def layouts_and_restart(setting: Setting) -> list[Check]:
     """Every layout gives the same state, and so does a run that stops and goes on in another layout."""
     sites, model = everything_at_once(setting.quick)
     first = setting.solver(sites, model, layout="list-ab")
-    first.run(_STEPS)
+    first.advance(_STEPS)
     reference = first.state()
     layouts, restarts = 0, 0
     for name, other in zip(LAYOUT_NAMES, (*LAYOUT_NAMES[1:], LAYOUT_NAMES[0]), strict=True):
         solver = setting.solver(sites, model, layout=name)
-        solver.run(_STEPS)
+        solver.advance(_STEPS)
         layouts += different(solver, reference)
         restarts += different(_resumed(setting, name, other), reference)
     return [
@@ -61,26 +63,26 @@ def layouts_and_restart(setting: Setting) -> list[Check]:
     ]
 
 
-def _resumed(setting: Setting, before: LayoutName, after: LayoutName) -> Solver:
+def _resumed(setting: Setting, before: LayoutName, after: LayoutName) -> FlowSolver:
     sites, model = everything_at_once(setting.quick)
     stopped = setting.solver(sites, model, layout=before)
-    stopped.run(_STEPS // 2 + 1)
+    stopped.advance(_STEPS // 2 + 1)
     solver = setting.solver(sites, model, layout=after)
-    solver.load_state(stopped.state(), stopped.time_step)
-    solver.run(_STEPS - stopped.time_step)
+    solver.set_state(stopped.state())
+    solver.advance(_STEPS - stopped.step)
     return solver
 
 
 def devices(setting: Setting) -> list[Check]:
     """Every other device computes what the CPU computes."""
-    if setting.device.startswith("cpu"):
+    if not parse_device(setting.device).is_gpu:
         return []
     sites, model = everything_at_once(setting.quick)
     wrong = 0
     for layout in LAYOUT_NAMES:
-        cpu, other = Solver(sites, model, layout=layout), setting.solver(sites, model, layout=layout)
+        cpu, other = FlowSolver(sites, model, layout=layout), setting.solver(sites, model, layout=layout)
         for solver in (cpu, other):
-            solver.run(3 * _STEPS)
+            solver.advance(3 * _STEPS)
         wrong += different(other, cpu.state())
     return [Check(f"cpu and {setting.device}: numbers that differ", wrong, 0, unit="numbers")]
 
@@ -88,8 +90,8 @@ def devices(setting: Setting) -> list[Check]:
 def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
     """Return a hash of the state of all ranks after some steps."""
     sites, model = everything_at_once(quick)
-    solver = Solver(sites, model, layout=layout, world=world)
-    solver.run(_STEPS)
+    solver = FlowSolver(sites, model, layout=layout, world=world)
+    solver.advance(_STEPS)
     state = solver.state()
     whole = np.zeros((len(sites), 20))
     whole[solver.owned, :19], whole[solver.owned, 19] = state["populations"], state["relaxation"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from seiche.domain import shapes
 from seiche.flow.model import Casson, Collision, FlowModel, Mrt, Newtonian, PowerLaw, ShearThinning, Trt
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.validate.check import Check, Setting, leaving_state, positions, relative_error, velocity
@@ -39,10 +40,10 @@ def shear_waves(setting: Setting) -> list[Check]:
                 model = FlowModel(Newtonian(viscosity), collision, velocity_set=velocity_set.name)  # type: ignore[arg-type]
                 solver = setting.solver(sites, model)
                 start = leaving_state(np.zeros(size), wave, gradient, tau, velocity_set)
-                solver.load_state({"populations": start}, 0)
+                solver.set_state(site_state(solver, {"populations": start}))
                 amplitudes, span = [], int(0.5 / (viscosity * k**2))
                 for _ in range(2):
-                    solver.run(span)
+                    solver.advance(span)
                     amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
                 measured = np.log(amplitudes[0] / amplitudes[1]) / (span * k**2)
                 worst = max(worst, abs(measured / viscosity - 1))
@@ -62,11 +63,11 @@ def sound_waves(setting: Setting) -> list[Check]:
         speed = np.zeros((size, 3))
         speed[:, 0] = 1e-6 * wave.real
         start = VELOCITY_SETS["D3Q19"].equilibrium(np.sqrt(3.0) * speed[:, 0], speed)
-        solver.load_state({"populations": start}, 0)
+        solver.set_state(site_state(solver, {"populations": start}))
         period = size * np.sqrt(3.0)  # not a whole number of steps: many of them
         steps, amplitudes = round(4 * period), []
         for _ in range(2):
-            solver.run(steps)
+            solver.advance(steps)
             amplitudes.append(abs(solver.fields(["velocity"])["velocity"][:, 0] @ wave.conj()))
         decay = np.log(amplitudes[0] / amplitudes[1]) / steps
         exact = 0.5 * k**2 * (4 / 3 * viscosity + 2 / 9 * (1 / bulk - 0.5))
@@ -104,7 +105,7 @@ def _between_plates(
     for height, (fluid, force) in fluid_of.items():
         sites = shapes.channel(float(height), 1.0, 1.0, 1.0)
         solver = setting.solver(sites, FlowModel(fluid, body_force=(force, 0.0, 0.0)))
-        solver.run(int(40 * height**2))
+        solver.advance(int(40 * height**2))
         z, u = positions(sites)[:, 2], velocity(solver)
         errors.append(relative_error(u, plates_profile(fluid, force, float(height), z)))
     heights = list(fluid_of)
@@ -167,7 +168,7 @@ def power_law_pipe(setting: Setting) -> list[Check]:
         for y, z in random.uniform(0, 1, (4 if setting.quick else 8, 2)):
             sites = shifted_pipe(radius, y, z)
             solver = setting.solver(sites, model)
-            solver.run(int(40 * radius**2))
+            solver.advance(int(40 * radius**2))
             place = positions(sites)
             r = np.hypot(place[:, 1] - y, place[:, 2] - z)
             scale = n / (n + 1) * (0.5 * force / consistency) ** (1 / n)
@@ -195,7 +196,7 @@ def kolmogorov_flow(setting: Setting) -> list[Check]:
         force = np.zeros((size, 3))
         force[:, 0] = 1e-3 * viscosity * k**2 * wave
         solver.set_force(force[solver.owned])
-        solver.run(int(30 / (viscosity * k**2)))
+        solver.advance(int(30 / (viscosity * k**2)))
         errors.append(relative_error(velocity(solver), 1e-3 * wave))
     plot = partial(convergence_figure, sizes=sizes, errors={"velocity": errors}, order=2.0)
     order = observed_order(sizes, errors)

@@ -7,9 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from seiche.backend import parse_device
 from seiche.domain import shapes
 from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, Regularised, VelocityIolet
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.validate.check import Check, Setting, leaving_state, positions, relative_error, velocity
@@ -26,7 +28,7 @@ _TILE = 8
 _FORCE = 1e-6
 
 
-def _solver(setting: Setting, *arguments: object, **options: object) -> Solver:
+def _solver(setting: Setting, *arguments: object, **options: object) -> FlowSolver:
     return setting.solver(*arguments, layout="moments", **options)  # type: ignore[arg-type]
 
 
@@ -40,10 +42,10 @@ def decay(setting: Setting) -> list[Check]:
         wave, gradient = np.zeros((len(sites), 3)), np.zeros((len(sites), 3, 3))
         wave[:, 1], gradient[:, 0, 1] = 1e-3 * np.sin(x), 1e-3 * k * np.cos(x)
         solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), Regularised()))
-        solver.load_state({"populations": leaving_state(np.zeros(len(sites)), wave, gradient, tau)}, 0)
+        solver.set_state(site_state(solver, {"populations": leaving_state(np.zeros(len(sites)), wave, gradient, tau)}))
         amplitudes, span = [], int((0.1 if setting.quick else 0.5) / (viscosity * k**2))
         for _ in range(2):
-            solver.run(span)
+            solver.advance(span)
             amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
         worst = max(worst, abs(np.log(amplitudes[0] / amplitudes[1]) / (span * k**2) / viscosity - 1))
     tau, errors, sizes = 0.8, [], (16, 24, 40) if setting.quick else (16, 32, 64, 128)
@@ -52,8 +54,8 @@ def decay(setting: Setting) -> list[Check]:
         speed, steps, sites = 0.6 / size, int(0.25 * size**2), shapes.box((size, size, _TILE))
         solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), Regularised()))
         start = leaving_state(*vortices(size, speed, positions(sites)), tau)
-        solver.load_state({"populations": start}, 0)
-        solver.run(steps)
+        solver.set_state(site_state(solver, {"populations": start}))
+        solver.advance(steps)
         fading = np.exp(-2 * viscosity * (2 * np.pi / size) ** 2 * (steps + 1))
         exact = fading * vortices(size, speed, positions(sites))[1]
         errors.append(relative_error(solver.fields(["velocity"])["velocity"], exact))
@@ -75,7 +77,7 @@ def walls(setting: Setting) -> list[Check]:
         viscosity = (tau - 0.5) / 3
         model = FlowModel(Newtonian(viscosity), Regularised(), body_force=(_FORCE, 0.0, 0.0))
         solver = _solver(setting, sites, model)
-        solver.run(int(np.log(1e17) / (np.pi**2 * viscosity / height**2)) + 20)
+        solver.advance(int(np.log(1e17) / (np.pi**2 * viscosity / height**2)) + 20)
         parabola = 0.5 * _FORCE / viscosity * (z * (height - z) + 4 / 3 * (tau - 0.5) / 2 - 0.25)
         error = max(error, relative_error(velocity(solver), parabola))
     radii = (4.3, 6.2, 8.7, 12.4) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6, 24.8)
@@ -86,7 +88,7 @@ def walls(setting: Setting) -> list[Check]:
             pipe = shifted_pipe(radius, y, z0, length=float(_TILE))
             model = FlowModel(Newtonian(viscosity), Regularised(), body_force=(_FORCE, 0.0, 0.0))
             solver = _solver(setting, pipe, model)
-            solver.run(int(np.log(1e5) / (5.783 * viscosity / radius**2)))
+            solver.advance(int(np.log(1e5) / (5.783 * viscosity / radius**2)))
             place = positions(pipe)
             exact = 0.25 * _FORCE / viscosity * (radius**2 - (place[:, 1] - y) ** 2 - (place[:, 2] - z0) ** 2)
             found.append(relative_error(velocity(solver), exact))
@@ -108,7 +110,7 @@ def blood(setting: Setting) -> list[Check]:
         force = 7.5e-5 * scale**3
         sites = shapes.channel(float(height), float(_TILE), float(_TILE), 1.0)
         solver = _solver(setting, sites, FlowModel(fluid, Regularised(), body_force=(force, 0.0, 0.0)))
-        solver.run(int(80 * height**2))
+        solver.advance(int(80 * height**2))
         z, u = positions(sites)[:, 2], velocity(solver)
         errors.append(relative_error(u, plates_profile(fluid, force, float(height), z)))
     line = np.linspace(0.0, heights[-1], 200)
@@ -133,9 +135,9 @@ def balance(setting: Setting) -> list[Check]:
     excess, speed = random.uniform(-0.01, 0.01, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
     for precision in (Precision(), Precision("float32", "float32"), Precision("float32", "float16")):
         solver = _solver(setting, sites, FlowModel(Newtonian(0.05), Regularised()), precision=precision)
-        solver.load_state({"populations": D3Q19.equilibrium(excess, speed)}, 0)
+        solver.set_state(site_state(solver, {"populations": D3Q19.equilibrium(excess, speed)}))
         before = solver.monitor().mass
-        solver.run(steps)
+        solver.advance(steps)
         drift, exact = abs(solver.monitor().mass / before - 1), precision.storage == "float64"
         name = f"moments, mass drift in {steps:,} steps, {precision.compute}, stored as {precision.storage}"
         checks.append(Check(name, drift, 1e-12 if exact else np.inf, "below" if exact else "recorded"))
@@ -145,9 +147,9 @@ def balance(setting: Setting) -> list[Check]:
     solver = _solver(setting, sites, model)
     before, worst = solver.monitor().mass, 0.0
     for _ in range(50):
-        solver.step()
+        solver.advance()
         after = solver.monitor().mass
-        worst = max(worst, abs(after - before - solver.iolet_flow().sum()) / after)
+        worst = max(worst, abs(after - before - solver.measures.iolet_flow().sum()) / after)
         before = after
     return [*checks, Check("moments, iolets: mass a step against flow, of the mass", worst, 1e-14)]
 
@@ -159,15 +161,15 @@ def equality(setting: Setting) -> list[Check]:
     solvers = [setting.solver(sites, model, layout=layout) for layout in ("list-ab", "moments", "moments", "list-ab")]
     populations, moments, again, back = solvers
     for solver in (populations, moments):
-        solver.run(21)
-    again.load_state(moments.state(), 21)
-    back.load_state(moments.state(), 21)
+        solver.advance(21)
+    again.set_state(moments.state())
+    back.set_state(moments.state())
     for solver in solvers:
-        solver.run(20)
+        solver.advance(20)
     reference, other = populations.state(), []
-    if not setting.device.startswith("cpu"):
-        cpu = Solver(sites, model, layout="moments")
-        cpu.run(41)
+    if parse_device(setting.device).is_gpu:
+        cpu = FlowSolver(sites, model, layout="moments")
+        cpu.advance(41)
         name = f"moments, cpu and {setting.device}: numbers that differ"
         other = [Check(name, different(moments, cpu.state()), 0, unit="numbers")]
     return [

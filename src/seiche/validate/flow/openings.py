@@ -12,6 +12,7 @@ from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.flow.model import FlowModel, Newtonian, PressureIolet, VelocityIolet
 from seiche.flow.profiles import womersley
+from seiche.flow.state import site_state
 from seiche.flow.velocity_set import CS2, D3Q19
 from seiche.report.figures import profile_figure
 from seiche.validate.check import Check, Floats, Setting, positions, relative_error, velocity
@@ -46,8 +47,8 @@ def pressure_tube(setting: Setting) -> list[Check]:
     iolets = (PressureIolet(1 + excess), PressureIolet(1.0))
     sites = shapes.tube(radius, float(length), 1.0)
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
-    solver.run(steps)
-    through, density = solver.iolet_flow(), solver.fields(["density"])["density"]
+    solver.advance(steps)
+    through, density = solver.measures.iolet_flow(), solver.fields(["density"])["density"]
     x = sites.coords[:, 0]
     middle = np.arange(length // 4, length - length // 4)
     gradient = -CS2 * float(np.polyfit(middle, [density[x == place].mean() for place in middle], 1)[0])
@@ -55,7 +56,7 @@ def pressure_tube(setting: Setting) -> list[Check]:
     slice_ = setting.solver(
         shapes.tube(radius, 1.0, 1.0, periodic=True), FlowModel(Newtonian(viscosity), body_force=(imposed, 0.0, 0.0))
     )
-    slice_.run(steps)
+    slice_.advance(steps)
     cubes = float(velocity(slice_).sum())
     round_ = np.pi * radius**4 * imposed / (8 * viscosity)
     shorter = 0.5 * length * (1 - imposed / gradient)
@@ -79,8 +80,8 @@ def parabolic_tube(setting: Setting) -> list[Check]:
     sites = shapes.tube(radius, float(length), 1.0)
     iolets = (VelocityIolet(mean), PressureIolet())
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
-    solver.run(int(40 * radius**2 / (5.783 * viscosity)))
-    flow = solver.iolet_flow()[0] / (np.pi * radius**2 * mean)
+    solver.advance(int(40 * radius**2 / (5.783 * viscosity)))
+    flow = solver.measures.iolet_flow()[0] / (np.pi * radius**2 * mean)
     middle = sites.coords[:, 0] == length // 2
     r = _from_axis(sites)[middle]
     u, exact = velocity(solver)[middle], 2 * mean * (1 - (r / radius) ** 2)
@@ -110,15 +111,15 @@ def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Co
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
     start = np.zeros((len(sites), 3))
     start[:, 0] = mean * shape.real
-    solver.load_state({"populations": D3Q19.equilibrium(np.zeros(len(sites)), start)}, 0)
-    solver.run(period if setting.quick else 3 * period)
+    solver.set_state(site_state(solver, {"populations": D3Q19.equilibrium(np.zeros(len(sites)), start)}))
+    solver.advance(period if setting.quick else 3 * period)
     middle = sites.coords[:, 0] == length // 2
     measured = np.zeros(np.count_nonzero(middle), np.complex128)
     for _ in range(_SAMPLES):
         # What is observed has streamed once more than it has collided.
-        turn = np.exp(-2j * np.pi * (solver.time_step + 1) / period)
+        turn = np.exp(-2j * np.pi * (solver.step + 1) / period)
         measured += 2 / _SAMPLES * turn * velocity(solver)[middle]
-        solver.run(period // _SAMPLES)
+        solver.advance(period // _SAMPLES)
     return r[middle], measured / mean, shape[middle]
 
 

@@ -24,7 +24,7 @@ _FORCE = 1e-6
 def settled(setting: Setting, sites: SiteSet, model: FlowModel, slowest: float) -> Floats:
     """Return the velocity when a mode that decays as exp(-slowest t) has lost 17 digits."""
     solver = setting.solver(sites, model)
-    solver.run(int(np.log(1e17) / slowest) + 20)
+    solver.advance(int(np.log(1e17) / slowest) + 20)
     return velocity(solver)
 
 
@@ -187,7 +187,7 @@ def blood_channel(setting: Setting) -> list[Check]:
         force = 7.5e-5 * scale**3
         sites = shapes.channel(float(height), 1.0, 1.0, 1.0)
         solver = setting.solver(sites, FlowModel(fluid, body_force=(force, 0.0, 0.0)))
-        solver.run(int(80 * height**2))
+        solver.advance(int(80 * height**2))
         z, u = positions(sites)[:, 2], velocity(solver)
         exact = plates_profile(fluid, force, float(height), z)
         errors.append(relative_error(u, exact))

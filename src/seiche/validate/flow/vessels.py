@@ -34,8 +34,8 @@ def flow_split(setting: Setting) -> list[Check]:
     sites = symmetric_bifurcation(radius)
     iolets = (PressureIolet(1.0005), PressureIolet(1.0), PressureIolet(1.0))
     solver = setting.solver(sites, FlowModel(Newtonian(0.3), iolets=iolets))
-    solver.run(int(30 * radius**2))
-    inflow, *outflow = solver.iolet_flow()
+    solver.advance(int(30 * radius**2))
+    inflow, *outflow = solver.measures.iolet_flow()
     share = outflow[0] / sum(outflow)
     return [
         Check("symmetric bifurcation: share of one daughter less a half", abs(share - 0.5), 1e-3, reference=_SYMMETRY),

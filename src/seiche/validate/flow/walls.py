@@ -24,7 +24,7 @@ from seiche.flow.model import (
     WallKind,
     Walls,
 )
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry.flow import MOMENT_EDGE
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
@@ -52,7 +52,7 @@ GHIA_V = np.array((
 ))  # fmt: skip
 
 
-def _solver(setting: Setting, sites: SiteSet, model: FlowModel, tile: int) -> Solver:
+def _solver(setting: Setting, sites: SiteSet, model: FlowModel, tile: int) -> FlowSolver:
     """Return a solver of the model, in moments and with their collision where periods are whole tiles."""
     options: dict[str, Any] = {"layout": "moments"} if tile > 1 else {}
     return setting.solver(sites, replace(model, collision=Regularised()) if tile > 1 else model, **options)
@@ -86,8 +86,8 @@ def _pipe_errors(
     force = _FORCE * axis
     model = FlowModel(Newtonian(viscosity), body_force=(force[0], force[1], force[2]), walls=Walls(kind))
     solver = _solver(setting, sites, model, tile)
-    solver.run(int(np.log(1e8) * radius**2 / (5.783 * viscosity)) + 20)
-    fields, rows = solver.fields(["velocity", "wall_shear_stress"]), solver.wall_rows()
+    solver.advance(int(np.log(1e8) * radius**2 / (5.783 * viscosity)) + 20)
+    fields, rows = solver.fields(["velocity", "wall_shear_stress"]), solver.measures.wall_rows()
     exact = 0.25 * _FORCE / viscosity * (radius**2 - r**2)
     stress = -fields["wall_shear_stress"][rows] @ axis
     at_site = 0.5 * _FORCE * r[rows]
@@ -158,7 +158,7 @@ def plane_couette(setting: Setting) -> list[Check]:
     for walls in (Walls("bounce-back", (lid,)), Walls("bouzidi", (lid,))):
         for viscosity, collision in ((0.05, Trt()), (0.5, Bgk())):
             solver = setting.solver(sites, FlowModel(Newtonian(viscosity), collision, walls=walls))
-            solver.run(int(np.log(1e17) * height**2 / (np.pi**2 * viscosity)))
+            solver.advance(int(np.log(1e17) * height**2 / (np.pi**2 * viscosity)))
             exact = np.outer(z / height, lid.velocity)
             worst = max(worst, relative_error(solver.fields(["velocity"])["velocity"], exact))
     return [Check("plane Couette flow: straight line", worst, 1e-12, reference=_LADD)]
@@ -190,7 +190,7 @@ def _ring_error(setting: Setting, inner: float, kind: WallKind, tile: int = 1) -
         "inner", rotation=(0.0, 0.0, speed / inner), center=(0.3, 0.1, 0.0), patch=partial(_within, 1.5 * inner)
     )
     solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), walls=Walls(kind, (turning,))), tile)
-    solver.run(int(np.log(1e8) * inner**2 / (9.0 * viscosity)) + 20)
+    solver.advance(int(np.log(1e8) * inner**2 / (9.0 * viscosity)) + 20)
     u = solver.fields(["velocity"])["velocity"]
     return relative_error((x * u[:, 1] - y * u[:, 0]) / r, exact)
 
@@ -223,7 +223,7 @@ def driven_cavity(setting: Setting) -> list[Check]:
     lid = MovingWall("lid", (0.0, speed, 0.0), patch=partial(_lid, float(edge)))
     viscosity = speed * edge / 100
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), walls=Walls(moving=(lid,))))
-    solver.run(int(30 * edge / speed))
+    solver.advance(int(30 * edge / speed))
     u = solver.fields(["velocity"])["velocity"].reshape(edge, edge, 3) / speed
     vertical = _centre_line(u[edge // 2, :, 1], edge, GHIA_Y)
     horizontal = _centre_line(u[:, edge // 2, 2], edge, GHIA_X)
@@ -248,7 +248,7 @@ def _pressure_errors(
     sites = shapes.tube(radius, length, 1.0, axis=axis)
     ends = (PressureIolet(1 + excess, scheme="plane"), PressureIolet(scheme="plane"))
     solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi")), tile)
-    solver.run(int(12 * radius**2 / (5.783 * viscosity)) + 30 * round(length))
+    solver.advance(int(12 * radius**2 / (5.783 * viscosity)) + 30 * round(length))
     along = np.array(axis) / np.linalg.norm(axis)
     place = positions(sites)
     z = place @ along
@@ -328,7 +328,7 @@ def in_moments(setting: Setting) -> list[Check]:
     lid = MovingWall("lid", (0.02, 0.01, 0.0), patch=partial(_lid, height))
     model = FlowModel(Newtonian(0.3), walls=Walls("bouzidi", (lid,)))
     solver = _solver(setting, sites, model, tile)
-    solver.run(int(np.log(1e17) * height**2 / (np.pi**2 * 0.3)))
+    solver.advance(int(np.log(1e17) * height**2 / (np.pi**2 * 0.3)))
     straight = np.outer(positions(sites)[:, 2] / height, lid.velocity)
     line = relative_error(solver.fields(["velocity"])["velocity"], straight)
     name = "moments, Bouzidi pipe"
@@ -347,6 +347,6 @@ def mass_drift(setting: Setting) -> list[Check]:
     sites = shifted_pipe(6.3, 0.3, 0.1)
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), body_force=(1e-5, 0.0, 0.0), walls=Walls("bouzidi")))
     before = solver.monitor().mass
-    solver.run(2000)
+    solver.advance(2000)
     drift = solver.monitor().mass / before - 1
     return [Check("Bouzidi pipe: mass drift in 2000 steps", drift, sense="recorded", reference=_BOUZIDI)]

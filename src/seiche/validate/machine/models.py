@@ -9,12 +9,12 @@ import numpy as np
 
 from seiche.backend import open_backend
 from seiche.domain.world import World
-from seiche.machine import terms
-from seiche.machine.curve import Curve, Piece, postal
-from seiche.machine.file import read_machine
-from seiche.machine.fit import errors, fit, segment
-from seiche.machine.measure_copies import launches, staged_copies
-from seiche.machine.models import crossover, max_rate
+from seiche.machine.laws import terms
+from seiche.machine.laws.curve import Curve, Piece, postal
+from seiche.machine.laws.file import read_machine
+from seiche.machine.laws.fit import errors, fit, segment
+from seiche.machine.laws.models import crossover, max_rate
+from seiche.machine.measure.copies import launches, staged_copies
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.validate.check import Check, Setting
 
@@ -97,7 +97,7 @@ def this_machine(setting: Setting) -> list[Check]:
         Check("one more kernel in a graph", (launch.graph_kernel or 0.0) * 1e6, sense="recorded", unit="us"),
     ]
     directions: tuple[Literal["h2d", "d2h"], ...] = ("h2d", "d2h")
-    for direction in directions if backend.asynchronous else ():
+    for direction in directions if not backend.host_memory else ():
         curve = staged_copies(backend, direction, 2.0 if setting.quick else 10.0)
         found = errors(fit(curve.sizes, curve.seconds), curve.sizes, curve.seconds)
         checks.append(Check(f"{direction} copies, median error of the fit", float(np.median(found)), 0.05))

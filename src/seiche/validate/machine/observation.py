@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from seiche.backend import Backend
+from seiche.backend import Backend, parse_device
 from seiche.backend.planned import PlannedBackend
 from seiche.domain.rehearsal import rehearse
 from seiche.domain.shapes import box
 from seiche.domain.world import World
 from seiche.flow.model import FlowModel, Newtonian, Precision
-from seiche.flow.solver import Solver
+from seiche.flow.solver import FlowSolver
 from seiche.observe.efficiency import Efficiency, efficiency
 from seiche.observe.plan import PlannedRank, planned_steps
 from seiche.observe.replay import ideal_seconds
@@ -77,12 +77,12 @@ def _one_after_the_other() -> tuple[Sample, Sample]:
 
 def plans(setting: Setting) -> list[Check]:
     """Return in what the plan of a run differs from the run, and from itself on several ranks."""
-    edge, device = _QUICK_EDGE if setting.quick else _EDGE, setting.device.partition(":")[0]
+    edge, device = _QUICK_EDGE if setting.quick else _EDGE, parse_device(setting.device).planned
     real = _solver(setting.device, edge, World.serial())
-    alone, *_ = rehearse(1, lambda world: _planned(f"{device}:planned", edge, world))
+    alone, *_ = rehearse(1, lambda world: _planned(device, edge, world))
     declared = [stage.bytes for stages in real.phases for stage in stages]
     planned = [stage.bytes for _, stages in alone.steps for stage in stages]
-    ranks = rehearse(_RANKS, lambda world: _planned(f"{device}:planned", edge, world))
+    ranks = rehearse(_RANKS, lambda world: _planned(device, edge, world))
     net = dict.fromkeys([(a, b) for a in range(_RANKS) for b in range(_RANKS)], 0)
     for number, rank in enumerate(ranks):
         for peer, out, into in (row for _, kind in rank.steps for stage in kind for x in stage.exchanges for row in x):
@@ -96,8 +96,8 @@ def plans(setting: Setting) -> list[Check]:
     ]
 
 
-def _solver(device: str, edge: int, world: World) -> Solver:
-    return Solver(
+def _solver(device: str, edge: int, world: World) -> FlowSolver:
+    return FlowSolver(
         box((edge,) * 3),
         FlowModel(Newtonian(0.1)),
         device=device,
@@ -123,14 +123,15 @@ def overhead(setting: Setting) -> list[Check]:
     """
     edge = _QUICK_EDGE if setting.quick else _EDGE
     solver = _solver(setting.device, edge, World.serial())
-    count = 4 * GRAPH_STEPS if solver.backend.asynchronous else 8
-    solver.run(count)
+    count = 4 * GRAPH_STEPS if solver.backend.has_graphs else 8
+    solver.advance(count)
 
     def run() -> None:
-        solver.run(count)
+        solver.start(count)
+        solver.finish()
 
     step = min(_seconds(run) for _ in range(5)) / count
-    graphs, kinds = solver.backend.asynchronous, [_idle(stages) for stages in solver.phases]
+    graphs, kinds = solver.backend.has_graphs, [_idle(stages) for stages in solver.phases]
     timers = StageTimers(solver.backend.clock())
     rounds = 200 if setting.quick else 1000
 
@@ -163,7 +164,7 @@ def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: flo
     timers = StageTimers(backend.clock())
     timers.keep(KEPT)
     for number in range(_TRACED):
-        if backend.asynchronous:
+        if backend.has_graphs:
             timers.replay(GRAPH_STEPS, _nothing)
         else:
             timers.step(kinds[number % len(kinds)])

@@ -38,16 +38,16 @@ def plane_wave_error(mesh: Mesh, kind: str, medium: Medium, flux: Flux, nodes: i
     options: dict[str, Any] = {"nodes": nodes, "flux": flux, "device": setting.device, "threads": setting.threads or 1}
     longest = Solver(mesh, material, **options).largest_step * _SHORT[nodes]
     steps = int(np.ceil(0.25 / longest))
-    solver = Solver(mesh, material, **options, time_step=0.25 / steps)
+    solver = Solver(mesh, material, **options, dt=0.25 / steps)
     frequency = 2 * np.pi * np.sqrt(mesh.dim) * wave.speed
 
     def shape(t: Floats) -> Floats:
         return np.asarray(np.cos(frequency * t))
 
-    solver.set_state(wave.state(solver.medium, solver.positions, 0.0, shape))
-    solver.run(steps)
+    solver.start_from(wave.state(solver.medium, solver.positions, 0.0, shape))
+    solver.advance(steps)
     exact = wave.state(solver.medium, solver.positions, solver.time, shape)
-    return float(np.sqrt(energy(solver.state() - exact, solver.operator) / energy(exact, solver.operator)))
+    return float(np.sqrt(energy(solver.values() - exact, solver.operator) / energy(exact, solver.operator)))
 
 
 def orders(setting: Setting) -> list[Check]:
@@ -123,11 +123,11 @@ def spectrum(setting: Setting) -> list[Check]:
         flip[:, 1:] *= -1 if medium == "acoustic" else 1
         flip[:, : dim if medium == "elastic" else 0] = -1
         operator = solver.operator
-        solver.set_state(first)
+        solver.start_from(first)
         rate = solver.rate()
         scale = float(np.sqrt(inner_product(rate, rate, operator) * inner_product(first, first, operator)))
         growth = inner_product(first, rate, operator) / scale
-        solver.set_state(flip * second)
+        solver.start_from(flip * second)
         difference = inner_product(rate, second, operator) - inner_product(first, flip * solver.rate(), operator)
         name = f"random media and hanging faces, {dim}D {medium} {flux}"
         bound = 1e-13 if flux == "central" else 0.0
@@ -148,9 +148,9 @@ def interfaces(setting: Setting) -> list[Check]:
 
     state = PlaneWave("p", (1.0, 0.0), 1.0, 1.0).state("acoustic", solver.positions, 0.0, pulse)
     state[right] = 0
-    solver.set_state(state)
-    solver.run(round(5.0 / solver.dt))
-    pressure, x = solver.state()[:, 0], solver.positions[..., 0]
+    solver.start_from(state)
+    solver.advance(round(5.0 / solver.dt))
+    pressure, x = solver.values()[:, 0], solver.positions[..., 0]
     z = 2.5 * 3400 / 1500
     reflection = (z - 1) / (z + 1)
     back = reflection * pulse(16.0 - x - solver.time)
@@ -187,11 +187,11 @@ def two_layers(setting: Setting) -> list[Check]:
                 result[here] += amplitude * state
             return result
 
-        solver.set_state(exact(0.0))
-        solver.run(round(0.25 / solver.dt))
+        solver.start_from(exact(0.0))
+        solver.advance(round(0.25 / solver.dt))
         middle = (abs(mesh.lower[:, 1] + mesh.sizes[:, 1] / 2) < 1)[:, None, None]
         right = exact(solver.time)
-        wrong = energy(middle * (solver.state() - right), solver.operator)
+        wrong = energy(middle * (solver.values() - right), solver.operator)
         errors.append(float(np.sqrt(wrong / energy(middle * right, solver.operator))))
     name = f"two fluids at 30 degrees, R = {reflection:.4f}"
     plot = partial(
@@ -226,11 +226,11 @@ def interface_waves(setting: Setting) -> list[Check]:
                 device=setting.device,
                 threads=1,
             )
-            solver.set_state(wave.state(solver.positions, 0.0))
-            solver.run(round(0.5 / wave.speed / solver.dt))
+            solver.start_from(wave.state(solver.positions, 0.0))
+            solver.advance(round(0.5 / wave.speed / solver.dt))
             exact = wave.state(solver.positions, solver.time)
             errors.append(
-                float(np.sqrt(energy(solver.state() - exact, solver.operator) / energy(exact, solver.operator)))
+                float(np.sqrt(energy(solver.values() - exact, solver.operator) / energy(exact, solver.operator)))
             )
         sizes = [2.0**level for level in levels]
         plot = partial(convergence_figure, sizes=sizes, errors={name: errors}, order=5, x_label="elements a wavelength")

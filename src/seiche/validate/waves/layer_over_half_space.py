@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from seiche.backend import parse_device
 from seiche.domain.world import World
 from seiche.kernels.registry import Real
 from seiche.validate.check import Check, Floats, Setting
@@ -145,7 +146,7 @@ def seismograms(
         attenuation=loss,
         world=world,
     )
-    solver.run(int(size.duration / solver.dt))
+    solver.advance(int(size.duration / solver.dt))
     samples = solver.samples()
     times: Floats = solver.dt * np.arange(len(samples) + 1, dtype=np.float64)
     solver.close()
@@ -161,7 +162,7 @@ def layer_over_half_space(setting: Setting) -> list[Check]:
     """Radial, transverse and vertical velocities at the surface; at full size on a GPU, reduced on a CPU."""
     if setting.quick:
         return _checks(setting, QUICK, "LOH.1", LOSSLESS)
-    lossless, lossy = (FULL, FULL_LOSSY) if setting.device.startswith("cuda") else (REDUCED, REDUCED)
+    lossless, lossy = (FULL, FULL_LOSSY) if parse_device(setting.device).is_gpu else (REDUCED, REDUCED)
     return _checks(setting, lossless, "LOH.1", LOSSLESS) + _checks(setting, lossy, "LOH.3", LOSSY)
 
 

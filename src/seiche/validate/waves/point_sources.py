@@ -69,7 +69,7 @@ def monopole(setting: Setting) -> list[Check]:
         receivers=receivers,
         sample_every=2,
     )
-    solver.run(2 * int(4.1 / (2 * solver.dt)))
+    solver.advance(2 * int(4.1 / (2 * solver.dt)))
     computed = solver.samples()[..., 0]
     times: Floats = 2 * solver.dt * np.arange(1, len(computed) + 1, dtype=np.float64)
     r = np.linalg.norm(receivers, axis=1)
@@ -97,7 +97,7 @@ def force(setting: Setting) -> list[Check]:
         receivers=receivers,
         sample_every=2,
     )
-    solver.run(2 * int(5.6 / (2 * solver.dt)))
+    solver.advance(2 * int(5.6 / (2 * solver.dt)))
     computed = solver.samples()[..., :3]
     times: Floats = 2 * solver.dt * np.arange(1, len(computed) + 1, dtype=np.float64)
     source = np.array([0.1, -0.05, 0.15])
@@ -179,7 +179,7 @@ def lamb(setting: Setting) -> list[Check]:
         sources=[PointSource((0.0, 0.0, 0.0), bump, force=(0.0, 0.0, -1.0))],
         receivers=[(4.0, 0.0, 0.0)],
     )
-    solver.run(int(7.2 / solver.dt))
+    solver.advance(int(7.2 / solver.dt))
     computed = -solver.samples()[:, :, 2]
     times: Floats = solver.dt * np.arange(1, len(computed) + 1, dtype=np.float64)
     step = 1e-3

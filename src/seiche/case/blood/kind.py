@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blood, flow with cells in it, as a kind of case."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from seiche.backend.planned import PlannedBackend
+from seiche.case.agreement import on_rank_zero
+from seiche.case.blood.case_run import BloodCaseRun
+from seiche.case.blood.cells import cells_setup
+from seiche.case.blood.check import describe
+from seiche.case.blood.coupled import couple, packed
+from seiche.case.blood.limits import refuse_impossible_cells
+from seiche.case.blood.schema import BloodCase
+from seiche.case.blood.setup import BloodSetup
+from seiche.case.flow.kind import FlowPlan, flow_setup, shared_setup
+from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.flow.rims import rim_lines
+from seiche.case.flow.run import open_solver
+from seiche.case.kind import Kind
+from seiche.case.load import check_tables
+from seiche.case.source import CaseFile
+from seiche.cells.space import sparse_points, wall_points
+from seiche.domain.world import World
+from seiche.observe.plan import PlannedRank, planned_rank
+
+
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> BloodSetup:
+    """Make geometry and cells, on rank 0 for all ranks; no field is allocated (collective).
+
+    Without `place` cells are not put into the vessel: a checkpoint has them.
+
+    Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
+    """
+    world = world or World.serial()
+
+    def make() -> BloodSetup:
+        case = check_tables(source.tables, str(source.path), BloodCase)
+        flow = flow_setup(source, case, world.size)
+        setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
+        refuse_impossible_cells(setup)
+        return replace(setup, cells=cells_setup(setup, source.folder, place=place))
+
+    return shared_setup(world, make)
+
+
+def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
+    lines = on_rank_zero(world, lambda: rim_lines(source, BloodCase))
+    if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
+        print("\n".join(lines), end="\n" if lines else "")
+    setup = prepare(source, world)
+    refuse_impossible(setup, ranks)
+    refuse_too_many_states(setup)
+    return describe(setup, ranks)
+
+
+class BloodPlan(FlowPlan):
+    """A case of blood whose runs can be planned."""
+
+    setup: BloodSetup
+
+    def __init__(self, source: CaseFile) -> None:
+        """Make geometry and cells, once for all numbers of ranks."""
+        self.setup = prepare(source)
+        self.total = len(self.setup.vessel.sites)
+
+    def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
+        """Return what one rank does (collective)."""
+        setup = self.setup
+        solver = open_solver(setup, world, device=device)
+        backend = solver.backend
+        assert setup.cells is not None and isinstance(backend, PlannedBackend)
+        backend.running = True  # which cells a rank has is found on its device
+        couple(setup, solver, packed(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
+        backend.running = False
+        kinds = [(1.0, stages) for stages in solver.phases]
+        return planned_rank(backend, kinds, len(solver.owned)), solver.layout
+
+
+BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flow as a kind of case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from seiche.case.agreement import on_rank_zero
+from seiche.case.flow.check import describe
+from seiche.case.flow.geometry import build
+from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.flow.rims import rim_lines
+from seiche.case.flow.run import FlowCaseRun, open_solver
+from seiche.case.flow.schema import FlowCase
+from seiche.case.flow.setup import FlowSetup, build_setup
+from seiche.case.kind import Kind, PlannedCase
+from seiche.case.load import check_tables
+from seiche.case.source import CaseFile
+from seiche.domain.sharing import shared_sites, without_arrays
+from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
+from seiche.flow.choice import layouts_for, step_bytes, step_time
+from seiche.flow.velocity_set import VELOCITY_SETS
+from seiche.observe.plan import PlannedRank, planned_rank
+
+SetupOf = TypeVar("SetupOf", bound=FlowSetup)
+
+
+def flow_setup(source: CaseFile, case: FlowCase, ranks: int) -> FlowSetup:
+    """Return the set-up of a checked case, with its geometry, made by this process.
+
+    Raises:
+        CaseError: the case is impossible.
+        FormatError: a file is broken.
+    """
+    vessel = build(case, source.folder, str(source.path))
+    vessel = replace(vessel, notes=(*source.notes, *vessel.notes))
+    setup = build_setup(case, vessel, str(source.path))
+    refuse_impossible(setup, ranks)
+    return setup
+
+
+def shared_setup(world: World, make: Callable[[], SetupOf]) -> SetupOf:
+    """Return on every rank what `make` returns on rank 0; the ranks of a host share its sites (collective)."""
+    made: list[SiteSet] = []
+
+    def on_root() -> SetupOf:
+        setup = make()
+        made.append(setup.vessel.sites)
+        return _with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
+
+    setup = on_rank_zero(world, on_root)
+    # A message could not hold the sites of a large vessel, and the ranks of a host need them only once.
+    return _with_sites(setup, shared_sites(world, made[0] if made else None))
+
+
+def _with_sites(setup: SetupOf, sites: SiteSet) -> SetupOf:
+    return replace(setup, vessel=replace(setup.vessel, sites=sites))
+
+
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> FlowSetup:
+    """Make the geometry of a case, on rank 0 for all ranks; no field is allocated (collective).
+
+    Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
+    """
+    world = world or World.serial()
+    return shared_setup(
+        world, lambda: flow_setup(source, check_tables(source.tables, str(source.path), FlowCase), world.size)
+    )
+
+
+def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
+    lines = on_rank_zero(world, lambda: rim_lines(source, FlowCase))
+    if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
+        print("\n".join(lines), end="\n" if lines else "")
+    setup = prepare(source, world)
+    refuse_impossible(setup, ranks)
+    refuse_too_many_states(setup)
+    return describe(setup, ranks)
+
+
+class FlowPlan(PlannedCase):
+    """A case of flow whose runs can be planned."""
+
+    item = "sites"
+    setup: FlowSetup
+
+    def __init__(self, source: CaseFile) -> None:
+        """Make the geometry, once for all numbers of ranks."""
+        self.setup = prepare(source)
+        self.total = len(self.setup.vessel.sites)
+
+    def refuse(self, ranks: int) -> None:
+        """Refuse a number of ranks on which the case cannot run; CaseError."""
+        refuse_impossible(self.setup, ranks)
+
+    def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
+        """Return what one rank does (collective)."""
+        solver = open_solver(self.setup, world, device=device)
+        kinds = [(1.0, stages) for stages in solver.phases]
+        return planned_rank(solver.backend, kinds, len(solver.owned)), solver.layout
+
+    def shares(self, layout: str) -> dict[str, float]:
+        """Return how close the sweep comes to the memory's rate, as was measured on GPUs (`flow/choice.py`)."""
+        sites, storage = self.setup.vessel.sites, self.setup.precision.storage
+        lattice = VELOCITY_SETS[self.setup.model.velocity_set]
+        name = next(each for each in layouts_for(self.setup.model) if each == layout)
+        moved, needed = (rule(sites, name, storage, lattice) for rule in (step_bytes, step_time))
+        return {"stream-collide": moved / needed}
+
+
+FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, _check, FlowPlan)

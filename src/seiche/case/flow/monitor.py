@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is recorded of a flow over time: mass, Mach number, flow rates; and whether it has become steady."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.setup import FlowSetup
+from seiche.case.output import Monitor, Scheduled
+from seiche.case.schedule import Schedule
+from seiche.errors import UnstableError
+from seiche.flow.solver import FlowSolver
+from seiche.flow.watch import Watch
+
+#: Samples of the flow rates that a run records when the case does not say.
+RECORDS = 200
+#: Beyond the speed of sound a run is on its way to infinity: no checkpoint of it is worth keeping.
+MACH_BROKEN = 1.0
+
+
+@dataclass
+class Record:
+    """Volume flow (m^3/s, positive into the fluid) through every iolet at `times` (s), and the mass of fluid (kg)."""
+
+    times: list[float] = field(default_factory=list)
+    flows: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    masses: list[float] = field(default_factory=list)
+    largest_mach: float = 0.0
+
+
+class FlowMonitor(Monitor):
+    """Checks mass and Mach number, and records flow rates, beside the steps that follow."""
+
+    def __init__(self, setup: FlowSetup, solver: FlowSolver) -> None:
+        """Plan both."""
+        self._setup, self._solver = setup, solver
+        self.record = Record()
+        every = setup.case.output.record_every
+        self._checks = Schedule(setup.case.run.monitor_every)
+        self._records = Schedule(max(1.0, setup.steps / RECORDS if every is None else setup.steps_of(every)))
+        self._checked: int | None = None
+
+    def next_after(self, step: int) -> int:
+        """Return the next check or sample."""
+        return min(self._checks.next_after(step), self._records.next_after(step))
+
+    def look(self, taking: bool) -> Callable[[], None] | None:
+        """Begin to bring totals or flow rates of the present state to the host."""
+        step = self._solver.step
+        checking, recording = taking or self._checks.due(step), self._records.due(step)
+        if not (checking or recording):
+            return None
+        if checking:
+            self.check_more()
+        watch = self._solver.watch(totals=checking)
+        return lambda: self._note(watch, checking=checking, recording=recording)
+
+    def check_more(self) -> None:
+        """Check what else there is in the flow."""
+
+    def check_last(self) -> None:
+        """Check the present state unless that was done."""
+        if self._checked != self._solver.step:
+            self.check_more()
+            self._note(self._solver.watch(), checking=True, recording=False)
+
+    def _note(self, watch: Watch, *, checking: bool, recording: bool) -> None:
+        """Note what was brought; UnstableError if that is nothing physical."""
+        units, record = self._setup.units, self.record
+        if checking:
+            self._checked = watch.step
+            monitor = watch.monitor()
+            if monitor.mach > MACH_BROKEN:
+                place = self._fastest_place()
+                raise UnstableError(f"Mach number {monitor.mach:.3g}, step {watch.step}; fastest {place}")
+            record.largest_mach = max(record.largest_mach, float(monitor.mach))
+            record.masses.append(units.to_si("mass", float(monitor.mass)))
+        if recording:
+            flow = monitor.flow if checking else watch.flow()
+            record.times.append(watch.step * units.step)
+            record.flows.append(units.to_si("flow_rate", np.asarray(flow, np.float64)))
+
+    def _fastest_place(self) -> str:
+        """Return where the fluid is fastest by now (collective)."""
+        solver = self._solver
+        speed = np.linalg.norm(solver.fields(("velocity",))["velocity"], axis=1)
+        row = int(speed.argmax())
+        place = solver.sites.coords[solver.owned[row]].tolist()
+        _, rank, site = max(solver.world.allgather((float(speed[row]), solver.world.rank, place)))
+        return f"at site {site}, rank {rank}, step {solver.step}"
+
+
+class SteadyState(Scheduled):
+    """Ends a run whose velocity no longer changes."""
+
+    label = "monitor"
+    checked = False
+
+    def __init__(self, setup: FlowSetup, solver: FlowSolver, stop: Callable[[str], None]) -> None:
+        """Compare velocities after every `time.steady_interval`."""
+        table = setup.case.time
+        self.schedule: Schedule = Schedule(setup.steps_of(table.steady_interval))
+        self._solver, self._least, self._stop = solver, table.steady or 0.0, stop
+
+    def take(self) -> None:
+        """Compare the velocity with that of the time before."""
+        change = self._solver.measures.velocity_change()
+        if change < self._least:
+            self._stop(
+                f"a steady flow (velocity changed by {change:.2g} of itself in {self.schedule.interval:.0f} steps)"
+            )

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run of flow: the solver with its monitor and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
+from seiche.case.flow.monitor import FlowMonitor, SteadyState
+from seiche.case.flow.outputs import FlowOutputs, Picture, VesselSurface
+from seiche.case.flow.setup import FlowSetup
+from seiche.case.flow.values import FIELDS, si_fields
+from seiche.case.kind import CaseRun, Match, Restart, Results
+from seiche.case.output import Output
+from seiche.domain.world import World
+from seiche.flow.balance import measure_costs
+from seiche.flow.solver import FlowSolver
+from seiche.solver import State
+
+
+def open_solver(
+    setup: FlowSetup, world: World, *, device: str | None = None, weights: npt.NDArray[np.float64] | None = None
+) -> FlowSolver:
+    """Return the solver of a case; `weights` are what sites cost, on rank 0 (collective)."""
+    case = setup.case
+    return FlowSolver(
+        setup.vessel.sites,
+        setup.model,
+        device=device or case.run.device,
+        precision=setup.precision,
+        layout=case.lattice.layout,
+        world=world,
+        partition=case.run.partition,
+        transport=case.run.transport,
+        threads=case.run.threads,
+        weights=weights,
+    )
+
+
+class FlowCaseRun(CaseRun):
+    """The solver of a case of flow and its outputs."""
+
+    solver: FlowSolver
+    monitor: FlowMonitor
+
+    def __init__(self, setup: FlowSetup, world: World, folder: Path, restart: Restart | None) -> None:
+        """Make the solver, in the state of `restart` if that is given.
+
+        Raises:
+            CaseError: a checkpoint of another case, or a file would get more states than it can hold.
+        """
+        self.setup = setup
+        self.solver = self._balanced(world, restart)
+        state = restart.resume(setup, self.solver, self.matches(), self.keys()) if restart is not None else None
+        refuse_too_many_states(setup, self.solver.step)
+        self.immerse(state)
+        self._made = FlowOutputs(setup, self.solver, folder)
+        if state is not None and self._made.averages is not None:
+            self._made.averages.resume(state)
+        self.monitor = self.make_monitor()
+        self.outputs = list(self._outputs(folder))
+
+    def _balanced(self, world: World, restart: Restart | None) -> FlowSolver:
+        """Return the solver with its sites shared out as the case asks for it."""
+        setup = self.setup
+        solver = open_solver(setup, world)
+        if setup.case.run.balance != "measured" or world.size == 1:
+            return solver
+        weights = self.measured_weights(solver, restart)
+        solver.close()
+        return open_solver(setup, world, weights=weights if world.rank == 0 else None)
+
+    def measured_weights(self, solver: FlowSolver, restart: Restart | None) -> npt.NDArray[np.float64]:
+        """Return what every site costs (collective)."""
+        return measure_costs(solver).weights(self.setup.vessel.sites)
+
+    def immerse(self, state: State | None) -> None:
+        """Put what is immersed into the flow, as it is at the start or in `state`."""
+
+    def make_monitor(self) -> FlowMonitor:
+        """Return what checks the state."""
+        return FlowMonitor(self.setup, self.solver)
+
+    def keys(self) -> Mapping[str, Any]:
+        """Return the rows that are needed of a checkpoint."""
+        return self.solver.keys
+
+    def _outputs(self, folder: Path) -> Iterable[Output]:
+        """Yield the outputs in the order in which they are taken."""
+        setup, solver = self.setup, self.solver
+        yield VesselSurface(setup, solver, folder)
+        yield from self._made.series()
+        yield from self.more_outputs(folder)
+        if setup.case.time.steady is not None:
+            yield SteadyState(setup, solver, self.stop)
+        if setup.case.output.picture is not None:
+            yield self.picture(folder / setup.case.output.picture)
+
+    def more_outputs(self, folder: Path) -> Iterable[Output]:
+        """Yield what else is written."""
+        return ()
+
+    def picture(self, path: Path) -> Output:
+        """Return what draws the run."""
+        picture = Picture(self.setup, self.solver, path, self.monitor)
+        picture.wall = self._made.wall
+        return picture
+
+    def matches(self) -> Mapping[str, Match]:
+        """Return geometry, lattice, units and rheology; iolets and forces may change when a run continues."""
+        setup, model, units = self.setup, self.setup.model, self.setup.units
+        parts = (model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density)
+        return {
+            "geometry": Match(setup.vessel.sites.fingerprint, "geometry"),
+            "model": Match(repr(parts), "fluid, lattice or time step"),
+        }
+
+    def state(self) -> State:
+        """Return what a restart needs, with the sums of the averages."""
+        state = self.solver.state()
+        return state if self._made.averages is None else state.joined(self._made.averages.state())
+
+    def exchange_seconds(self) -> float:
+        """Return the seconds of the halo of a mean step."""
+        solver = self.solver
+        if solver.world.size == 1:
+            return 0.0
+        modes = [solver.populations.halo_mode(phase) for phase in range(solver.populations.phases)]
+        return float(np.mean([solver.halo.trial(mode) for mode in modes]))
+
+    def notes(self) -> Sequence[str]:
+        """Return which extractions hold no site."""
+        return empty_outputs(self.setup)
+
+    def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+        """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.
+
+        pressure (n,) Pa, density (n,) kg/m^3, velocity (n, 3) m/s, shear_rate (n,) 1/s, stress (n, 6) Pa in the order
+        xx, yy, zz, xy, xz, yz, wall_shear_stress and traction (n, 3) Pa (zero off the wall), viscosity (n,) Pa s.
+        """
+        for name in names:
+            if name not in FIELDS:
+                raise KeyError(name)
+        return si_fields(self.solver, self.setup.units, names or ("pressure", "velocity"))
+
+    def flow_rates(self) -> dict[str, float]:
+        """Return the volume flow (m^3/s, positive into the fluid) through every iolet during the last step."""
+        flow = self.setup.units.to_si("flow_rate", np.asarray(self.solver.measures.iolet_flow(), np.float64))
+        return {plane.name: float(q) for plane, q in zip(self.setup.vessel.sites.iolets, flow, strict=True)}
+
+    def results(self, files: Iterable[Path]) -> Results:
+        """Return the numbers of the flow, its rates and their history (collective)."""
+        setup, record = self.setup, self.monitor.record
+        names = [plane.name for plane in setup.vessel.sites.iolets]
+        flows = np.stack(record.flows) if record.flows else np.zeros((0, len(names)))
+        details = {
+            "time_step_s": setup.dt,
+            "spacing_m": setup.units.spacing,
+            "time_s": self.solver.step * setup.dt,
+            "period_s": setup.period,
+            "files": [path.name for path in files],
+            "notes": list(setup.notes),
+            **self.more_details(),
+            "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
+        }
+        return Results(self._invariants(), self.flow_rates(), details)
+
+    def more_details(self) -> dict[str, Any]:
+        """Return what else the summary has."""
+        return {}
+
+    def _invariants(self) -> dict[str, float]:
+        numbers, record = self.setup.invariants, self.monitor.record
+        known = {
+            "reynolds": numbers.reynolds,
+            "womersley": numbers.womersley,
+            "mach": numbers.mach,
+            "tau_smallest": numbers.tau[0],
+            "tau_largest": numbers.tau[1],
+            "density_smallest": numbers.density[0],
+            "density_largest": numbers.density[1],
+            "mach_seen": record.largest_mach,
+        }
+        if record.masses:
+            known["mass_kg"] = record.masses[-1]
+            known["mass_change_relative"] = record.masses[-1] / record.masses[0] - 1.0
+        return {name: value for name, value in known.items() if value is not None}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ultrasound as a kind of case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seiche.case.agreement import on_rank_zero
+from seiche.case.kind import Kind, PlannedCase
+from seiche.case.source import CaseFile
+from seiche.case.ultrasound.check import describe
+from seiche.case.ultrasound.run import UltrasoundCaseRun
+from seiche.case.ultrasound.schema import UltrasoundCase
+from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, prepare, refuse_impossible
+from seiche.domain.world import World
+from seiche.observe.plan import PlannedRank, planned_rank
+from seiche.observe.stage import Stage
+
+#: Steps of a case that are sampled to find how often each kind of step comes.
+_SAMPLES = 512
+
+
+def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
+    return on_rank_zero(world, lambda: list(describe(prepare(source), ranks)))
+
+
+class UltrasoundPlan(PlannedCase):
+    """A case of ultrasound whose runs can be planned."""
+
+    item = "points"
+    graphs = False
+    setup: UltrasoundSetup
+
+    def __init__(self, source: CaseFile) -> None:
+        """Make the medium, once for all numbers of ranks."""
+        self.setup = setup = prepare(source)
+        self.total, self.dimensions = setup.problem.points, setup.problem.dimensions
+
+    def refuse(self, ranks: int) -> None:
+        """Refuse a number of ranks on which the case cannot run; CaseError."""
+        refuse_impossible(self.setup, ranks)
+
+    def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
+        """Return what one rank does (collective)."""
+        solver = open_solver(self.setup, world, device=device)
+        kinds: dict[int, tuple[float, Sequence[Stage]]] = {}
+        for step in np.unique(np.linspace(1, max(1, self.setup.steps - 1), _SAMPLES).astype(int)):
+            solver.step = int(step)
+            stages = solver.stages
+            kinds[id(stages)] = (kinds.get(id(stages), (0.0, stages))[0] + 1.0, stages)
+        return planned_rank(solver.backend, list(kinds.values()), int(np.prod(solver.part.shape))), ""
+
+
+ULTRASOUND = Kind("ultrasound", UltrasoundCase, prepare, UltrasoundCaseRun, _check, UltrasoundPlan)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a run of ultrasound writes at its end: records, images, temperatures, as HDF5 and as a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from seiche import __version__
+from seiche.case.output import Final, Place
+from seiche.case.ultrasound.setup import UltrasoundSetup, sharing_of
+from seiche.io.files import replacing
+from seiche.report.ultrasound_figure import Panel, middle_slice, ultrasound_figure
+from seiche.ultrasound.photoacoustic import time_reversal
+from seiche.ultrasound.simulate import results_of
+from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.ultrasound.thermal import Bioheat, Tissue, heat_deposition
+
+Arrays = dict[str, npt.NDArray[Any]]
+_UNITS = {
+    **{"p": "Pa", "u": "m/s", "I": "W/m^2", "image": "Pa", "temperature": "degC", "dose": "min", "heat": "W/m^3"},
+    **{"sound_speed": "m/s", "density": "kg/m^3", "alpha_coeff": "dB/(MHz^y cm)", "BonA": "1", "p_phase": "rad"},
+}
+
+
+class Results(Final):
+    """Records and what is made of them, once the last step is done.
+
+    Attributes:
+        arrays: results by name, the same on every rank; empty before the end of the case.
+    """
+
+    def __init__(self, setup: UltrasoundSetup, solver: UltrasoundSolver, folder: Path) -> None:
+        """Write to `folder`."""
+        self._setup, self._solver = setup, solver
+        output = setup.case.output
+        self._file = folder / output.file
+        self._picture = folder / output.picture if output.picture is not None else None
+        self.arrays: Arrays = {}
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return file and picture."""
+        found = [Place("output.file", self._file, "HDF5 file")]
+        return found + ([Place("output.picture", self._picture)] if self._picture is not None else [])
+
+    def finish(self) -> list[Path]:
+        """Write records, from rank 0; nothing if the run was stopped before its last step."""
+        solver = self._solver
+        if solver.step < self._setup.steps:
+            return []
+        arrays = results_of(solver, self._setup.sensor, self._setup.layers)
+        arrays |= self._image(arrays) | self._heat(arrays)
+        self.arrays = arrays
+        if solver.world.rank == 0:
+            with replacing(self._file) as part:
+                self._write_arrays(part, arrays)
+            if self._picture is not None:
+                with replacing(self._picture) as part:
+                    self._draw(part, str(self._picture), arrays)
+        return [self._file, *([self._picture] if self._picture is not None else [])]
+
+    def _image(self, arrays: Arrays) -> Arrays:
+        setup, case = self._setup, self._setup.case
+        if case.image is None or setup.sensor.mask is None:
+            return {}
+        image = time_reversal(
+            setup.grid,
+            setup.medium,
+            setup.sensor.mask,
+            arrays["p"],
+            iterations=case.image.iterations,
+            pml_size=setup.layers.sizes,
+            pml_alpha=setup.layers.alphas,
+            pml_inside=setup.layers.inside,
+            scheme=case.run.scheme,
+            device=case.run.device,
+            precision=case.run.precision,
+            threads=case.run.threads,
+            world=self._solver.world,
+            sharing=sharing_of(setup, self._solver.world.size),
+        )
+        return {"image": image}
+
+    def _heat(self, arrays: Arrays) -> Arrays:
+        setup, table = self._setup, self._setup.case.heat
+        if table is None:
+            return {}
+        heat = heat_deposition(arrays["p_amplitude"][0], setup.case.record.frequencies[0], setup.medium)
+        tissue = Tissue(setup.medium.density, table.heat_capacity, table.conductivity, table.perfusion)
+        grid, run = setup.grid, setup.case.run
+        state = Bioheat(grid.shape, grid.spacings, tissue, table.temperature, device=run.device, threads=run.threads)
+        state.run(table.duration, heat)
+        hottest = state.temperature
+        if table.cooling > 0:
+            state.run(table.cooling)
+        return {"heat": heat, "temperature": hottest, "dose": state.dose}
+
+    def greatest(self) -> dict[str, Any]:
+        """Return the greatest values of what was recorded everywhere, and where they are."""
+        found: dict[str, Any] = {}
+        arrays = self.arrays
+        grid = self._setup.grid
+        for name in ("p_amplitude", "p_max_all", "image", "temperature", "dose"):
+            if name not in arrays:
+                continue
+            values = arrays[name][0] if name == "p_amplitude" else arrays[name]
+            place = np.unravel_index(int(np.argmax(values)), grid.shape)
+            found[f"greatest_{name}"] = {
+                "value": float(values[place]),
+                "unit": unit_of(name),
+                "place_m": [float(grid.positions(axis)[k]) for axis, k in zip(grid.axes, place, strict=True)],
+            }
+        return found
+
+    def _write_arrays(self, part: Path, arrays: Arrays) -> None:
+        grid, medium = self._setup.grid, self._setup.medium
+        media = {name: getattr(medium, name) for name in ("sound_speed", "density", "alpha_coeff", "BonA")}
+        with h5py.File(part, "w") as file:
+            file.attrs["program"] = f"Seiche {__version__}"
+            file.attrs["spacing"] = grid.spacings
+            file.attrs["time_step"] = grid.time_step
+            file.attrs["first_recorded_step"] = self._setup.sensor.first
+            for axis in grid.axes:
+                file[axis] = grid.positions(axis)
+                file[axis].attrs["unit"] = "m"
+            if self._setup.sensor.mask is not None:
+                file["sensor_mask"] = np.asarray(self._setup.sensor.mask, np.uint8)
+            for name, values in [*arrays.items(), *((k, v) for k, v in media.items() if v is not None)]:
+                file[name] = np.asarray(values)
+                file[name].attrs["unit"] = unit_of(name)
+
+    def _draw(self, part: Path, name: str, arrays: Arrays) -> None:
+        setup, grid = self._setup, self._setup.grid
+        panels = []
+        if setup.problem.initial_pressure is not None:
+            inside = tuple(slice(m, n - m) for n, m in zip(setup.problem.shape, setup.layers.outside, strict=True))
+            start = middle_slice(setup.problem.initial_pressure[inside])
+            panels.append(Panel("pressure at the start", "Pa", start))
+        fields = {
+            "p_amplitude": ("pressure amplitude", "kPa", 1e-3),
+            "p_max_all": ("greatest pressure", "kPa", 1e-3),
+            "p_final": ("pressure at the end", "Pa", 1.0),
+            "temperature": ("temperature", "°C", 1.0),
+            "dose": ("thermal dose", "equivalent min at 43 °C", 1.0),
+            "image": ("picture by time reversal", "Pa", 1.0),
+        }
+        for key, (title, label, factor) in fields.items():
+            if key in arrays:
+                values = arrays[key][0] if key == "p_amplitude" else arrays[key]
+                through = np.unravel_index(int(np.argmax(values)), grid.shape)
+                plane = factor * middle_slice(values, [int(k) for k in through])
+                panels.append(Panel(title, label, plane, both_signs=key == "p_final"))
+        speed = np.asarray(setup.medium.sound_speed)
+        shown = middle_slice(speed) if speed.ndim else None
+        places = [grid.positions(axis) for axis in grid.axes[:2]]
+        ultrasound_figure(part, name, places, panels[:4], shown, setup.case.title)
+
+
+def unit_of(name: str) -> str:
+    """Return the SI unit of a result."""
+    return _UNITS[name] if name in _UNITS else _UNITS[name[0]]

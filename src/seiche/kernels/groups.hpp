@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Groups of numbers that lie side by side in memory.
+#pragma once
+#include "launch.hpp"
+
+namespace seiche {
+
+/// Numbers that lie side by side: a thread of a GPU moves them as one.
+template <class T, int n>
+struct alignas(n * sizeof(T)) Group {
+  T of[n];
+};
+
+#if defined(__CUDACC__)
+/// Floats in memory of another type.
+using Word = float;
+
+/// The group at `from`, and `group` put to where `to` points.
+template <int n, class T>
+SEICHE_FN Group<T, n> together(const T* from) {
+  return *reinterpret_cast<const Group<T, n>*>(from);
+}
+template <int n, class T>
+SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
+  *reinterpret_cast<Group<T, n>*>(to) = group;
+}
+#else
+using Word __attribute__((may_alias)) = float;
+template <int n, class T>
+SEICHE_FN Group<T, n> together(const T* from) {
+  Group<T, n> group;
+  each<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = from[k]; });
+  return group;
+}
+template <int n, class T>
+SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
+  each<0, n>([&]<int k>() SEICHE_INLINED { to[k] = group.of[k]; });
+}
+#endif
+
+}  // namespace seiche

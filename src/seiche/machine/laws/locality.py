@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where ranks and their GPUs are: hosts, NUMA nodes, and the locality class of two of them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seiche.backend import Backend
+from seiche.domain.seats import host_name, seats
+from seiche.domain.world import World
+from seiche.machine.laws.models import Locality
+
+_NODES = Path("/sys/devices/system/node")
+_DEVICES = Path("/sys/bus/pci/devices")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A rank's host, the CPUs that it may use by NUMA node, and its GPU: PCI address, name and NUMA node."""
+
+    host: str
+    cpus: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    gpu: str | None = None
+    gpu_name: str = ""
+    gpu_node: int | None = None
+
+
+def numa_cpus(allowed: Collection[int], nodes: Path = _NODES) -> dict[int, tuple[int, ...]]:
+    """Return the CPUs of `allowed` by NUMA node; all are on node 0 where the system does not say."""
+    found: dict[int, tuple[int, ...]] = {}
+    for folder in sorted(nodes.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
+        with suppress(OSError, ValueError):
+            cpus = _listed((folder / "cpulist").read_text())
+            if here := tuple(sorted(set(cpus) & set(allowed))):
+                found[int(folder.name[4:])] = here
+    return found or {0: tuple(sorted(allowed))}
+
+
+def _listed(text: str) -> list[int]:
+    """Return the numbers of a list such as "0-3,8"."""
+    numbers: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
+    """Return the NUMA node of a GPU by its PCI address, None where the system does not say."""
+    try:
+        node = int((devices / address.lower() / "numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def places(backend: Backend, world: World) -> list[Place]:
+    """Return the places of all ranks (collective)."""
+    seat = seats(backend, world)[world.rank]
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    gpu_name = backend.describe().partition(" (")[0] if seat.gpu else ""
+    mine = Place(seat.host, numa_cpus(allowed), seat.gpu, gpu_name, gpu_numa_node(seat.gpu) if seat.gpu else None)
+    return world.allgather(mine)
+
+
+def locality(first: Place, second: Place, *, gpus: bool = False) -> Locality:
+    """Return the class of two ranks, or of their GPUs, as they are bound.
+
+    Ranks that may run on several NUMA nodes count as on-node: nobody knows where they are when they meet.
+    """
+    if first.host != second.host:
+        return "off-node"
+    if gpus:
+        return "on-socket" if first.gpu_node == second.gpu_node else "on-node"
+    nodes = {*first.cpus, *second.cpus}
+    return "on-socket" if len(nodes) == 1 else "on-node"
+
+
+def bindings(first: Place, second: Place, wanted: Locality) -> tuple[set[int], set[int]] | None:
+    """Return CPUs for each of two ranks on one host by which they are in the class `wanted`, None if none are."""
+    for a, mine in first.cpus.items():
+        for b, others in second.cpus.items():
+            if (a == b) == (wanted == "on-socket"):
+                return set(mine), set(others)
+    return None
+
+
+def pairs(all_places: Sequence[Place], wanted: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
+    """Return disjoint pairs of ranks that are, or can be bound to be, in the class `wanted`.
+
+    Off-node pairs all join the same two hosts, so that their number is the number of senders of a node.
+    """
+    ranks = [rank for rank, place in enumerate(all_places) if not gpus or place.gpu]
+    hosts = list(dict.fromkeys(all_places[rank].host for rank in ranks))
+    if wanted == "off-node":
+        if len(hosts) < 2:
+            return []
+        sides = [[rank for rank in ranks if all_places[rank].host == host] for host in hosts[:2]]
+        return list(zip(*sides, strict=False))
+    left = [rank for rank in ranks if all_places[rank].host == hosts[0]] if hosts else []
+    found: list[tuple[int, int]] = []
+    while left:
+        first = left.pop(0)
+        for second in left:
+            a, b = all_places[first], all_places[second]
+            if gpus and a.gpu == b.gpu:
+                continue
+            if (locality(a, b, gpus=True) == wanted) if gpus else bindings(a, b, wanted):
+                found.append((first, second))
+                left.remove(second)
+                break
+    return found
+
+
+@contextmanager
+def bound(cpus: set[int] | None) -> Iterator[None]:
+    """Run this process on `cpus` inside the block, where the system allows it; None changes nothing."""
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    with suppress(OSError):
+        os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, before)
+
+
+def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the name of the processor."""
+    with suppress(OSError):
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith(("model name", "cpu\t")):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def hardware(all_places: Sequence[Place], mpi: str) -> dict[str, Any]:
+    """Return what tells one machine from another, for a machine file."""
+    first = all_places[0].host
+    hosts = list(dict.fromkeys(place.host for place in all_places))
+    gpus = dict.fromkeys((place.gpu, place.gpu_name) for place in all_places if place.host == first and place.gpu)
+    sockets = len(list(_NODES.glob("node[0-9]*"))) or 1
+    return {
+        "host": host_name(first),
+        "hosts": len(hosts),
+        "ranks": len(all_places),
+        "cpu": processor(),
+        "cores": os.cpu_count() or 1,
+        "sockets": sockets,
+        "gpus": [name for _, name in gpus],
+        "mpi": mpi,
+    }
+
+
+#: What must agree for a machine file to speak of this machine; other ranks or hosts are the same machine.
+_TELLING = ("cpu", "cores", "sockets", "gpus", "mpi")
+
+
+def differences(known: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """Return in what the machine `here` is unlike that of a file, one line each; what the file lacks is not compared.
+
+    Fewer GPUs of the same kind are no difference: a run may use some of them.
+    """
+    found = []
+    for key in _TELLING:
+        if key not in known or known[key] == here[key]:
+            continue
+        if key == "gpus" and (not here["gpus"] or set(here["gpus"]) <= set(known["gpus"])):
+            continue
+        found.append(f"{key} is {here[key]!r}, the file says {known[key]!r}")
+    return found

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What transfers cost beyond one message alone: many messages, shared networks, shared copy engines, staging.
+
+Seconds, bytes, bytes a second. A message of no bytes that is sent costs its latency; the counts say what is sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from seiche.machine.laws.curve import Curve
+
+#: Where two ends of a message are: same NUMA node, same host, another host.
+Locality: TypeAlias = Literal["on-socket", "on-node", "off-node"]
+LOCALITIES: tuple[Locality, ...] = ("on-socket", "on-node", "off-node")
+
+
+def max_rate(curve: Curve, size: float, senders: int, node_rate: float = math.inf) -> float:
+    """Return the time of one message of `size` bytes while `senders` of a node send one each (eq. 4).
+
+    The node injects at most `node_rate`; while all senders together stay below it the postal law holds.
+    """
+    return many_messages(curve, size, 1, senders=senders, node_rate=node_rate)
+
+
+def many_messages(
+    curve: Curve,
+    size: float,
+    count: int,
+    *,
+    senders: int = 1,
+    node_rate: float = math.inf,
+    gap: float | None = None,
+) -> float:
+    """Return the time of `count` messages of `size` bytes from each of `senders` processes of a node (eq. 5).
+
+    `gap` is what each message after the first adds to the latency; left out, latencies do not overlap (gap = alpha).
+    """
+    if count < 1:
+        return 0.0
+    piece = curve.piece(size)
+    wait = piece.alpha if gap is None else gap
+    moved = count * size * max(piece.beta, senders / node_rate)
+    return piece.alpha + (count - 1) * wait + moved
+
+
+def irregular(
+    regular: float, receives: int, *, queue: float = 0.0, busiest_link: float = 0.0, contention: float = 0.0
+) -> float:
+    """Return `regular` with the search of the receive queue and the busiest link of the network (eq. 6).
+
+    Args:
+        regular: seconds without these.
+        receives: messages that wait to be matched at once.
+        queue: seconds a receive squared.
+        busiest_link: bytes through it; estimated as mean hops times bytes.
+        contention: seconds a byte of it.
+    """
+    return regular + queue * receives**2 + contention * busiest_link
+
+
+def shared_copy(curve: Curve, size: float, copies: int, sigma: float = 1.0) -> float:
+    """Return the time in which `copies` processes copy `size` bytes together over one copy engine (eq. 9).
+
+    The engine's rate is shared; of the start-ups the part `sigma` queues and the rest overlaps.
+    """
+    piece = curve.piece(size)
+    return piece.alpha * (1 + sigma * (copies - 1)) + piece.beta * size
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages between processes, or between GPUs, by locality class.
+
+    `node_rate` bytes a second limit what a node injects into the network; `gaps` seconds by class, alpha where left
+    out.
+    """
+
+    curves: Mapping[str, Curve]
+    node_rate: float = math.inf
+    gaps: Mapping[str, float] = field(default_factory=dict)
+
+    def seconds(self, counts: Mapping[str, float], size: float, senders: int = 1) -> float:
+        """Return the time in which a process sends `counts` messages of `size` bytes by class (eq. 10).
+
+        `senders` processes of the node do the same at once; counts may be means and need not be whole.
+
+        Raises:
+            KeyError: a class with messages has no curve.
+        """
+        total = 0.0
+        for name, count in counts.items():
+            if count <= 0:
+                continue
+            piece = self.curves[name].piece(size)
+            gap = self.gaps.get(name)
+            total += count * piece.alpha if gap is None else piece.alpha + max(0.0, count - 1) * gap
+            share = senders / self.node_rate if name == "off-node" else 0.0
+            total += count * size * max(piece.beta, share)
+        return total
+
+
+def direct_time(device: Curve, size: float, count: float) -> float:
+    """Return the time of `count` messages straight from device memory."""
+    return count * float(device.seconds(size))
+
+
+def three_step_time(d2h: Curve, h2d: Curve, host: Curve, size: float, count: float, *, distinct: float = 1.0) -> float:
+    """Return the time of `count` messages staged through the host (eq. 7); `distinct` is the share of the bytes."""
+    moved = distinct * count * size
+    return float(d2h.seconds(moved)) + float(h2d.seconds(moved)) + count * float(host.seconds(size))
+
+
+def crossover(
+    device: Curve, d2h: Curve, h2d: Curve, host: Curve, size: float, *, distinct: float = 1.0
+) -> float | None:
+    """Return the number of messages of `size` bytes above which staging wins, None if it never does (eq. 8).
+
+    The copies' parameters are those of the piece that `size` belongs to.
+    """
+    g, c, down, up = (curve.piece(size) for curve in (device, host, d2h, h2d))
+    saved = (g.alpha - c.alpha) + (g.beta - c.beta - distinct * (down.beta + up.beta)) * size
+    return (down.alpha + up.alpha) / saved if saved > 0 else None
+
+
+def roofline(moved: float, rate: float, start: float = 0.0) -> float:
+    """Return the time of a kernel that must move `moved` bytes at `rate` bytes a second after `start` s (eq. 15)."""
+    return start + moved / rate

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Predicted times of an Alltoall or Alltoallv between GPUs by the ways in which its data can travel.
+
+Sums for direct exchange (theory/movement, section 4): a library that switches its algorithm for tiny messages is
+faster than these say. Strategies move at least a byte a process: compare Alltoall from `processes` bytes a message up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+from seiche.machine.laws.curve import Curve
+from seiche.machine.laws.models import Messages, shared_copy
+
+Strategy: TypeAlias = Literal["device", "three-step", "extra-message", "duplicate-pointer"]
+_T = TypeVar("_T")
+STRATEGIES: tuple[Strategy, ...] = ("device", "three-step", "extra-message", "duplicate-pointer")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`nodes` of `gpus` GPUs on `sockets`; each GPU has `processes` host processes of its own."""
+
+    nodes: int
+    gpus: int
+    sockets: int = 2
+    processes: int = 1
+
+    @property
+    def size(self) -> int:
+        """Return how many GPUs take part."""
+        return self.nodes * self.gpus
+
+    def counts(self) -> dict[str, float]:
+        """Return the messages of one GPU to all others by class."""
+        per_socket = self.gpus / self.sockets
+        return {
+            "on-socket": max(0.0, per_socket - 1),
+            "on-node": self.gpus - max(1.0, per_socket),
+            "off-node": float((self.nodes - 1) * self.gpus),
+        }
+
+
+@dataclass(frozen=True)
+class Paths:
+    """What a strategy is made of: messages between host processes and between GPUs, and the copies between them.
+
+    `sigma` is the part of a copy's start-up that queues when processes share a copy engine.
+    """
+
+    host: Messages
+    device: Messages | None = None
+    d2h: Curve | None = None
+    h2d: Curve | None = None
+    sigma: float = 1.0
+
+
+def exchange_time(strategy: Strategy, paths: Paths, layout: Layout, size: float, *, whole: bool = False) -> float:
+    """Return the time of an exchange in which every GPU sends `size` bytes to each other one (eq. 13).
+
+    `whole` hands whole messages to the helping processes (Alltoallv); else each gets a part of every message
+    (Alltoall). No bytes: no messages, no time.
+
+    Raises:
+        ValueError: the paths lack what the strategy needs.
+    """
+    if size <= 0 or layout.size < 2:
+        return 0.0
+    counts, k = layout.counts(), layout.processes
+    if strategy == "device":
+        return _needed(paths.device, strategy, "messages between GPUs").seconds(counts, size, layout.gpus)
+    down = _needed(paths.d2h, strategy, "copies to the host")
+    up = _needed(paths.h2d, strategy, "copies to the device")
+    moved = layout.size * size
+    if strategy == "three-step":
+        staged = paths.host.seconds(counts, size, layout.gpus)
+        return float(down.seconds(moved)) + staged + float(up.seconds(moved))
+    helped = {name: count / k for name, count in counts.items()} if whole else counts
+    among_helpers = paths.host.seconds(helped, size if whole else size / k, layout.gpus * k)
+    if strategy == "extra-message":
+        dealt = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(moved / k))
+        return float(down.seconds(moved)) + dealt + among_helpers + float(up.seconds(moved))
+    return shared_copy(down, moved, k, paths.sigma) + among_helpers + shared_copy(up, moved, k, paths.sigma)
+
+
+def _needed(value: _T | None, strategy: str, what: str) -> _T:
+    if value is None:
+        raise ValueError(f"strategy {strategy!r} cannot be predicted without {what}")
+    return value

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Time copies between host and device memory and within a device, kernel launches and graphs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+from seiche.kernels.registry.halo import halo_move
+from seiche.machine.laws.file import Launch
+from seiche.observe.repeat import Series, Timing, Work, queued, timed, timed_sizes, timed_together
+
+SIZES = tuple(2**k for k in range(2, 27))
+#: Bytes that processes which share a GPU copy together.
+SHARED = tuple(2**k for k in range(12, 23, 2))
+#: Kernels of the longer graph.
+_KERNELS = 32
+
+
+def staged(backend: Backend, direction: Literal["h2d", "d2h"], largest: int) -> Callable[[int], Work]:
+    """Return the work of a copy between pinned host memory and the device, by size; the host waits for each."""
+    host = backend.pinned(largest, np.uint8)
+    host[:] = 1
+    device = backend.zeros(largest, np.uint8)
+
+    def work_of(size: int) -> Work:
+        part, memory = host[:size], device[:size]
+
+        def once() -> None:
+            if direction == "h2d":
+                backend.copy_to_device(part, memory)
+            else:
+                backend.copy_to_host(memory, part)
+            backend.current().synchronize()
+
+        return _each(once)
+
+    return work_of
+
+
+def staged_copies(backend: Backend, direction: Literal["h2d", "d2h"], seconds: float) -> Series:
+    """Return timings of copies by size."""
+    return timed_sizes(SIZES, staged(backend, direction, SIZES[-1]), seconds)
+
+
+def shared_copies(
+    backend: Backend, world: World, sharers: Sequence[int], direction: Literal["h2d", "d2h"], seconds: float
+) -> list[tuple[int, int, Timing]]:
+    """Return (processes, bytes of all, timing) for ranks that copy parts at the same time (collective)."""
+    active = world.rank in sharers
+    work_of = staged(backend, direction, SHARED[-1]) if active else lambda size: _each(lambda: None)
+    share, count = seconds / len(SHARED), len(sharers)
+    return [(count, size, timed_together(world, work_of(size // count), share, active=active)) for size in SHARED]
+
+
+def device_copies(backend: Backend, seconds: float) -> Series:
+    """Return timings of copies within the device's memory, queued one behind the other."""
+    source, target = (backend.zeros(SIZES[-1], np.uint8) for _ in range(2))
+
+    def work_of(size: int) -> Work:
+        a, b = source[:size], target[:size]
+
+        def once() -> None:
+            b[...] = a
+
+        return queued(backend, once)
+
+    return timed_sizes(SIZES, work_of, seconds)
+
+
+def launches(backend: Backend) -> Launch:
+    """Return what launching a kernel of one item costs, alone and in graphs, and a wait of one stream for another."""
+    kernel = backend.load(halo_move("Pack", "float32"))
+    array, buffer = (backend.zeros(1, np.float32) for _ in range(2))
+    slots = backend.zeros(1, np.uint32)
+    launch = kernel.bind(backend.pack(kernel, array=array, slots=slots, buffer=buffer), 0, 1)
+
+    def several() -> None:
+        for _ in range(_KERNELS):
+            launch()
+
+    short, long = backend.capture(launch), backend.capture(several)
+    one, many = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
+    each = max(0.0, (many - one) / (_KERNELS - 1))
+    other = backend.stream()
+    return Launch(
+        kernel=timed(queued(backend, launch)).minimum,
+        event=timed(queued(backend, lambda: other.wait(backend.current().record()))).minimum,
+        graph=max(0.0, one - each),
+        graph_kernel=each,
+    )
+
+
+def _each(once: Callable[[], None]) -> Work:
+    def run(count: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(count):
+            once()
+        return time.perf_counter() - begin
+
+    return run

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Time whole halo exchanges between two ranks: packed, sent both ways at once, waited for and unpacked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+from seiche.errors import TransportError
+from seiche.halo import HaloExchange, HaloPlan
+from seiche.halo.transports import TransportName
+from seiche.machine.laws.locality import Place, bound
+from seiche.machine.laws.models import Locality
+from seiche.machine.measure.messages import cpus_for
+from seiche.observe.repeat import Series, Timing, shares
+
+#: Bytes of a message; each size opens a transport of its own.
+SIZES = tuple(2**k for k in range(3, 26))
+_VALUE = 4
+#: Messages of so many bytes at most are all latency.
+_SMALL = 1024
+
+
+def exchange_curve(
+    world: World,
+    backend: Backend,
+    places: Sequence[Place],
+    pair: tuple[int, int],
+    wanted: Locality,
+    *,
+    transport: TransportName,
+    seconds: float,
+) -> Series | str:
+    """Return timings of exchanges by a transport, as steps do them (on GPUs in graphs), or why not (collective).
+
+    Ranks beside the pair have nothing to exchange.
+    """
+    curve, turns = Series(), shares(SIZES, seconds)
+    with bound(cpus_for(world, places, pair, wanted) if backend.host_memory else None):
+        # The first rank's clock says which sizes there is time for.
+        while (turn := world.bcast(next(turns, None) if world.rank == 0 else None)) is not None:
+            size, share = turn
+            peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
+            try:
+                curve.add(size, _exchange(world, backend, peers, size, transport=transport, seconds=share))
+            except TransportError as error:  # raised on all ranks together
+                return str(error)
+    return curve
+
+
+def neighbour_gap(world: World, backend: Backend, pair: Series, transport: TransportName, seconds: float) -> float:
+    """Return the seconds that each further neighbour adds to an exchange between two, small messages (collective).
+
+    All ranks exchange with all others at the same time.
+
+    Raises:
+        TransportError: the transport cannot be had.
+    """
+    extra = []
+    for size, alone in zip(pair.sizes, pair.seconds, strict=True):
+        if size <= _SMALL:
+            others = tuple(rank for rank in range(world.size) if rank != world.rank)
+            share = seconds / _SMALL.bit_length()
+            together = _exchange(world, backend, others, size, transport=transport, seconds=share).minimum
+            extra.append((together - alone) / (world.size - 2))
+    return max(0.0, float(np.median(extra)))
+
+
+def _exchange(
+    world: World, backend: Backend, peers: tuple[int, ...], size: int, *, transport: TransportName, seconds: float
+) -> Timing:
+    """Time exchanges of `size` bytes with each of some ranks (collective)."""
+    count = size // _VALUE
+    pieces = tuple(np.arange(k * count, (k + 1) * count, dtype=np.uint32) for k in range(2 * len(peers)))
+    plan = HaloPlan(peers, pieces[: len(peers)], pieces[len(peers) :])
+    exchange = HaloExchange(backend, world, plan, "float32", transport)
+    try:
+        return exchange.timing(seconds=seconds)
+    finally:
+        exchange.close()

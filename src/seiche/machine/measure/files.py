@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Time writing to a folder: large blocks of all ranks together, and small synced writes."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from seiche.domain.world import World
+from seiche.io.parallel import all_or_none
+from seiche.machine.laws.file import Files
+
+_BLOCK, _SMALL, _TRIES = 8 << 20, 4096, 5
+
+
+def file_writes(world: World, folder: Path, *, seconds: float, most: int = 512 << 20) -> Files:
+    """Return what writing costs when every rank writes a file of its own in `folder` (collective).
+
+    Args:
+        world: the ranks.
+        folder: is there, and writable.
+        seconds: after which no block is begun.
+        most: bytes of a rank's file, which is removed again.
+
+    Raises:
+        OSError: on all ranks, if one cannot write.
+    """
+    path = folder / f".seiche-bench-{os.getpid()}-{world.rank}"
+    small = spent = float("inf")
+    written = 0
+    block = np.random.default_rng(world.rank).integers(0, 255, _BLOCK, np.uint8).tobytes()
+    try:
+        with all_or_none(world):
+            small = _small_writes(path)
+        world.barrier()
+        with all_or_none(world):
+            begin = time.perf_counter()
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                while written < most and (not written or time.perf_counter() - begin < seconds):
+                    written += os.write(descriptor, block)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            spent = time.perf_counter() - begin
+    finally:
+        with suppress(OSError):
+            path.unlink()
+    total = float(world.allreduce_sum(np.array([float(written)]))[0])
+    slowest, small = world.allreduce_max(np.array([spent, small]))
+    return Files(rate=total / float(slowest), small=float(small), ranks=world.size)
+
+
+def _small_writes(path: Path) -> float:
+    """Return the smallest time of a write that is on the disk before it counts."""
+    best = float("inf")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        for _ in range(_TRIES):
+            begin = time.perf_counter()
+            os.write(descriptor, bytes(_SMALL))
+            os.fsync(descriptor)
+            best = min(best, time.perf_counter() - begin)
+    finally:
+        os.close(descriptor)
+    return best

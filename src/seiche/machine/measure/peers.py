@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Time what GPUs do without the host: copies and stores into another's memory, and NCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from seiche.backend import Backend
+from seiche.domain.world import World
+from seiche.halo.transports.cuda_runtime import cuda_runtime
+from seiche.halo.transports.nccl import join, nccl_library
+from seiche.kernels.registry.halo import halo_move
+from seiche.machine.laws.file import PathName, Probe
+from seiche.machine.laws.locality import Place
+from seiche.observe.repeat import Series, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
+
+SIZES = tuple(2**k for k in range(3, 27))
+#: Calls in the graph by which they are timed.
+_CALLS = 32
+#: Map memory when it is first used; let the driver see which address is whose.
+_LAZY, _ANY = 1, 4
+
+
+def peer_access(world: World, places: Sequence[Place]) -> Probe:
+    """Return whether the GPUs of the first host may reach each other's memory (collective)."""
+    found = None
+    if world.rank == 0:
+        if places[0].gpu is None:
+            found = Probe(works=None, reason="no GPU")
+        else:
+            found = _access(cuda_runtime())
+    return world.bcast(found)  # type: ignore[no-any-return]
+
+
+def _access(runtime: Any) -> Probe:
+    count = int(runtime.getDeviceCount())
+    if count < 2:
+        return Probe(works=None, reason="one GPU is visible")
+    every = [(a, b) for a in range(count) for b in range(count) if a != b]
+    closed = [pair for pair in every if not runtime.deviceCanAccessPeer(*pair)]
+    if closed:
+        return Probe(works=False, reason=f"GPU {closed[0][0]} cannot reach the memory of GPU {closed[0][1]}")
+    return Probe(works=True, reason=f"all pairs of {count} GPUs")
+
+
+def peer_curve(world: World, backend: Backend, pair: tuple[int, int], path: PathName, seconds: float) -> Series | str:
+    """Return timings of "peer_copy" or "peer_store" from one rank's GPU into another's, or why not (collective).
+
+    Calls are queued one behind the other, as in an exchange; the host waits for the last.
+    """
+    result: Series | str = ""
+    with _mapped(world, pair) as remote:
+        if world.rank == pair[0]:
+            if isinstance(remote, str):
+                result = remote
+            else:
+                work_of = _stores(backend, remote) if path == "peer_store" else _copies(backend, remote)
+                result = timed_sizes(SIZES, work_of, seconds)
+    sleep_until_all_are_here(world)
+    return world.comm.bcast(result, root=pair[0])  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _mapped(world: World, pair: tuple[int, int]) -> Iterator[int | str]:
+    """Yield on the first rank of a pair the address of memory of the second's GPU, or why it cannot be mapped."""
+    comm: Any = world.comm
+    if world.rank == pair[1]:
+        runtime = cuda_runtime()
+        memory = int(runtime.malloc(SIZES[-1]))
+        comm.send(bytes(runtime.ipcGetMemHandle(memory)), pair[0])
+        yield memory
+        comm.recv(source=pair[0])
+        runtime.free(memory)
+    elif world.rank == pair[0]:
+        runtime = cuda_runtime()
+        handle = comm.recv(source=pair[1])
+        try:
+            address = int(runtime.ipcOpenMemHandle(handle, _LAZY))
+        except runtime.CUDARuntimeError as error:
+            yield f"rank {pair[0]} cannot map the memory of rank {pair[1]}: {error}"
+        else:
+            yield address
+            runtime.ipcCloseMemHandle(address)
+        comm.send(None, pair[1])
+    else:
+        yield ""
+
+
+def _copies(backend: Backend, remote: int) -> Any:
+    runtime = cuda_runtime()
+    source = backend.zeros(SIZES[-1], np.uint8)
+
+    def work_of(size: int) -> Work:
+        stream: Any = backend.current()
+        address = backend.pointer(source)
+        return queued(backend, lambda: runtime.memcpyAsync(remote, address, size, _ANY, stream.stream.ptr))
+
+    return work_of
+
+
+def _stores(backend: Backend, remote: int) -> Any:
+    kernel = backend.load(halo_move("Pack", "float32"))
+    values = backend.zeros(SIZES[-1] // 4, np.float32)
+    slots = backend.upload(np.arange(SIZES[-1] // 4, dtype=np.uint32))
+
+    def work_of(size: int) -> Work:
+        arguments = backend.pack(kernel, array=values, slots=slots, buffer=remote)
+        return queued(backend, kernel.bind(arguments, 0, max(1, size // 4)))
+
+    return work_of
+
+
+def nccl_curves(
+    world: World, backend: Backend, pairs: Sequence[tuple[int, int]], seconds: float, *, graph: bool = False
+) -> list[Series] | str:
+    """Return timings of NCCL between pairs, both ways at once, or why it cannot be used (collective).
+
+    Calls are queued one behind the other, or so many at once as a `graph`.
+    """
+    nccl = nccl_library()
+    if nccl is None:
+        return "NCCL is not installed: pip install nvidia-nccl-cu13 (or -cu12)"
+    communicator = join(world, nccl)
+    out, into = (backend.zeros(SIZES[-1], np.uint8) for _ in range(2))
+    curves = []
+    for pair in pairs:
+        other = pair[1] if world.rank == pair[0] else pair[0]
+
+        def work_of(size: int, other: int = other) -> Work:
+            stream: Any = backend.current()
+            addresses = backend.pointer(out), backend.pointer(into)
+
+            def once() -> None:
+                nccl.groupStart()
+                communicator.send(addresses[0], size, nccl.NCCL_UINT8, other, stream.stream.ptr)
+                communicator.recv(addresses[1], size, nccl.NCCL_UINT8, other, stream.stream.ptr)
+                nccl.groupEnd()
+
+            if not graph:
+                return queued(backend, once)
+            once()  # connects
+            backend.synchronize()
+            return _replayed(backend, once)
+
+        curves.append(timed_pair(world, pair, SIZES, work_of, seconds / len(pairs)))
+    backend.synchronize()
+    communicator.destroy()
+    return curves
+
+
+def _replayed(backend: Backend, once: Callable[[], None]) -> Work:
+    """Return the work of calls in graphs of many."""
+
+    def several() -> None:
+        for _ in range(_CALLS):
+            once()
+
+    run = queued(backend, backend.capture(several).launch)
+
+    def work(count: int) -> float:
+        replays = -(-count // _CALLS)
+        return run(replays) * count / (replays * _CALLS)
+
+    return work

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measure a machine: everything that moves data between memories, ranks and GPUs, and to files, in bounded time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+import seiche
+from seiche.backend import Backend, open_backend
+from seiche.domain.world import World
+from seiche.errors import BackendUnavailable, TransportError
+from seiche.machine.laws import terms
+from seiche.machine.laws.file import (
+    SCHEMA,
+    UNITS,
+    VERSION,
+    Files,
+    FittedPiece,
+    Injected,
+    Launch,
+    Machine,
+    Measured,
+    PathName,
+    Probe,
+)
+from seiche.machine.laws.fit import fit, warnings_of
+from seiche.machine.laws.locality import Place, bound, hardware, pairs, places
+from seiche.machine.laws.models import LOCALITIES, Locality
+from seiche.machine.measure import copies, exchanges, messages, peers, probes
+from seiche.machine.measure.files import file_writes
+from seiche.observe.bandwidth import copy_rates
+from seiche.observe.repeat import Series, sleep_until_all_are_here
+
+_T = TypeVar("_T")
+#: Pairs of ranks of a class that are timed one after the other; the smallest times count.
+_PAIRS = 3
+#: Curves among which the seconds are shared.
+_CURVES = 24
+#: Of a path, what a machine of one rank or without GPUs lacks.
+_ALONE = "one rank: start it by mpiexec on two or more"
+_NO_GPU = "no GPU"
+_GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
+
+
+class _Survey:
+    """One measurement of a machine on the way: what was found so far."""
+
+    def __init__(self, world: World, backend: Backend, seconds: float, say: Callable[[str], None]) -> None:
+        self.world, self.backend, self.say = world, backend, say
+        self.share = seconds / _CURVES
+        self.places: list[Place] = places(backend, world)
+        self.gpus = all(place.gpu for place in self.places)
+        self.cpu: Backend | None = None
+        self.paths: list[Measured] = []
+        self.injection: list[Injected] = []
+        self.memory: dict[str, float] = {}
+        self.memory_intervals: dict[str, tuple[float, float]] = {}
+        self.sharing: dict[str, float] = {}
+        self.launch: dict[str, Launch] = {}
+        self.probes: dict[str, Probe] = {}
+        self.absent: dict[str, str] = {}
+
+    def add(
+        self,
+        path: PathName,
+        where: Locality,
+        curves: Sequence[Series],
+        gap: float | None = None,
+        duplex: float | None = None,
+    ) -> Measured:
+        """Fit the smallest times of curves and keep them."""
+        count = min(len(curve.sizes) for curve in curves)
+        sizes = curves[0].sizes[:count]
+        best = [min((curve.timings[k] for curve in curves), key=lambda timing: timing.minimum) for k in range(count)]
+        seconds = np.array([timing.minimum for timing in best])
+        spread = [timing.spread for timing in best]
+        fitted = fit(sizes, seconds)
+        rate = self.memory.get("host" if path.startswith("host") else "device")
+        found = Measured(
+            path=path,
+            locality=where,
+            pieces=[
+                FittedPiece(
+                    begin=p.begin,
+                    end=p.end,
+                    alpha=p.alpha,
+                    beta=p.beta,
+                    alpha_interval=p.alpha_interval,
+                    beta_interval=p.beta_interval,
+                    points=p.points,
+                )
+                for p in fitted.pieces
+            ],
+            sizes=sizes,
+            seconds=seconds.tolist(),
+            spread=spread,
+            repetitions=[timing.repetitions for timing in best],
+            gap=gap,
+            duplex=duplex,
+            warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=gap),
+        )
+        self.paths.append(found)
+        return found
+
+    def on(self, rank: int, action: Callable[[], _T]) -> _T:
+        """Return what `action` gives on one rank, on all; the others sleep meanwhile."""
+        result = action() if self.world.rank == rank else None
+        sleep_until_all_are_here(self.world)
+        gathered: list[Any] = self.world.allgather(result)
+        return gathered[rank]  # type: ignore[no-any-return]
+
+    def time_messages(self, path: PathName, buffers: messages.Buffers, *, gpus: bool) -> None:
+        """Time MPI messages of every class that there is."""
+        world = self.world
+        for where in LOCALITIES:
+            found = pairs(self.places, where, gpus=gpus)
+            if not found:
+                self.absent[f"{path} {where}"] = _missing(where)
+                continue
+            self.say(f"{path} messages, {where}")
+            curves = messages.messages(world, self.places, found[:_PAIRS], where, buffers, seconds=self.share)
+            rows = messages.bursts(world, self.places, found[0], where, buffers, seconds=self.share / 2)
+            one = fit(curves[0].sizes, curves[0].seconds)
+            counts, sizes, timings = zip(*rows, strict=True)
+            gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one)
+            both = messages.both_ways(world, self.places, found[0], where, buffers, seconds=self.share / 2)
+            duplex = terms.duplex(both.sizes, both.seconds, one)
+            measured = self.add(path, where, curves, min(gap, 0.1), duplex)
+            if len(found) < 2:
+                self.absent[f"injection of {path} {where}"] = "one pair of ranks: needs several"
+                continue
+            self.say(f"{path} messages of several senders, {where}")
+            self._inject(
+                measured, messages.injection(world, self.places, found, where, buffers, seconds=self.share / 2)
+            )
+
+    def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
+        senders, sizes, timings = zip(*rows, strict=True)
+        try:
+            rate, points = terms.injection_rate(
+                senders,
+                sizes,
+                [timing.minimum for timing in timings],
+                measured.curve,
+                least_senders=min(terms.SENDERS_THAT_FILL, max(senders)),
+                least_size=min(measured.pieces[-1].begin, max(sizes)),
+            )
+        except ValueError as error:
+            self.absent[f"injection of {measured.path} {measured.locality}"] = str(error)
+            return
+        self.injection.append(
+            Injected(path=measured.path, locality=measured.locality, rate=rate, senders=max(senders), points=points)
+        )
+
+    def host(self, backend: Backend | None) -> None:
+        """Measure memory and launches of the CPU, where its kernels can be had."""
+        try:
+            cpu = open_backend("cpu", self.world.threads()) if backend is None else backend
+        except BackendUnavailable as error:
+            self.absent["memory of the host"] = str(error)
+        if not all(self.world.allgather("memory of the host" not in self.absent)):
+            return
+        self.cpu = cpu
+        self.memory["host"], self.memory_intervals["host"] = copy_rates(cpu, self.world)
+        self.launch["host"] = self.on(0, lambda: copies.launches(cpu))
+
+    def time_host_exchanges(self) -> None:
+        """Time whole exchanges between processes of every class that there is, where CPU kernels can be had."""
+        for where in LOCALITIES:
+            found, key = pairs(self.places, where), f"host_exchange {where}"
+            if not found or self.cpu is None:
+                self.absent[key] = _missing(where) if not found else "no CPU kernels on some rank"
+                continue
+            self.say(f"exchanges between hosts' memories, {where}")
+            given = (self.world, self.cpu, self.places, found[0], where)
+            result = exchanges.exchange_curve(*given, transport="host", seconds=self.share)
+            if isinstance(result, str):
+                self.absent[key] = result
+            else:
+                self.add("host_exchange", where, [result])
+
+    def time_copies(self) -> None:
+        """Time copies between host and device memory, from each NUMA node, and within the device."""
+        backend = self.backend
+        for direction in ("h2d", "d2h"):
+            for where, cpus in self._sides().items():
+                self.say(f"{direction} copies, {where}")
+
+                def action(direction: Any = direction, cpus: set[int] | None = cpus) -> Series:
+                    with bound(cpus):
+                        return copies.staged_copies(backend, direction, self.share)
+
+                measured = self.add(direction, where, [self.on(0, action)])
+                sharers = [rank for rank, place in enumerate(self.places) if place.gpu == self.places[0].gpu]
+                if where == "on-socket" and len(sharers) > 1:
+                    rows = copies.shared_copies(backend, self.world, sharers, direction, self.share)
+                    counts, sizes, timings = zip(*rows, strict=True)
+                    times = [timing.minimum for timing in timings]
+                    self.sharing[direction] = terms.engine_sharing(counts, sizes, times, measured.curve)
+        if not self.sharing:
+            self.absent["sharing"] = "one process a GPU: start several on one GPU to measure it"
+        self.say("copies within the device")
+        self.add("d2d", "on-socket", [self.on(0, lambda: copies.device_copies(backend, self.share))])
+
+    def _sides(self) -> dict[Locality, set[int] | None]:
+        """Return the CPUs from which the first GPU is near, and far; one class where the system does not say."""
+        mine = self.places[0]
+        if mine.gpu_node is None or len(mine.cpus) < 2:
+            far = mine.gpu_node is not None and mine.gpu_node not in mine.cpus
+            return {"on-node" if far else "on-socket": None}
+        sides: dict[Locality, set[int] | None] = {}
+        for node, cpus in mine.cpus.items():
+            sides.setdefault("on-socket" if node == mine.gpu_node else "on-node", set(cpus))
+        return sides
+
+    def time_peers(self) -> None:
+        """Time copies, stores and NCCL between GPUs."""
+        for where in LOCALITIES:
+            found = pairs(self.places, where, gpus=True)
+            for path in ("peer_copy", "peer_store", "peer_exchange", "nccl", "nccl_graph"):
+                key = f"{path} {where}"
+                if not found:
+                    self.absent[key] = _missing(where).replace("ranks", "ranks with a GPU each")
+                elif path.startswith("peer") and where == "off-node":
+                    self.absent[key] = "peer memory is of one host"
+                else:
+                    self.say(f"{path}, {where}")
+                    self._peer(path, where, found)
+
+    def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
+        result: Sequence[Series] | Series | str
+        gap: float | None = None
+        if path == "peer_exchange":
+            given = (self.world, self.backend, self.places, found[0], where)
+            result = exchanges.exchange_curve(*given, transport="peer", seconds=self.share)
+            if isinstance(result, Series) and self.world.size > 2:
+                try:
+                    gap = exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
+                except TransportError as error:  # of ranks on several hosts, raised on all of them together
+                    self.absent[f"gap of {path} {where}"] = str(error)
+        elif path.startswith("peer"):
+            result = peers.peer_curve(self.world, self.backend, found[0], path, self.share)
+        elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
+            result = "ranks share a GPU"
+        else:
+            graph = path == "nccl_graph"
+            result = peers.nccl_curves(self.world, self.backend, found[:1], self.share, graph=graph)
+        if isinstance(result, str):
+            self.absent[f"{path} {where}"] = result
+        else:
+            self.add(path, where, [result] if isinstance(result, Series) else result, gap)
+
+    def time_all(self) -> None:
+        """Measure everything but files."""
+        self.say("copy bandwidth")
+        self.host(None if self.backend.is_gpu else self.backend)
+        if self.gpus:
+            self.memory["device"], self.memory_intervals["device"] = copy_rates(self.backend, self.world)
+        self.probes["single_copy"] = probes.single_copy(self.world, self.places)
+        self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
+        self.probes["peer_access"] = peers.peer_access(self.world, self.places)
+        several = self.world.size > 1
+        if several:
+            self.time_messages("host", messages.host_buffers, gpus=False)
+            self.time_host_exchanges()
+        else:
+            self.absent["host"] = _ALONE
+        if self.gpus:
+            self.launch["device"] = self.on(0, lambda: copies.launches(self.backend))
+            self.time_copies()
+        if self.gpus and several:
+            self.time_peers()
+            if self.probes["device_mpi"].works:
+                self.time_messages("device_mpi", messages.device_buffers(self.backend), gpus=True)
+
+    def explain_absent(self) -> None:
+        """Note of every path of GPUs that was not measured why."""
+        for path in _GPU_PATHS:
+            if not any(each.path == path for each in self.paths) and not any(
+                key.startswith(path) for key in self.absent
+            ):
+                reason = self.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
+                self.absent[path] = reason if self.gpus else _NO_GPU
+
+    def time_files(self, folder: Path | None) -> Files | None:
+        """Time writing files in a folder, where one was given."""
+        if folder is None:
+            self.absent["files"] = "no folder was given"
+            return None
+        self.say("file writes")
+        try:
+            return file_writes(self.world, folder, seconds=self.share)
+        except OSError as error:  # on all ranks: a full disk, or a folder that one of them may not write in
+            self.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
+            return None
+
+
+def _missing(where: Locality) -> str:
+    return {
+        "on-socket": "no two ranks on one NUMA node",
+        "on-node": "no two ranks on two NUMA nodes of one host",
+        "off-node": "no ranks on two hosts",
+    }[where]
+
+
+def measure(
+    world: World,
+    device: str | Backend = "cpu",
+    *,
+    seconds: float = 60.0,
+    folder: Path | None = None,
+    name: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Machine:
+    """Measure the machine that these ranks run on (collective); every rank gets the result.
+
+    Args:
+        world: the ranks.
+        device: "cpu", "cuda" or "cuda:K", or a device that is open.
+        seconds: about how long; small values leave large sizes out.
+        folder: where writing files is tried; nowhere by default.
+        name: of the machine; the first host's by default.
+        say: is told what is measured next.
+
+    Raises:
+        BackendUnavailable: no such device.
+    """
+    begin = time.perf_counter()
+    backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
+    at = _Survey(world, backend, seconds, say)
+    at.time_all()
+    at.explain_absent()
+    files = at.time_files(folder)
+    described = hardware(at.places, world.library())
+    found = Machine(
+        schema_=SCHEMA,
+        version=VERSION,
+        units=UNITS,
+        name=name or str(described["host"]),
+        source="measured by seiche bench machine",
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        seiche=seiche.__version__,
+        hardware=described,
+        paths=at.paths,
+        injection=at.injection,
+        memory=at.memory,
+        memory_intervals=at.memory_intervals,
+        sharing=at.sharing,
+        launch=at.launch,
+        files=files,
+        probes=at.probes,
+        absent=at.absent,
+        seconds=time.perf_counter() - begin,
+    )
+    agreed: Machine = world.bcast(found)
+    return agreed

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each rank computes of a grid: all of it, or a part (theory/ultrasound, sections 12 and 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.machine.collectives import WAYS
+from seiche.ultrasound.extents import lines_of, widened
+from seiche.ultrasound.local_basis import Part, part_problem
+from seiche.ultrasound.overlaps import LocalBasis
+from seiche.ultrasound.plan import Plan, Sharing, parts_for, plan_of
+from seiche.ultrasound.problem import Problem, Window
+from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The parts of a grid, one a rank.
+
+    Attributes:
+        world: the ranks.
+        shape: points along each axis of the whole grid.
+        parts: all of them.
+        problem: on the part of this rank, overlaps included.
+        transforms: those that the scheme takes ("auto", "library" or "lines"), the same on every rank.
+        basis: what ranks share, None where one rank has the whole grid.
+        plan: why, None there.
+    """
+
+    world: World
+    shape: tuple[int, ...]
+    parts: Sequence[Part]
+    problem: Problem
+    transforms: str
+    basis: LocalBasis | Slabs | None = None
+    plan: Plan | None = None
+
+    @property
+    def part(self) -> Part:
+        """Return the part of this rank."""
+        return self.parts[self.world.rank]
+
+    @property
+    def keys(self) -> npt.NDArray[np.int64]:
+        """Return the indices of this rank's own points in the whole grid, in C order."""
+        axes = np.ix_(*(np.arange(place.start, place.stop) for place in self.part.place))
+        return np.asarray(np.ravel_multi_index(axes, self.shape), np.int64).reshape(-1)
+
+    def own(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of the part, of any shape, at this rank's own points as a block."""
+        return np.ascontiguousarray(values.reshape(self.part.shape)[self.part.core])
+
+    def padded(self, values: npt.NDArray[Any], real: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return values at the own points, of any shape, as an array over the part (points,), zero in overlaps."""
+        part = np.zeros(self.part.shape, real)
+        own = part[self.part.core]
+        own[...] = np.reshape(values, own.shape)
+        return part.reshape(-1)
+
+    def whole(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the blocks of all ranks put together; collective."""
+        if len(self.parts) == 1:
+            return block
+        whole = np.empty(self.shape, block.dtype)
+        for part, one in zip(self.parts, self.world.allgather(block), strict=True):
+            whole[part.place] = one
+        return whole
+
+
+def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[str, Any]) -> Partition:
+    """Return the parts of a problem; `options` are those of the solver (collective).
+
+    Raises:
+        CaseError: the grid cannot be cut so.
+    """
+    shape, transforms = problem.shape, options["transforms"]
+    if world.size == 1 and sharing.basis is None:
+        parts = [Part(0, tuple(Window(n, 0, n, 0) for n in shape))]
+        return Partition(world, shape, parts, problem, transforms)
+    plan, exact = plan_of(problem, world, sharing, options), options["scheme"] == "exact"
+    lines = lines_of(options)
+    parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=sharing.overlap, lines=lines)
+    basis: LocalBasis | Slabs
+    if plan.basis == "local":
+        basis = LocalBasis(world, parts, sharing.slope, sharing.transport)
+        here = part_problem(problem, parts[world.rank])
+        if lines is not None and world.size > 1:  # all ranks take lines, or none
+            if widened(parts, lines) is None and transforms == "lines":
+                sizes = "; ".join(sorted({"x".join(map(str, part.shape)) for part in parts}))
+                raise CaseError(f"transforms: no lines near those of parts of {sizes} points have factors of at most 7")
+            transforms = "library" if widened(parts, lines) is None else "lines"
+    else:
+        columns = None if exact else column_problem(problem, world.size, world.rank)
+        basis = Slabs(world, parts, sharing.transport if sharing.transport in WAYS else "auto", columns)
+        here = slab_problem(problem, parts, world.rank, axis_wise=not exact)
+    return Partition(world, shape, parts, here, transforms, basis, plan)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state of the ultrasound solver: a run that continues from it has the same bits as one without a stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seiche.backend.cpu import CpuBackend
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.solver import RowSet, State
+from seiche.ultrasound import Grid, Medium, Sensor, Sharing, Source, simulate
+from seiche.ultrasound.photoacoustic import time_reversal
+from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
+from seiche.ultrasound.records import Harmonics, Request
+from seiche.ultrasound.relaxation import Relaxation
+from seiche.ultrasound.solver import UltrasoundSolver
+
+STEPS, STOP = 16, 7
+SHAPE = (16, 12, 15)
+Arrays = dict[str, np.ndarray]
+
+
+def relaxation_of(shape: tuple[int, ...]) -> Relaxation:
+    """Return two tissues of three processes, in stripes along the last axis."""
+    return Relaxation(
+        np.broadcast_to(np.arange(shape[-1]) % 2, shape).astype(np.uint8),
+        np.array([[0.02, 0.01, 0.03], [0.05, 0.0, 0.1]]),
+        np.array([[1e-6, 1e-7, 1e-8], [5e-7, 5e-8, 5e-9]]),
+        np.array([1500.0, 1600.0]),
+    )
+
+
+MEDIA: dict[str, dict[str, Any]] = {
+    "lossless": {},
+    "power law": {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)},
+    "stokes": {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
+    "relaxation": {"BonA": 6.0, "relaxation": relaxation_of(SHAPE)},
+}
+
+
+def problem_of(shape: tuple[int, ...] = SHAPE, **given: Any) -> Problem:
+    """Return a pressure pulse in two layers with sources that act until after the stop."""
+    x = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
+    beyond = x[0] >= shape[0] // 2
+    points, signal = np.arange(40, 400, 37), np.sin(0.3 * np.arange(STEPS))[:, None]
+    values: dict[str, Any] = {
+        "axes": ("x", "y", "z")[: len(shape)],
+        "shape": shape,
+        "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
+        "time_step": 1.5e-8,
+        "steps": STEPS,
+        "reference_speed": 1800.0,
+        "sound_speed": np.where(beyond, 1800.0, 1500.0),
+        "density": np.where(beyond, 1200.0, 1000.0),
+        "pml": (Pml(3, 2.0),) * len(shape),
+        "initial_pressure": 1e6 * np.exp(-sum((a - n / 3) ** 2 for a, n in zip(x, shape, strict=True)) / 8),
+        "sources": (
+            MaskSource("p", points, 1e-3 * signal, "additive", STOP + 3),
+            MaskSource("x", points + 3, signal, "additive-no-correction", STEPS),
+            MaskSource("y", points + 5, signal, "dirichlet", STOP - 2),
+        ),
+    }
+    return Problem(**(values | given))
+
+
+def request_of(problem: Problem, *, velocity: bool, between: bool = False) -> Request:
+    """Return records of every kind, from the third step on; `between`: of sensors between points."""
+    kinds = ("", "_max", "_min", "_rms", "_max_all", "_min_all")
+    quantities = tuple(f"{name}{kind}" for name in ("pu" if velocity else "p") for kind in kinds)
+    points = np.arange(3, problem.points, 41)
+    sensors: dict[str, Any] = {"points": points}
+    if between:
+        sensors = {"nodes": np.stack([points, points + 1], 1), "weights": np.full((len(points), 2), 0.5)}
+        quantities += ("u_non_staggered",)
+    return Request(quantities=quantities, first=3, harmonics=(Harmonics(2e6, 2, 14),), **sensors)
+
+
+def results(solver: UltrasoundSolver) -> Arrays:
+    """Return all fields and records at the end, on every rank."""
+    recorder = solver.recorder
+    axes = solver.problem.axes
+    found = {name: solver.field(name) for name in ("p", *(f"{one}{axis}" for one in ("u", "rho") for axis in axes))}
+    found |= {f"series {name}": recorder.series(name) for name in recorder.series_names()}
+    found |= {f"aggregate {name}": recorder.aggregate(name) for name in recorder.aggregates}
+    found["amplitude"], found["phase"] = recorder.amplitude_and_phase(0)
+    return found
+
+
+def rows_of(world: World, state: State, keys: Mapping[str, np.ndarray]) -> State:
+    """Return the rows `keys` of a state that the ranks of `world` have together."""
+    rows = {}
+    for name, mine in state.rows.items():
+        everyone = world.allgather((mine.keys, {array: mine.arrays[array][:] for array in mine.arrays}))
+        arrays = {}
+        for array in mine.arrays:
+            whole = np.full((mine.total, *mine.arrays[array].shape[1:]), np.nan, mine.arrays[array].dtype)
+            for numbers, part in everyone:
+                whole[numbers] = part[array]
+            arrays[array] = whole[keys[name]]
+        rows[name] = RowSet(keys[name], mine.total, arrays)
+    return State(state.step, rows, state.numbers, state.attributes)
+
+
+def assert_same(found: Arrays, wanted: Arrays) -> None:
+    assert set(found) == set(wanted)
+    for name, values in wanted.items():
+        assert np.isfinite(values).all() and np.abs(values).max() > 0
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+SCHEMES = [("exact", "library"), ("exact", "lines"), ("separable", "auto"), ("local4", "auto")]
+
+
+@pytest.mark.parametrize(("scheme", "transforms"), SCHEMES)
+@pytest.mark.parametrize("medium", MEDIA)
+def test_a_run_that_continues_has_the_bits_of_one_without_a_stop(scheme, transforms, medium):
+    problem = problem_of(**MEDIA[medium])
+    for between in (False, True) if scheme == "exact" else (False,):
+        request = request_of(problem, velocity=scheme == "exact", between=between)
+        options: dict[str, Any] = {"scheme": scheme, "transforms": transforms, "record": request, "threads": 1}
+        whole, first, second = (UltrasoundSolver(problem, **options) for _ in range(3))
+        whole.advance(STEPS)
+        first.advance(STOP)
+        state = first.state()
+        assert state.step == STOP and state.attributes == {"recorded": STOP - 3}
+        second.set_state(state)
+        second.advance(STEPS - STOP)
+        assert second.step == STEPS
+        assert_same(results(second), results(whole))
+        whole.set_state(state)  # a solver that was used, too
+        whole.advance(STEPS - STOP)
+        assert_same(results(whole), results(second))
+
+
+def test_each_kind_of_step_is_captured_once_it_was_done_without_a_graph(monkeypatch):
+    """On a device with graphs; what the CPU captures is done again."""
+    problem = problem_of()
+    request = request_of(problem, velocity=True)
+    options: dict[str, Any] = {"transforms": "library", "record": request, "threads": 1}
+    plain, replayed = UltrasoundSolver(problem, **options), UltrasoundSolver(problem, **options)
+    plain.advance(STEPS)
+    captured, capture = [], CpuBackend.capture
+
+    def counted(backend: CpuBackend, work: Callable[[], None]) -> Any:
+        captured.append(replayed.step)
+        return capture(backend, work)
+
+    monkeypatch.setattr(CpuBackend, "has_graphs", True)
+    monkeypatch.setattr(CpuBackend, "capture", counted)
+    replayed.advance(STEPS)
+    assert captured == [4, 6, 11, 15]  # a source or a record begins or ends before 2, 3, 5, 10 and 14
+    assert replayed.timers.replayed == 1 + 4 + 3 + 1
+    assert replayed.weights == plain.weights == (1, 1, 2, 5, 4, 2)
+    assert_same(results(replayed), results(plain))
+
+
+def test_a_state_of_other_records_is_refused():
+    problem = problem_of()
+    request = request_of(problem, velocity=False)
+    solver = UltrasoundSolver(problem, record=request, threads=1)
+    solver.advance(5)
+    state = solver.state()
+    rows = state.rows["points"]
+    fewer = RowSet(rows.keys, rows.total, {name: rows.arrays[name] for name in rows.arrays if name != "rhoy"})
+    with pytest.raises(CaseError, match="state: the array 'rhoy' of the points is missing"):
+        solver.set_state(State(5, {**state.rows, "points": fewer}))
+    with pytest.raises(CaseError, match="state: the array 'p_series' of the sensors has shape"):
+        solver.set_state(State(6, state.rows))
+    with pytest.raises(CaseError, match="state: 2 of 6 steps are recorded; expected 3"):
+        solver.set_state(State(6, state.rows, attributes=state.attributes))
+
+
+def test_fields_are_blocks_of_points():
+    solver = UltrasoundSolver(problem_of(), threads=1)
+    solver.advance(3)
+    found = solver.fields(["pressure", "velocity", "rhoz"])
+    np.testing.assert_array_equal(found["pressure"], solver.field("p"))
+    np.testing.assert_array_equal(found["velocity"][..., 1], solver.field("uy"))
+    np.testing.assert_array_equal(found["rhoz"], solver.field("rhoz"))
+    assert solver.items == solver.total_items == int(np.prod(SHAPE))
+    assert solver.check().values["largest_pressure"] == found["pressure"].max()
+    with pytest.raises(KeyError):
+        solver.fields(["temperature"])
+
+
+@pytest.mark.ranks(2, 3)
+@pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
+@pytest.mark.parametrize("medium", ["power law", "relaxation"])
+def test_slabs_continue_on_the_same_ranks_with_the_same_bits(scheme: str, medium: str) -> None:
+    world, problem = World.from_mpi(), problem_of(**MEDIA[medium])
+    request = request_of(problem, velocity=scheme == "exact")
+    options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "sharing": Sharing("global")}
+    whole, first, second = (UltrasoundSolver(problem, world=world, **options) for _ in range(3))
+    whole.advance(STEPS)
+    first.advance(STOP)
+    second.set_state(first.state())
+    second.advance(STEPS - STOP)
+    assert_same(results(second), results(whole))
+    for solver in (whole, first, second):
+        solver.close()
+
+
+@pytest.mark.ranks(3)
+@pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
+@pytest.mark.parametrize("medium", ["power law", "relaxation"])
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 3)])
+def test_slabs_continue_on_another_number_of_ranks(scheme: str, medium: str, before: int, after: int) -> None:
+    """The state has the same bits on other ranks; steps have with the exact scheme, the others add in another order."""
+    world, problem = World.from_mpi(), problem_of(**MEDIA[medium])
+    request = request_of(problem, velocity=scheme == "exact")
+    options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "precision": "float64"}
+    stopped = None
+    if (some := world.first(before)) is not None:
+        solver = UltrasoundSolver(problem, world=some, **options, sharing=Sharing("global" if before > 1 else None))
+        solver.advance(STOP)
+        state = solver.state()
+        everything = {name: np.arange(rows.total) for name, rows in state.rows.items()}
+        stopped = (rows_of(some, state, everything), results(solver))
+        solver.close()
+    state, at_the_stop = world.bcast(stopped)
+    if (some := world.first(after)) is not None:
+        solver = UltrasoundSolver(problem, world=some, **options, sharing=Sharing("global" if after > 1 else None))
+        solver.set_state(rows_of(World.serial(), state, solver.keys))
+        assert_same(results(solver), at_the_stop)
+        solver.advance(STEPS - STOP)
+        ended = results(solver)
+        solver.close()
+        alone = UltrasoundSolver(problem, **options)
+        alone.advance(STEPS)
+        for name, wanted in results(alone).items():
+            assert np.abs(ended[name] - wanted).max() <= (scheme != "exact") * 1e-12 * np.abs(wanted).max(), name
+
+
+@pytest.mark.ranks(2, 3)
+@pytest.mark.parametrize("transforms", ["library", "lines"])
+@pytest.mark.parametrize("medium", ["power law", "relaxation"])
+def test_parts_that_overlap_continue_with_the_same_bits(transforms: str, medium: str) -> None:
+    world, shape = World.from_mpi(), (16 * World.from_mpi().size, 12, 15)
+    given = {"relaxation": relaxation_of(shape)} if medium == "relaxation" else {}
+    problem = problem_of(shape, **{**MEDIA[medium], **given})
+    sharing = Sharing("local", 4, (world.size, 1, 1))
+    request = request_of(problem, velocity=True)
+    options: dict[str, Any] = {"record": request, "threads": 1, "transforms": transforms, "sharing": sharing}
+    whole, first, second = (UltrasoundSolver(problem, world=world, **options) for _ in range(3))
+    whole.advance(STEPS)
+    first.advance(STOP)
+    second.set_state(first.state())
+    second.advance(STEPS - STOP)
+    assert_same(results(second), results(whole))
+    for solver in (whole, first, second):
+        solver.close()
+
+
+@pytest.mark.ranks(2)
+def test_time_reversal_on_ranks_makes_the_image_of_one() -> None:
+    world, shape = World.from_mpi(), (40, 36)
+    grid = Grid(shape, 1e-4).with_time(1500.0)
+    x, y = np.meshgrid(*(grid.positions(axis) for axis in grid.axes), indexing="ij")
+    p0, mask = np.exp(-(x**2 + y**2) / (2 * 3e-4**2)), np.zeros(shape, bool)
+    mask[4, 4:-4] = mask[-5, 4:-4] = True
+    options: dict[str, Any] = {"pml_size": 4, "threads": 1, "precision": "float64"}
+    series = simulate(grid, Medium(1500.0), Source(p0=p0), Sensor(mask), **options)["p"]
+    wanted = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **options)
+    shared: dict[str, Any] = {"world": world, "sharing": Sharing("global")}
+    found = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **shared, **options)
+    assert wanted.max() > 0.3
+    assert np.abs(found - wanted).max() < 1e-12 * wanted.max()

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does a change of the code change results? Digests of the outputs of many small runs, stored and compared.
+
+    python tools/golden.py record --quick            # run and store in tools/golden.json
+    python tools/golden.py compare --quick           # run again; a line for each difference, exit status 1 if any
+    python tools/golden.py compare --jobs 8          # everything, eight runs at a time
+    python tools/golden.py compare --only 'blood*' --ranks 1,2 --keep out
+
+Runs go through the command line (`mpiexec -n R seiche run CASE ...`) alone, each in a folder of its own with one thread
+a rank; `seiche` is the one on the path, so PYTHONPATH decides which code runs. The stages that `seiche predict` plans
+have no command: they come from the Python function that `plan_of` names. Where a name is changed on purpose,
+tools/golden_renames.json takes the old one to the new one, in the baseline, before it is compared:
+
+    {"files": {}, "datasets": {}, "attributes": {}, "keys": {}, "stages": {"old name": "new name"}}
+
+The baseline holds on processors of one level (x86-64 v3 with FMA suffices): NumPy and OpenBLAS are kept from wider
+instructions, kernels do not contract or reorder sums. A note says if versions differ from those of the baseline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from golden_digest import Table, of_folder, of_json
+from golden_list import CASES, PREDICTED, RUNS, Run
+
+HERE = Path(__file__).parent
+BASELINE = HERE / "golden.json"
+RENAMES = HERE / "golden_renames.json"
+#: Seconds that one run may take, the compilation of kernels included.
+LIMIT = 1200.0
+#: Where the function is that plans a case on devices that only count.
+PLANS = ("seiche.case.plans", "seiche.predict.plans", "seiche.case.predict.plans")
+DEVICES = ("cpu", "cuda")
+PLANNED_RANKS = (1, 2, 4)
+#: Where a table of the baseline names another that it is like.
+LIKE = "="
+#: Files by name, and their tables of digests.
+Found = dict[str, Table]
+
+
+class RunError(Exception):
+    """A command that did not end well; its last words."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to do: the case on `ranks`, then its restarts on other numbers; without `run` the plans of `planned`."""
+
+    run: Run | None
+    ranks: int = 1
+    restarts: tuple[int, ...] = ()
+    planned: str = ""
+    planned_ranks: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return what to call it in messages."""
+        return f"{self.run.name} @ {self.ranks}" if self.run is not None else f"planned {self.planned}"
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Words before the number of ranks, and those of the program."""
+
+    mpiexec: tuple[str, ...]
+    seiche: tuple[str, ...]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of runs: one thread, instructions that all machines have, no machine file."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched
+
+    wide = [name for name in dispatched if "AVX512" in name or name == "X86_V4"]
+    kept = {name: value for name, value in os.environ.items() if name not in ("SEICHE_MACHINE", "SEICHE_FFT")}
+    return kept | {
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(wide),
+        "MPLBACKEND": "Agg",
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return what results may depend on beside the code."""
+    names = ("numpy", "scipy", "h5py", "pymetis", "libigl")
+    found = {"python": ".".join(map(str, sys.version_info[:2])), **{name: metadata.version(name) for name in names}}
+    return found | {"fft": "fftw" if importlib.util.find_spec("pyfftw") else "scipy"}
+
+
+def execute(words: Iterable[str], folder: Path) -> str:
+    """Run a command in `folder` and return its standard output; RunError with its last line if it fails."""
+    command = list(words)
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"still running after {LIMIT:.0f} s: {shlex.join(command)}") from None
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise RunError(f"exit status {done.returncode}: {lines[-1]}")
+    return done.stdout
+
+
+def plan_of(path: Path, device: str, ranks: int) -> Any:
+    """Return the plan of a run: the one place that knows Seiche's Python code; see PLANS."""
+    for name in PLANS:
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError:
+            continue
+        return module.planned_case(path, (), device).plan(ranks)
+    raise RunError(f"planned_case is in none of {', '.join(PLANS)}: correct PLANS in tools/golden.py")
+
+
+def plans(name: str, ranks: Iterable[int]) -> dict[str, Found]:
+    """Return the stages of the phases of a case on every device and number of ranks, by key of a run."""
+    found: dict[str, Found] = {}
+    for device in DEVICES:
+        for count in ranks:
+            plan = plan_of(CASES / f"{name}.toml", device, count)
+            here: Found = {"run": {"layout": plan.layout, "items": plan.items, "item": plan.item}}
+            for number, rank in enumerate(plan.ranks):
+                table: Table = {"memory": rank.memory, "items": rank.items}
+                for kind, (weight, stages) in enumerate(rank.steps):
+                    table[f"step {kind}"] = [f"weight | {weight!r}", *map(_planned_stage, stages)]
+                here[f"rank {number}"] = table
+            found[f"planned {name} {device} @ {count}"] = here
+    return found
+
+
+def _planned_stage(stage: Any) -> str:
+    sizes = f"bytes {stage.bytes} packed {stage.packed} launches {stage.launches}"
+    messages = ";".join(",".join(f"{p}:{s}:{r}" for p, s, r in each) for each in stage.exchanges)
+    arrivals = f" arrivals {stage.arrivals}" if stage.arrivals else ""
+    return f"{stage.name} | {sizes}{f' messages {messages}' if messages else ''}{arrivals}"
+
+
+def perform(job: Job, commands: Commands, folder: Path) -> dict[str, Found]:
+    """Do a job in `folder` and return what it leaves, by key of a run."""
+    if job.run is None:
+        words = (sys.executable, __file__, "planned", "--only", job.planned)
+        text = execute((*words, "--ranks", ",".join(map(str, job.planned_ranks))), folder)
+        return dict(json.loads(text))
+    run = job.run
+    files = [*run.files, *([run.file] if run.file is not None else [])]
+    for path in files:
+        shutil.copy(path, folder)
+    for words in run.prepare:
+        execute((*commands.seiche, *words), folder)
+    if run.file is None:
+        for path in files:
+            (folder / path.name).unlink()
+        return {f"{run.name} @ 1": of_folder(folder)}
+    changes = [word for change in run.changes for word in ("--set", change)]
+
+    def go(ranks: int, output: str, *more: str) -> Found:
+        words = (*commands.mpiexec, str(ranks), *commands.seiche, "run", run.file.name)  # type: ignore[union-attr]
+        execute((*words, "--device", "cpu", "--output", output, *changes, *more), folder)
+        return of_folder(folder / output)
+
+    found = {f"{run.name} @ {job.ranks}": go(job.ranks, "out")}
+    for ranks in job.restarts:
+        key = f"{run.name} @ {job.ranks}>{ranks}"
+        found[key] = go(ranks, f"restart-{ranks}", "--restart", "out/checkpoint.seiche")
+    return found
+
+
+def matches(name: str, patterns: str) -> bool:
+    """Return whether a name is one of some patterns with commas between them."""
+    return any(fnmatch(name, pattern) for pattern in patterns.split(","))
+
+
+def jobs_of(quick: bool, only: str, ranks: set[int]) -> list[Job]:
+    """Return what to do, the longest first as far as is known: those with restarts."""
+    found = []
+    for run in RUNS:
+        if not matches(run.name, only):
+            continue
+        for count in run.quick if quick else run.ranks:
+            restarts = [on for begin, on in run.restarts if begin == count and (on <= 2 or not quick)]
+            if not ranks or count in ranks:
+                found.append(Job(run, count, tuple(on for on in restarts if not ranks or on in ranks)))
+    counts = [count for count in PLANNED_RANKS if (count <= 2 or not quick) and (not ranks or count in ranks)]
+    found += [
+        Job(None, planned=name, planned_ranks=tuple(counts))
+        for name in PREDICTED
+        if counts and matches(f"planned {name}", only)
+    ]
+    return sorted(found, key=lambda job: (-len(job.restarts), -job.ranks))
+
+
+def keys_of(job: Job) -> list[str]:
+    """Return the keys of the runs that a job does."""
+    if job.run is None:
+        return [f"planned {job.planned} {device} @ {count}" for device in DEVICES for count in job.planned_ranks]
+    return [job.name, *(f"{job.name}>{ranks}" for ranks in job.restarts)]
+
+
+def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job, dict[str, Found] | str]]:
+    """Yield each job with what it leaves, or with why it failed, as they end."""
+    commands = Commands(tuple(shlex.split(options.mpiexec)), tuple(shlex.split(options.seiche)))
+
+    def one(job: Job) -> dict[str, Found] | str:
+        try:
+            if options.keep is not None:
+                folder = options.keep.absolute() / job.name.replace(" ", "_")
+                folder.mkdir(parents=True)
+                return perform(job, commands, folder)
+            with tempfile.TemporaryDirectory(prefix="golden-") as name:
+                return perform(job, commands, Path(name))
+        except RunError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        waiting = {pool.submit(one, job): job for job in jobs}
+        for number, done in enumerate(as_completed(waiting), start=1):
+            if options.verbose:
+                print(f"[{number}/{len(jobs)}] {waiting[done].name}", file=sys.stderr, flush=True)
+            yield waiting[done], done.result()
+
+
+def read(path: Path) -> tuple[dict[str, str], dict[str, Found]]:
+    """Return the versions and the runs of a baseline; nothing where there is none."""
+    if not path.exists():
+        return {}, {}
+    content = json.loads(path.read_text())
+    tables: dict[str, Table] = {}
+    for name, table in content["tables"].items():
+        tables[name] = {**tables[table.pop(LIKE)], **table} if LIKE in table else table
+    runs = {key: {name: tables[table] for name, table in files.items()} for key, files in content["runs"].items()}
+    return content["versions"], runs
+
+
+def write(path: Path, runs: dict[str, Found]) -> None:
+    """Write a baseline: a line a run, which names one combined digest a file, and a line a table of digests.
+
+    Most tables differ in little from an earlier one: they name it and hold what differs.
+    """
+    tables: dict[str, Table] = {}
+    lines: dict[str, dict[str, str]] = {}
+    for key in sorted(runs):
+        lines[key] = {name: of_json(table) for name, table in sorted(runs[key].items())}
+        tables |= {lines[key][name]: table for name, table in runs[key].items()}
+    stored: dict[str, Table] = {}
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for digest, table in tables.items():
+        others = alike.setdefault(tuple(sorted(table)), [])
+        shorter = [
+            {LIKE: other, **{name: value for name, value in table.items() if tables[other][name] != value}}
+            for other in others
+        ]
+        stored[digest] = min([table, *shorter], key=lambda each: len(json.dumps(each)))
+        others.append(digest)
+
+    def block(entries: dict[str, Any]) -> str:
+        rows = (f"{json.dumps(key)}:{json.dumps(value, separators=(',', ':'))}" for key, value in entries.items())
+        return "{\n" + ",\n".join(rows) + "\n}"
+
+    head = f'{{\n"versions": {json.dumps(versions())},\n'
+    path.write_text(f'{head}"runs": {block(lines)},\n"tables": {block(stored)}\n}}\n')
+
+
+def renamed(found: Found, renames: dict[str, dict[str, str]]) -> Found:
+    """Return the files of a run of the baseline under their new names."""
+    files, stages = renames.get("files", {}), renames.get("stages", {})
+    names = {**stages, **renames.get("datasets", {}), **renames.get("keys", {})}
+    attributes = renames.get("attributes", {})
+
+    def new_name(name: str) -> str:
+        path, at, attribute = name.partition("@")
+        path = names.get(path) or "/".join(
+            names.get(part) or ".".join(names.get(word, word) for word in part.split(".")) for part in path.split("/")
+        )
+        return path + at + attributes.get(attribute, attribute)
+
+    def new_value(value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        split = (str(item).partition(" | ") for item in value)
+        return [stages.get(stage, stage) + bar + rest for stage, bar, rest in split]
+
+    return {
+        files.get(file, file): {new_name(name): new_value(value) for name, value in table.items()}
+        for file, table in found.items()
+    }
+
+
+def differences(before: Found, now: Found) -> Iterator[str]:
+    """Yield in which files and data sets two runs differ, a line each."""
+    for file in sorted(before.keys() | now.keys()):
+        if file not in now or file not in before:
+            yield f"{file}: {'new file' if file in now else 'file is missing'}"
+            continue
+        old, new = before[file], now[file]
+        for name in sorted(old.keys() | new.keys()):
+            if name not in new or name not in old:
+                yield f"{file}: {name}: {'new' if name in new else 'is missing'}"
+            elif old[name] != new[name]:
+                yield f"{file}: {name}: {_change(old[name], new[name])}"
+
+
+def _change(old: Any, new: Any) -> str:
+    if not isinstance(old, list) or not isinstance(new, list):
+        return f"{old} -> {new}"
+    gone, come = [item for item in old if item not in new], [item for item in new if item not in old]
+    return f"{gone} -> {come}" if gone or come else "another order"
+
+
+def record(options: argparse.Namespace) -> int:
+    """Run and store; what is not run now stays as it is in the file."""
+    _, runs = read(options.file)
+    failed = 0
+    all_outcomes = outcomes(jobs_of(options.quick, options.only, options.ranks), options)
+    for number, (job, outcome) in enumerate(all_outcomes, start=1):
+        if isinstance(outcome, str):
+            failed += 1
+            print(f"{job.name}: {outcome}", flush=True)
+        else:
+            runs.update(outcome)
+        if number % 20 == 0:  # the whole takes long on a busy machine
+            write(options.file, runs)
+    known = {key for job in jobs_of(False, "*", set()) for key in keys_of(job)}
+    runs = {key: found for key, found in runs.items() if key in known}
+    write(options.file, runs)
+    print(f"{len(runs)} runs in {options.file}, {failed} failed")
+    return 1 if failed else 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Run again and print what differs."""
+    stored, runs = read(options.file)
+    renames = json.loads(RENAMES.read_text()) if RENAMES.exists() else {}
+    for name, value in versions().items():
+        if stored.get(name) != value:
+            print(f"note: {name} is {value}, that of the baseline {stored.get(name)}", file=sys.stderr)
+    count = done = 0
+    for job, outcome in outcomes(jobs_of(options.quick, options.only, options.ranks), options):
+        if isinstance(outcome, str):
+            lines = [f"{job.name}: {outcome}"]
+        else:
+            done += len(outcome)
+            lines = [f"{key}: not in the baseline" for key in outcome if key not in runs]
+            for key in outcome.keys() & runs.keys():
+                lines += [f"{key}: {line}" for line in differences(renamed(runs[key], renames), outcome[key])]
+        count += len(lines)
+        for line in lines:
+            print(line, flush=True)
+    print(f"{done} runs compared, {count} differences")
+    return 1 if count or not done else 0
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("record", "compare", "list", "planned"))
+    parser.add_argument("--quick", action="store_true", help="under three minutes on two cores")
+    parser.add_argument("--only", default="*", metavar="PATTERNS", help='names of runs, such as "blood*,tube"')
+    parser.add_argument("--ranks", type=lambda text: set(map(int, text.split(","))), default=set(), metavar="1,2")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--file", type=Path, default=BASELINE, help="the baseline")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the outputs of all runs here")
+    parser.add_argument("--verbose", action="store_true", help="name each run that has ended")
+    parser.add_argument("--mpiexec", default=os.environ.get("GOLDEN_MPIEXEC", "mpiexec -n"), help="before the number")
+    parser.add_argument("--seiche", default=os.environ.get("GOLDEN_SEICHE", "seiche"), help="the program")
+    options = parser.parse_args()
+    if options.action == "planned":
+        print(json.dumps(plans(options.only, sorted(options.ranks))))
+        return 0
+    if options.action == "list":
+        for job in jobs_of(options.quick, options.only, options.ranks):
+            print(job.name, *(f"> {on}" for on in job.restarts))
+        return 0
+    return record(options) if options.action == "record" else compare(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
