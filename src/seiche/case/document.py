@@ -46,8 +46,8 @@ A case with `solver = "ultrasound"`, written like [any other](case.md): values w
 changes by `--set`. Positions are lists of one length for each axis of the grid, from its point n // 2.
 
 `seiche check CASE` says resolution, stability, phase error in time and memory; `seiche run CASE` computes and writes
-`output.file`, the summary and the picture when all is done; `--restart` continues from a checkpoint. Tones with the same frequency,
-length and growth act as one array, each with its delay.
+`output.file`, the summary and the picture when all is done; `--restart` continues from a checkpoint. Tones
+with the same frequency, length and growth act as one array, each with its delay.
 
 This page is made from the schema by `python -m seiche.case.document ultrasound`.
 """
