@@ -88,7 +88,7 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
     assert str(caught.value) == f"{key}: {there} is there and is no {kind}; give the output another name"
     assert there.read_text() == "my notes"
     there.unlink()
-    for _ in range(2):  # what a run has written, the next may replace if it is told to
+    for _ in range(2):  # with --replace, a run may overwrite the results of an earlier one
         with load(path, world=World.serial(), replace=True) as simulation:
             simulation.run()
     with pytest.raises(CaseError, match="the folder holds the results of an earlier run"):

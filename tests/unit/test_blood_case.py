@@ -14,13 +14,11 @@ import h5py
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from scipy.spatial.transform import Rotation
 
 from case_files import blood_tables, changed, open_blood_tables, toml_of
 from seiche.backend.cpu import CpuBackend
 from seiche.case.blood.check import describe, memory_of_cells, memory_of_tube
 from seiche.case.blood.run import BloodRun
-from seiche.case.blood.series import places_of
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import planned
 from seiche.case.blood.upstream import Upstream
@@ -390,13 +388,3 @@ def test_vtk_reads_the_cells(tmp_path: Path) -> None:
     assert data.GetNumberOfCells() == 3 * 320 + 80
     assert data.GetPointData().GetArray("velocity").GetNumberOfComponents() == 3
     assert data.GetCellData().GetArray("cell") is not None
-
-
-def test_the_turn_of_a_cell_is_found_again() -> None:
-    rng = np.random.default_rng(2)
-    rest = rng.normal(size=(30, 3))
-    turns = Rotation.random(5, rng=1).as_matrix()
-    vertices = np.einsum("nij,vj->nvi", turns, rest - rest.mean(axis=0)) + rng.normal(size=(5, 1, 3))
-    middle, found = places_of(vertices, rest)
-    assert np.abs(found - turns).max() < 1e-12
-    assert np.abs(middle - vertices.mean(axis=1)).max() < 1e-12

@@ -386,18 +386,6 @@ def test_values_on_the_wall_are_averages_of_the_wall_sites() -> None:
     assert np.abs(axial - (centers - sites.origin[0]) / sites.spacing)[inner].max() < 0.7
 
 
-def test_bench_stores_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = tmp_path / "bench.json"
-    arguments = ["--shape", "box", "--size", "16", "--seconds", "0.01", "--layout", "list-aa", "--json", str(target)]
-    assert main(["bench", "flow", *arguments]) == 0
-    assert '"list-aa"' in target.read_text()
-    arguments[7] = "moments"
-    assert main(["bench", "flow", *arguments]) == 0
-    assert '"moments"' in target.read_text()
-    assert main(["bench", "flow", "--shape", "ball"]) == 2
-    assert "'ball' is not one of 'tube', 'box'" in capsys.readouterr().err
-
-
 def test_the_transport_of_a_run_can_be_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, shear_box(4))
     assert main(["run", str(path), "--transport", "local"]) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hosts are told apart by more than their names, and processes by what is in their memory."""
+"""Hosts are identified by more than their names, and processes by a value in their memory."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class RunLoop:
         Args:
             target: number of steps after which to return.
             last: number of steps of the case.
-            progress: is told the steps done after every chunk.
+            progress: called after every chunk with the number of steps completed.
 
         Raises:
             UnstableError: a state is not finite; with the last good checkpoint.

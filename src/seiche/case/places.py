@@ -43,7 +43,7 @@ KINDS = {
 
 
 def kind_of(place: Place) -> str:
-    """Return the kind of the file at a place, "" where that cannot be told."""
+    """Return the kind of the file at a place, "" if it is unknown."""
     return place.kind or KINDS.get(place.path.suffix.lower(), "")
 
 
@@ -56,7 +56,7 @@ def states_of(place: Place) -> Iterator[Path]:
 
 
 def refuse_foreign_file(key: str, path: Path, kind: str) -> None:
-    """Refuse to replace a file at `path`, which `key` names, that is not of its kind, where kinds can be told.
+    """Refuse to replace a file at `path`, which `key` names, that is of another kind; an unknown kind is not checked.
 
     Raises:
         CaseError: it is there and begins otherwise, or cannot be read.

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.kernels.registry.dg import Medium
 
 Floats = npt.NDArray[np.float64]
 #: Least c_p over c_s: below it the bulk modulus is negative.
@@ -105,3 +107,16 @@ class Material:
         if medium == "acoustic":
             return np.stack([self.density * self.cp])
         return np.stack([self.density * self.cp, self.density * self.cs])
+
+
+def medium_of(material: Material, medium: Medium | None, world: World) -> Medium:
+    """Return the equations that are solved: acoustic where nothing is solid (collective).
+
+    Raises:
+        CaseError: the acoustic medium is asked for and something is solid.
+    """
+    solid = any(world.allgather(material.has_solid))
+    chosen: Medium = medium or ("elastic" if solid else "acoustic")
+    if chosen == "acoustic" and solid:
+        raise CaseError("material: cs > 0 in some elements needs the elastic medium")
+    return chosen

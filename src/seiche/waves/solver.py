@@ -39,7 +39,7 @@ from seiche.waves.energy import energy, exact_sum, products
 from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
 from seiche.waves.leapfrog import Integrator, Leapfrog, check_integrator
 from seiche.waves.limits import largest_step
-from seiche.waves.material import Material
+from seiche.waves.material import Material, medium_of
 from seiche.waves.mesh import Mesh
 from seiche.waves.operator import Operator
 from seiche.waves.peak import Peak
@@ -132,7 +132,7 @@ class WaveSolver(SolverBase):
         leapfrog = integrator == "leapfrog"
         self.world = world or World.serial()
         self.mesh, self.material, self.precision = mesh, material, precision
-        self.medium: Medium = _medium(medium, material, self.world)
+        self.medium: Medium = medium_of(material, medium, self.world)
         self.backend: Backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         self.operator = Operator(
             self.backend,
@@ -154,7 +154,7 @@ class WaveSolver(SolverBase):
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
         self.exchanges = self.ghosts.exchanges if self.ghosts else []
-        self._replay = Replay(self.backend, self.ghosts.exchanges if self.ghosts else [])
+        self._replay = Replay(self.backend, self.exchanges)
         probes = (self._clock, self._window, self.world)
         self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
         self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
@@ -392,12 +392,3 @@ def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghost
     check_integrator(integrator, flux, variant, ghosts)
     if attenuated and (integrator == "leapfrog" or variant == "separate"):
         raise CaseError('attenuation: needs integrator = "runge-kutta" and a variant other than separate')
-
-
-def _medium(medium: Medium | None, material: Material, world: World) -> Medium:
-    """Return the equations that are solved: acoustic where nothing is solid (collective)."""
-    solid = any(world.allgather(material.has_solid))
-    chosen: Medium = medium or ("elastic" if solid else "acoustic")
-    if chosen == "acoustic" and solid:
-        raise CaseError("material: cs > 0 in some elements needs the elastic medium")
-    return chosen
