@@ -153,8 +153,8 @@ class WaveSolver(SolverBase):
         self.timers = StageTimers(self.backend.clock())
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
-        self.exchanges = self.ghosts.exchanges if self.ghosts else []
-        self._replay = Replay(self.backend, self.exchanges)
+        exchanges = self.ghosts.exchanges if self.ghosts else []
+        self.exchanges, self._replay = exchanges, Replay(self.backend, exchanges)
         probes = (self._clock, self._window, self.world)
         self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
         self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
