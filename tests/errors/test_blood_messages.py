@@ -59,6 +59,13 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         ("cells.0.strain_modulus", "5 uN/m", "give exactly one of shear_modulus, strain_modulus; shear_modulus and"),
         ("cells.0.law", "neo-hookean", 'area_ratio goes only with law = "skalak"'),
         ("cells.0.positions", "red.pos", 'cells["red"].positions: goes not with [packing]; give one of them'),
+        ("cells.0.positions_from", "box", 'cells["red"]: positions_from goes only with positions'),
+        ("cells.0.positions_outside", "drop", 'cells["red"]: positions_outside goes only with positions'),
+        (
+            "output",
+            {"cells": {"file": "a.vtkhdf", "every": 1, "positions_from": "box"}},
+            "positions_from goes only with a .pos file",
+        ),
         ("cells.0.share", 0.0, "cells: the shares of all types are zero; at least one must be positive"),
         ("cells", [], 'cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells'),
         ("packing", None, 'cells["red"]: its places are missing; give positions for every type, or [packing]'),

@@ -24,7 +24,7 @@ from seiche.case.blood.tubes import planned
 from seiche.case.blood.upstream import Upstream
 from seiche.case.loading import load, prepare
 from seiche.case.simulation import Simulation
-from seiche.cells.mesh import biconcave
+from seiche.cells.mesh import biconcave, ellipsoid
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main
 from seiche.domain import shapes
@@ -204,6 +204,47 @@ def test_places_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None:
     assert np.abs(again.packing.centers - centers).max() < 1e-6
     assert np.abs(again.packing.rotations - turns).max() < 1e-6
     assert again.packing.hematocrit == pytest.approx(setup.cells.packing.hematocrit)
+
+
+def test_positions_may_count_from_the_corner_of_the_lattice_as_in_hemocell(tmp_path: Path) -> None:
+    """HemoCell's lattice begins one spacing outside the box around the vessel; it drops cells outside."""
+    tables = changed(blood_tables(), "packing", None)
+    tables["geometry"]["shape"] = {"kind": "tube", "radius": "7 um", "length": "12 um", "periodic": True}
+    tables["cells"][0] |= {"positions": "red.pos", "positions_from": "box", "positions_outside": "drop"}
+    (tmp_path / "red.pos").write_text("3\n6 7.5 7.5 0 0 0\n6 7.5 0 0 0 0\n6 17.5 7.5 0 0 0\n")
+    setup = prepared(tmp_path, tables)
+    assert setup.cells is not None and setup.cells.packing is not None
+    (place,), sites = setup.cells.packing.centers, setup.vessel.sites
+    # The axis of the tube is 7 um from its box, 7.5 um from HemoCell's first site; x counts from the first site.
+    np.testing.assert_allclose(place * sites.spacing + sites.origin, [6.25e-6, 0, 0], atol=1e-9)
+    vertices = setup.cells.surfaces[0].vertices @ setup.cells.packing.rotations[0].T
+    assert np.ptp(vertices, axis=0).argmin() == 1
+    note = 'cells["red"].positions: red.pos: 2 of 3 cells are not inside the vessel and were dropped'
+    assert f"advice: {note}" in describe(setup, measure=False)
+    tables |= {"time": {"steps": 2}, "output": {"cells": {"file": "at.pos", "every": 1, "positions_from": "box"}}}
+    simulation = load(case_file(tmp_path, tables), output=tmp_path / "out")
+    simulation.run()
+    assert note in json.loads((tmp_path / "out" / "summary.json").read_text())["details"]["notes"]
+    row = np.loadtxt(tmp_path / "out" / "at.000000002.pos", skiprows=1)
+    np.testing.assert_allclose(row, [6, 7.5, 7.5, 0, 0, 0], atol=1e-3)
+
+
+def test_positions_are_of_the_middle_of_the_box_around_the_mesh(tmp_path: Path) -> None:
+    """As in HemoCell: a mesh of a file may have more vertices on one side; its angles turn it as it is in the file."""
+    ball = ellipsoid((2.0, 1.0, 1.5), 162)
+    uneven = ball.vertices * np.where(ball.vertices[:, :1] > 0, [1.4, 1.0, 1.0], 1.0)
+    write_stl(tmp_path / "cell.stl", Surface(uneven + np.array([3.0, 0.0, 0.0]), ball.faces))
+    tables = changed(blood_tables(), "packing", None)
+    tables["cells"][0] |= {"shape": {"kind": "mesh", "file": "cell.stl", "unit": "1 um"}, "positions": "red.pos"}
+    tables["cells"][0] |= {"model": "triangles"}
+    (tmp_path / "red.pos").write_text("1\n6 6 5 0 0 90\n")
+    setup = prepared(tmp_path, tables)
+    assert setup.cells is not None and setup.cells.packing is not None
+    points = setup.cells.surfaces[0].vertices - setup.cells.surfaces[0].vertices.mean(axis=0)
+    at = points @ setup.cells.packing.rotations[0].T + setup.cells.packing.centers[0]
+    box = 1e6 * (np.stack([at.min(axis=0), at.max(axis=0)]) * setup.vessel.sites.spacing + setup.vessel.sites.origin)
+    np.testing.assert_allclose(box.mean(axis=0), [6, 6, 5], atol=1e-5)
+    np.testing.assert_allclose(np.ptp(box, axis=0), [2.0, 4.8, 3.0], rtol=1e-5)
 
 
 def several_types() -> dict[str, Any]:

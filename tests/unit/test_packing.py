@@ -296,18 +296,30 @@ def test_pos_files_keep_places_and_rotations(tmp_path: Path):
     read, matrices = read_pos(tmp_path / "RBC.pos")
     np.testing.assert_allclose(read, centers, atol=1e-13)
     np.testing.assert_allclose(matrices, turns, atol=1e-7)
+    write_pos(tmp_path / "PLT.pos", centers, turns, thin="y")
+    np.testing.assert_allclose(read_pos(tmp_path / "PLT.pos", thin="y")[1], turns, atol=1e-7)
     write_pos(tmp_path / "none.pos", np.zeros((0, 3)), np.zeros((0, 3, 3)))
     assert read_pos(tmp_path / "none.pos")[1].shape == (0, 3, 3)
 
 
-def test_angles_of_pos_files_turn_clockwise_about_x_then_y_then_z(tmp_path: Path):
+def test_angles_of_pos_files_turn_as_in_hemocell(tmp_path: Path):
+    """Counter-clockwise about the fixed axes x, y and z, from a cell that is thin along y (readPositionsBloodCells)."""
     path = tmp_path / "RBC.pos"
-    path.write_text("2\n1 2 3 0 0 90\n4.5 0 0 90 0 90\n")
-    centers, turns = read_pos(path)
-    np.testing.assert_allclose(centers, [(1e-6, 2e-6, 3e-6), (4.5e-6, 0, 0)], rtol=1e-14)
-    np.testing.assert_allclose(turns[0] @ [1, 0, 0], [0, -1, 0], atol=1e-15)
-    # About x first: y goes to -z, and stays there when it is then turned about z.
-    np.testing.assert_allclose(turns[1] @ [0, 1, 0], [0, 0, -1], atol=1e-15)
+    path.write_text("3\n10 10 10 30 0 0\n1 2 3 0 0 90\n4.5 0 0 90 0 90\n")
+    centers, turns = read_pos(path, thin="y")
+    np.testing.assert_allclose(centers, 1e-6 * np.array([(10, 10, 10), (1, 2, 3), (4.5, 0, 0)]), rtol=1e-14)
+    np.testing.assert_allclose(turns[0] @ [0, 1, 0], [0, 0.75**0.5, 0.5], atol=1e-15)
+    np.testing.assert_allclose(turns[1] @ [1, 0, 0], [0, 1, 0], atol=1e-15)
+    # About x first: y goes to z, and stays there when it is then turned about z.
+    np.testing.assert_allclose(turns[2] @ [0, 1, 0], [0, 0, 1], atol=1e-15)
+    # The same cells as meshes thin along z, as those of `biconcave` are: the thin axis has the same direction.
+    assert np.ptp(RED.vertices, axis=0).argmin() == 2
+    upright = read_pos(path)[1]
+    np.testing.assert_allclose(np.cross(upright[:, :, 2], turns[:, :, 1]), 0, atol=1e-15)
+    np.testing.assert_allclose(np.linalg.det(upright), 1)
+    write_pos(tmp_path / "again.pos", centers, upright)
+    rows = np.loadtxt(tmp_path / "again.pos", skiprows=1)
+    np.testing.assert_allclose(rows[:2], [(10, 10, 10, 30, 0, 0), (1, 2, 3, 0, 0, 90)], atol=1e-7)
 
 
 @pytest.mark.parametrize(

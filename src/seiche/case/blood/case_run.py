@@ -71,9 +71,7 @@ class BloodCaseRun(FlowCaseRun):
         if self.blood.openings is not None:
             yield from (Reservoirs(self.blood), CellExchange(self.blood))
         for table in self.setup.case.output.cells:
-            schedule = Schedule(self.setup.steps_of(table.every))
-            place = Place(f'output.cells["{table.file}"]', folder / table.file, series=True)
-            yield CellsFile(place, schedule, self.blood, self.setup, self.solver.step)
+            yield CellsFile(folder, table, self.blood, self.setup, self.solver.step)
 
     def picture(self, path: Path) -> Output:
         """Return what draws the cells."""

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from seiche.backend import open_backend
 from seiche.case.blood.margins import kept_free
+from seiche.case.blood.positions import read_places
 from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, Ellipsoid, MeshFile, SphereShape
 from seiche.case.blood.setup import BloodSetup, CellsSetup, mean_half_width, radius_of
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Morse, Repulsion
 from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
 from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
-from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.packing import Packing, pack
 from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import refuse_tight
@@ -25,14 +25,11 @@ from seiche.couple.limits import StepLimit, step_limit
 from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
-from seiche.io.formats.pos import read_pos
 
 Floats = npt.NDArray[np.float64]
 
 #: Directions over which the width of a cell is averaged.
 _DIRECTIONS = 400
-#: Spacings from the origin within which cells may be put into a vessel that is periodic.
-_FARTHEST = 1e6
 
 
 def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> CellsSetup:
@@ -62,7 +59,9 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         _refuse_unstable(units, types, limits)
         free = kept_free(setup)
         reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0
-        packing = _places(case, sites, units, folder, types, surfaces, gap, reached, free) if place else None
+        packing, notes = (
+            _places(setup, folder, types, surfaces, gap=gap, reached=reached, free=free) if place else (None, ())
+        )
         between, wall = repulsions(case, units)
         contrast = _contrast(case)
     except CaseError as error:
@@ -71,7 +70,9 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
     hematocrit = case.packing.hematocrit if case.packing is not None else None
     filled = tuple(table.inner_viscosity is not None for table in case.cells)
-    return CellsSetup(types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits, filled, reached)
+    return CellsSetup(
+        types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits, filled, reached, notes
+    )
 
 
 def _refuse_unstable(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:
@@ -165,27 +166,28 @@ def _gap(case: BloodCase, units: LatticeUnits, surfaces: Sequence[Surface]) -> f
 
 
 def _places(
-    case: BloodCase,
-    sites: SiteSet,
-    units: LatticeUnits,
+    setup: BloodSetup,
     folder: Path,
     types: Sequence[CellType],
     surfaces: Sequence[Surface],
+    *,
     gap: float,
     reached: float,
     free: dict[str, float],
-) -> Packing:
-    space = FluidSpace(sites, free=free if case.packing is not None else None)
-    refuse_large(space, types, surfaces, units, "the vessel", "a wider vessel")
+) -> tuple[Packing, tuple[str, ...]]:
+    """Return the cells, packed or from files, and notes on those of files."""
+    case = setup.case
+    space = FluidSpace(setup.vessel.sites, free=free if case.packing is not None else None)
+    refuse_large(space, types, surfaces, setup.units, "the vessel", "a wider vessel")
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
         asked, wanted = case.packing.hematocrit, case.packing.hematocrit * reached
         try:
-            return pack(space, surfaces, wanted, shares=shares, gap=gap, seed=seed)
+            return pack(space, surfaces, wanted, shares=shares, gap=gap, seed=seed), ()
         except CaseError as error:  # of a vessel with openings, what cells can reach is filled
             said = str(error).replace(f"hematocrit = {wanted:g}:", f"hematocrit = {asked:g}:")
             raise CaseError(f"packing.{said}") from None
-    return _given(case, sites, space, folder, types, surfaces)
+    return read_places(case, setup.vessel, space, folder, types, surfaces)
 
 
 def refuse_large(
@@ -214,43 +216,3 @@ def _reached(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surface], free:
     for plane in sites.iolets:
         left += int((heights(sites, plane, places) < free.get(plane.name, 0.0) + depth).sum())
     return max(1.0 - left / len(sites), 0.5)
-
-
-def _given(
-    case: BloodCase,
-    sites: SiteSet,
-    space: FluidSpace,
-    folder: Path,
-    types: Sequence[CellType],
-    surfaces: Sequence[Surface],
-) -> Packing:
-    """Return the cells of the .pos files, none of which may be outside the fluid or overlap another."""
-    centers, rotations, kinds = [], [], []
-    for number, (table, kind, surface) in enumerate(zip(case.cells, types, surfaces, strict=True)):
-        at, turns = read_pos(folder / (table.positions or ""))
-        points = surface.vertices - surface.vertices.mean(axis=0)
-        beside = surface.vertices.mean(axis=0) - kind.mesh.vertices.mean(axis=0)
-        places = (at - np.asarray(sites.origin)) / sites.spacing + turns @ beside
-        for cell, (place, turn) in enumerate(zip(places, turns, strict=True)):
-            far = np.abs(place).max() > _FARTHEST  # a periodic vessel goes on, but not for ever
-            if far or not (space.distance(points @ turn.T + place) < 0).all():
-                raise CaseError(
-                    f'cells["{table.name}"].positions: {table.positions}: cell {cell} at '
-                    f"({', '.join(f'{1e6 * c:.4g}' for c in at[cell])}) um is not inside the vessel"
-                )
-        centers.append(places)
-        rotations.append(turns)
-        kinds.append(np.full(len(at), number))
-    packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
-    lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
-    clashes = overlapping_pairs(surfaces, packing, lengths)
-    if len(clashes):
-        one, two = (_name(types, packing, int(cell)) for cell in clashes[0])
-        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, first {one} and {two}")
-    volume = float(np.array([surface.volume for surface in surfaces])[packing.kinds].sum())
-    return Packing(packing.centers, packing.rotations, packing.kinds, volume / space.volume)
-
-
-def _name(types: Sequence[CellType], packing: Packing, cell: int) -> str:
-    kind = int(packing.kinds[cell])
-    return f'cell {cell - int(np.searchsorted(packing.kinds, kind))} of "{types[kind].name}"'

@@ -26,6 +26,8 @@ from seiche.case.quantities import (
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table
 from seiche.io.cell_files import is_made_by
 
+PositionsFrom = Literal["geometry", "box"]
+
 
 class Biconcave(Table):
     """A red cell, z = +-(R/2) sqrt(1 - x^2)(c0 + c1 x^2 + c2 x^4), x = r/R."""
@@ -77,6 +79,15 @@ class CellTable(Table):
     positions: FileName | None = Field(
         default=None, description="HemoCell .pos file of their places (um, degrees), instead of packing"
     )
+    positions_from: PositionsFrom = Field(
+        default="geometry",
+        description="where positions count from: the origin of the geometry's coordinates, as those of openings and of "
+        "what Seiche writes, or the lattice's corner, as in HemoCell: one spacing outside the box around the vessel",
+    )
+    positions_outside: Literal["refuse", "drop"] = Field(
+        default="refuse",
+        description="what becomes of cells that are not inside the vessel; HemoCell drops them, here with a note",
+    )
     model: Literal["loop", "triangles"] = Field(
         default="loop", description="smooth subdivision surface, or flat triangles with hinges (cheaper, less exact)"
     )
@@ -100,6 +111,9 @@ class CellTable(Table):
     @model_validator(mode="after")
     def _one_modulus(self) -> CellTable:
         self.exactly_one_of(("shear_modulus", "strain_modulus"))
+        for option in ("positions_from", "positions_outside"):
+            if self.positions is None and option in self.model_fields_set:
+                raise ValueError(f"{option} goes only with positions")
         if self.law == "neo-hookean" and "area_ratio" in self.model_fields_set:
             raise ValueError('area_ratio goes only with law = "skalak"')
         if self.model == "triangles" and "points" in self.model_fields_set:
@@ -190,11 +204,16 @@ class CellsOutput(Table):
 
     file: OutputName = Field(description="name in the output folder; the step is put in: cells.vtkhdf, cells.pos")
     every: StepsOrTime = Field(description="time or steps between two states")
+    positions_from: PositionsFrom = Field(
+        default="geometry", description="where places count from, .pos only; as the key of this name in [[cells]]"
+    )
 
     @model_validator(mode="after")
     def _known_ending(self) -> CellsOutput:
         if not self.file.lower().endswith((".vtkhdf", ".pos")):
             raise ValueError(f'file: "{self.file}" ends neither with .vtkhdf nor with .pos')
+        if "positions_from" in self.model_fields_set and not self.file.lower().endswith(".pos"):
+            raise ValueError("positions_from goes only with a .pos file")
         return self
 
 

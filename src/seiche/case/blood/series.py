@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from seiche.case.agreement import on_rank_zero
 from seiche.case.blood.coupled import Population
+from seiche.case.blood.positions import middle_of, origin_of, thin_axis
 from seiche.case.blood.run import BloodRun
+from seiche.case.blood.schema import CellsOutput
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.series import ScheduledSeries
 from seiche.case.flow.wall import wall_surface
@@ -47,9 +49,10 @@ class CellsFile(ScheduledSeries):
 
     writer: SurfaceFiles | None = None
 
-    def __init__(self, place: Place, schedule: Schedule, run: BloodRun, setup: BloodSetup, first_step: int) -> None:
+    def __init__(self, folder: Path, table: CellsOutput, run: BloodRun, setup: BloodSetup, first_step: int) -> None:
         """Remember what is written when."""
-        self.key, self.path, self.schedule = place.key, place.path, schedule
+        self.key, self.path = f'output.cells["{table.file}"]', folder / table.file
+        self.schedule, self._from = Schedule(setup.steps_of(table.every)), table.positions_from
         self._run, self._setup, self._first, self._solver = run, setup, first_step, run.solver
 
     @property
@@ -109,11 +112,16 @@ class CellsFile(ScheduledSeries):
             return
         sites = self._setup.vessel.sites
         lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
-        for kind, population in zip(self._run.cells.types, values, strict=True):
-            centers, turns = places_of(population.vertices, kind.control_points())
+        shift = np.asarray(sites.origin) - origin_of(self._setup.vessel, self._from)
+        cells = self._run.cells
+        for table, kind, surface, population in zip(
+            self._setup.case.cells, cells.types, cells.surfaces, values, strict=True
+        ):
+            centers, turns = places_of(population.vertices, surface.vertices)
+            centers -= turns @ middle_of(kind, surface)
             centers -= np.where(lengths > 0, lengths * np.floor(centers / np.where(lengths > 0, lengths, 1.0)), 0.0)
             named = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
-            write_pos(named, centers * sites.spacing + np.asarray(sites.origin), turns)
+            write_pos(named, centers * sites.spacing + shift, turns, thin=thin_axis(table))
 
 
 def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Surfaces:

@@ -30,7 +30,8 @@ class CellsSetup:
     hematocrit. `packing` (centers are means of those points) is None for a run that goes on from a checkpoint.
     `filled` says which types have the viscosity `contrast` inside.
     `hematocrit` is the one that was asked for, None where places were given: it is that of the part `reached` of the
-    fluid, without what packed cells leave free at openings. `limits` of the time step, one a type.
+    fluid, without what packed cells leave free at openings. `limits` of the time step, one a type. `notes` are lines
+    about the places that were read.
     """
 
     types: tuple[CellType, ...]
@@ -44,6 +45,7 @@ class CellsSetup:
     limits: tuple[StepLimit, ...]
     filled: tuple[bool, ...]
     reached: float = 1.0
+    notes: tuple[str, ...] = ()
 
     def volumes(self) -> Floats:
         """Return the volume of a cell of each type, in volumes of a site."""
@@ -60,6 +62,11 @@ class BloodSetup(FlowSetup):
 
     case: BloodCase
     cells: CellsSetup | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return those of the flow and those about places of cells."""
+        return (*super().notes, *(self.cells.notes if self.cells is not None else ()))
 
 
 def radius_of(surface: Surface) -> float:

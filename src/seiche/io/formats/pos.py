@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Places of cells in HemoCell's `.pos` files: their number, then `x y z rx ry rz` for each.
 
-Centers in micrometres; angles in degrees, by which the centred mesh is turned about the fixed axes x, y and z in this
-order, clockwise as seen from the axis' tip (HemoCell takes them with the opposite sign).
+Centers of bounding boxes in micrometres; angles in degrees, by which the centred mesh is turned about the fixed axes
+x, y and z in this order, counter-clockwise as seen from the axis' tip: x' = Rz(rz) Ry(ry) Rx(rx) x. HemoCell negates
+the angles and then applies matrices of the negative angle (io/readPositionsBloodCells.cpp, version 2.7), and its
+undeformed cells are thin along y.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +21,16 @@ from seiche.io.files import replacing
 from seiche.io.formats.off import content_lines, numbers
 
 Floats = npt.NDArray[np.float64]
+Thin = Literal["y", "z"]
+
+#: The rotation by 90 degrees about x, which takes a cell that is thin along z to one that is thin along y.
+_Z_TO_Y = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
 
-def read_pos(path: str | os.PathLike[str]) -> tuple[Floats, Floats]:
+def read_pos(path: str | os.PathLike[str], *, thin: Thin = "z") -> tuple[Floats, Floats]:
     """Read centers (n, 3) in metres and rotation matrices (n, 3, 3) of cells.
+
+    The matrices are for a mesh whose thin axis is `thin`: z for the shapes of `seiche.cells`, y for HemoCell's meshes.
 
     Raises FormatError for a file that is cut short or has a line without six numbers; OSError when it cannot be read.
     """
@@ -35,19 +44,23 @@ def read_pos(path: str | os.PathLike[str]) -> tuple[Floats, Floats]:
     rows = np.array([numbers(path, *line, 6) for line in lines[1:]]).reshape(-1, 6)
     if not len(rows):
         return np.zeros((0, 3)), np.zeros((0, 3, 3))
-    turns = Rotation.from_euler("xyz", -rows[:, 3:], degrees=True)
-    return 1e-6 * rows[:, :3], np.asarray(turns.as_matrix())
+    turns = np.asarray(Rotation.from_euler("xyz", rows[:, 3:], degrees=True).as_matrix())
+    return 1e-6 * rows[:, :3], turns @ _Z_TO_Y if thin == "z" else turns
 
 
-def write_pos(path: str | os.PathLike[str], centers: Floats, rotations: Floats) -> None:
-    """Write centers (n, 3) in metres and rotation matrices (n, 3, 3); `path` changes only on success."""
+def write_pos(path: str | os.PathLike[str], centers: Floats, rotations: Floats, *, thin: Thin = "z") -> None:
+    """Write centers (n, 3) in metres and rotation matrices (n, 3, 3) of a mesh whose thin axis is `thin`.
+
+    `path` changes only on success.
+    """
     from scipy.spatial.transform import Rotation
 
     angles = np.zeros((0, 3))
     if len(centers):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the two turns about one axis one is taken as zero, which is right
-            angles = -Rotation.from_matrix(rotations).as_euler("xyz", degrees=True)
+            turns = rotations @ _Z_TO_Y.T if thin == "z" else rotations
+            angles = Rotation.from_matrix(turns).as_euler("xyz", degrees=True)
     text = f"{len(centers)}\n"
     for center, angle in zip((1e6 * np.asarray(centers)).tolist(), angles.tolist(), strict=True):
         text += " ".join(f"{value:.9g}" for value in (*center, *angle)) + "\n"
