@@ -59,8 +59,6 @@ def blood_tables() -> dict[str, Any]:
             {
                 "name": "red",
                 "shape": {"kind": "biconcave", "vertices": 162},
-                "shear_modulus": "5.3 uN/m",
-                "area_ratio": 10.0,
             }
         ],
         "packing": {"hematocrit": 0.22, "seed": 1},

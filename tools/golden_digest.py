@@ -148,11 +148,12 @@ def of_file(path: Path) -> Table | None:
 
 
 def of_folder(folder: Path) -> dict[str, Table]:
-    """Return the digests of all files in a folder; those of SAC files are one table."""
+    """Return the digests of all files in a folder but hidden ones; those of SAC files are one table."""
     found: dict[str, Table] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        table = of_file(path) if path.is_file() and not path.is_symlink() else None
+        hidden = path.name.startswith(".")  # the record of a run, with its date
+        table = of_file(path) if path.is_file() and not path.is_symlink() and not hidden else None
         if table is None:
             continue
         if ".sac/" in name:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import tomllib
 import weakref
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,20 @@ from scipy.spatial import cKDTree
 
 from case_files import blood_tables, changed, open_blood_tables, toml_of
 from seiche.backend.cpu import CpuBackend
+from seiche.case.blood.cells import membrane
 from seiche.case.blood.check import describe, memory_of_cells, memory_of_tube
 from seiche.case.blood.run import BloodRun
+from seiche.case.blood.schema import CellTable
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import planned
 from seiche.case.blood.upstream import Upstream
+from seiche.case.flow.units import LatticeUnits
 from seiche.case.loading import load, prepare
 from seiche.case.simulation import Simulation
+from seiche.cells import Skalak, red_cell
 from seiche.cells.mesh import biconcave, ellipsoid
+from seiche.cells.overlap import overlapping_pairs
+from seiche.cells.red import AREA_RATIO, MODEL
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main
 from seiche.domain import shapes
@@ -35,6 +42,9 @@ from seiche.flow import Solver
 from seiche.io.cell_files import read_list, read_surfaces
 from seiche.io.formats.pos import read_pos, write_pos
 from seiche.io.formats.stl import write_stl
+from seiche.validate.cells.red_cells import PLASMA, Lattice
+
+ROOT = Path(__file__).parents[2]
 
 
 def case_file(folder: Path, tables: dict[str, Any]) -> Path:
@@ -59,16 +69,48 @@ def test_moduli_become_numbers_of_the_lattice(tmp_path: Path) -> None:
     assert setup.cells is not None
     law, units = setup.cells.types[0].model.law, setup.units
     viscosity = (setup.invariants.tau[0] - 0.5) / 3
-    assert viscosity * (1e3 * units.step) * (3.91e-6 / units.spacing) / law.shear == pytest.approx(
-        1.2e-3 * 1e3 * 3.91e-6 / 5.3e-6
+    assert viscosity * (1e3 * units.step) * (4e-6 / units.spacing) / law.shear == pytest.approx(
+        1.2e-3 * 1e3 * 4e-6 / 2.8e-6
     )
     model = setup.cells.types[0].model
-    assert law.shear * (4e-6 / units.spacing) ** 2 / model.bending == pytest.approx(5.3e-6 * 16e-12 / 2e-19)
-    cell = blood_tables()["cells"][0]
-    del cell["shear_modulus"]
-    other = prepared(tmp_path, changed(blood_tables(), "cells", [{**cell, "strain_modulus": "15.9 uN/m"}]))
+    assert law.shear * (4e-6 / units.spacing) ** 2 / model.bending == pytest.approx(2.8e-6 * 16e-12 / 2e-19)
+    other = prepared(tmp_path, changed(blood_tables(), "cells.0.strain_modulus", "8.4 uN/m"))
     assert other.cells is not None
     assert other.cells.types[0].model.law.shear == pytest.approx(law.shear)
+
+
+def test_the_red_cell_of_cases_examples_docs_and_checks_is_one(tmp_path: Path) -> None:
+    """The default of a case file, what examples and docs use and what is validated are `seiche.cells.red`."""
+    default = CellTable(name="red")
+    units = LatticeUnits(1e-6, 1e-6, 1000.0, 0.0)
+    bare = membrane(default, units)
+    length, force = units.spacing, units.scale("force")
+    for name in ("bending", "area", "local_area", "volume"):
+        assert getattr(bare, name) == pytest.approx(getattr(MODEL.in_units(length, force), name))
+    assert bare.spontaneous_curvature == MODEL.spontaneous_curvature == "rest"
+    assert (bare.law.shear, bare.shell, bare.points) == (
+        pytest.approx(MODEL.in_units(length, force).law.shear),
+        MODEL.shell,
+        MODEL.points,
+    )
+    assert isinstance(bare.law, Skalak)
+    assert bare.law.area_ratio == AREA_RATIO
+    cell = red_cell(162)
+    np.testing.assert_allclose(np.ptp(cell.mesh.vertices[:, 0]), 1e6 * default.shape.diameter, rtol=0.01)
+    lattice = Lattice(0.5, 4e-6, PLASMA)
+    checked = lattice.red_cell(162)
+    np.testing.assert_allclose(0.5 * checked.mesh.vertices, cell.mesh.vertices)
+    tension = lattice.force / lattice.spacing
+    for name, unit in (("area", tension), ("local_area", tension), ("volume", tension / lattice.spacing)):
+        assert getattr(checked.model, name) * unit == pytest.approx(getattr(cell.model, name))
+    # Examples and the page name no modulus of a red cell but those by which they differ on purpose.
+    known = {"name", "shape", "share", "positions", "positions_from", "positions_outside", "inner_viscosity"}
+    texts = [path.read_text() for path in (ROOT / "examples").glob("*/case*.toml")]
+    texts += re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "howto" / "blood.md").read_text(), re.DOTALL)
+    red = [t for text in texts for t in tomllib.loads(text).get("cells", []) if t["name"] == "red"]
+    assert len(red) >= 3
+    assert all(set(table) <= known | {"area", "volume"} for table in red)
+    assert set().union(*red) & {"area", "volume"} == {"area", "volume"}  # of the fast flow of blood-tube
 
 
 def test_a_round_tube_is_as_wide_as_its_links_say() -> None:
@@ -97,10 +139,10 @@ def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> N
     setup = prepared(tmp_path, blood_tables())
     lines = describe(setup, measure=False)
     text = "\n".join(lines)
-    assert "cells red        4 of 162 vertices (loop), area 140.4 um^2, volume 97.38 um^3" in text
-    assert "G = 5.3 uN/m (k_s = 3 G = 15.9 uN/m), modulus of area 111.3 uN/m, bending 2e-19 J" in text
-    assert re.search(r"s, set by the (volume|shear modulus|area ratio|area|bending) \(\d+%\)", text)
-    assert "hematocrit       0.2254 (0.22 wanted), 4 cells, no overlaps" in text
+    assert "cells red        4 of 162 vertices (loop), area 131.6 um^2, volume 88.34 um^3" in text
+    assert "G = 2.8 uN/m (k_s = 3 G = 8.4 uN/m), modulus of area 198.8 uN/m, bending 2e-19 J" in text
+    assert re.search(r"s, set by the (volume|shear modulus|area ratio|area|local area|bending) \(\d+%\)", text)
+    assert "hematocrit       0.2045 (0.22 wanted), 4 cells, no overlaps" in text
     coarse = prepared(tmp_path, changed(blood_tables(), "coupling", {"delta": "roma"}))
     assert any("edges of 2 spacings leak; below 1.6 is advised for roma" in line for line in describe(coarse))
 
@@ -229,6 +271,23 @@ def test_positions_may_count_from_the_corner_of_the_lattice_as_in_hemocell(tmp_p
     np.testing.assert_allclose(row, [6, 7.5, 7.5, 0, 0, 0], atol=1e-3)
 
 
+def test_surfaces_that_do_not_meet_may_be_given_although_their_control_points_enclose_more(tmp_path: Path) -> None:
+    """A packing of the meshes of cells is no packing of the larger polyhedra of the points that move."""
+    cell = red_cell(162)
+    wide, moving = (np.ptp(surface.vertices[:, 0]) for surface in (cell.mesh, cell.moving_mesh()))
+    between = 6 + 0.5 * (wide + moving)
+    tables = changed(blood_tables(), "packing", None)
+    tables["geometry"]["shape"]["size"] = ["20 um", "12 um", "12 um"]
+    tables["cells"][0]["positions"] = "red.pos"
+    write_pos(tmp_path / "red.pos", 1e-6 * np.array([(6, 6, 6), (between, 6, 6)]), np.stack([np.eye(3)] * 2))
+    setup = prepared(tmp_path, tables)
+    assert setup.cells is not None and setup.cells.packing is not None
+    assert len(overlapping_pairs(setup.cells.surfaces, setup.cells.packing, np.zeros(3))) == 1
+    write_pos(tmp_path / "red.pos", 1e-6 * np.array([(6, 6, 6), (5.99 + wide, 6, 6)]), np.stack([np.eye(3)] * 2))
+    with pytest.raises(CaseError, match="1 pairs of cells overlap"):
+        prepared(tmp_path, tables)
+
+
 def test_positions_are_of_the_middle_of_the_box_around_the_mesh(tmp_path: Path) -> None:
     """As in HemoCell: a mesh of a file may have more vertices on one side; its angles turn it as it is in the file."""
     ball = ellipsoid((2.0, 1.0, 1.5), 162)
@@ -236,7 +295,7 @@ def test_positions_are_of_the_middle_of_the_box_around_the_mesh(tmp_path: Path) 
     write_stl(tmp_path / "cell.stl", Surface(uneven + np.array([3.0, 0.0, 0.0]), ball.faces))
     tables = changed(blood_tables(), "packing", None)
     tables["cells"][0] |= {"shape": {"kind": "mesh", "file": "cell.stl", "unit": "1 um"}, "positions": "red.pos"}
-    tables["cells"][0] |= {"model": "triangles"}
+    tables["cells"][0] |= {"model": "triangles", "shear_modulus": "5 uN/m"}
     (tmp_path / "red.pos").write_text("1\n6 6 5 0 0 90\n")
     setup = prepared(tmp_path, tables)
     assert setup.cells is not None and setup.cells.packing is not None

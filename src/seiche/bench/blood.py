@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from rich.table import Table
 from seiche.backend import Backend, parse_device
 from seiche.backend.base import Graph
 from seiche.bench.flow import heading
-from seiche.cells import Box, Cells, CellType, Contact, MembraneModel, Packing, Repulsion, Skalak, biconcave, pack
+from seiche.cells import Box, Cells, CellType, Contact, Packing, Repulsion, biconcave, pack
+from seiche.cells.mesh import EVANS_FUNG_RADIUS
+from seiche.cells.red import MODEL
 from seiche.couple import Blood
 from seiche.domain import shapes
 from seiche.errors import FormatError
@@ -100,19 +102,14 @@ def thinned(packing: Packing, hematocrit: float, volume: float, cell: float, see
 
 
 def red_cell(spacing: float, vertices: int, points: int) -> CellType:
-    """Return a red cell on a lattice of this spacing in um at a relaxation time of 1: plasma, G = 5.3 uN/m, C = 10."""
-    step = 0.5 * (spacing * 1e-6) ** 2 / (3 * 1.17e-6)
-    force = 1025.0 * (spacing * 1e-6) ** 4 / step**2
+    """Return a red cell on a lattice of this spacing in um, in plasma at a relaxation time of 1.
+
+    Its membrane is that of the default red cell, its diameter Evans and Fung's, with which the stored rows were timed.
+    """
     length = spacing * 1e-6
-    model = MembraneModel(
-        Skalak(5.3e-6 * length / force, 10.0),
-        bending=2e-19 / (force * length),
-        spontaneous_curvature="rest",
-        area=5e-5 * length / force,
-        volume=50.0 * length**2 / force,
-        points=points,  # type: ignore[arg-type]
-    )
-    return CellType("red", biconcave(vertices, 3.91 / spacing), model)
+    step = 0.5 * length**2 / (3 * 1.17e-6)
+    model = replace(MODEL.in_units(length, 1025.0 * length**4 / step**2), points=points)  # type: ignore[arg-type]
+    return CellType("red", biconcave(vertices, EVANS_FUNG_RADIUS / spacing), model)
 
 
 class Suspension:

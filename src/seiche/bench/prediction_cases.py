@@ -43,8 +43,6 @@ steps = 10000000
 [[cells]]
 name = "red"
 shape = { kind = "biconcave", vertices = 162 }
-shear_modulus = "5.3 uN/m"
-area_ratio = 10.0
 [packing]
 hematocrit = 0.2
 seed = 1

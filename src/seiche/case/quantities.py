@@ -31,7 +31,7 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "resistance": ("Pa s/m^3", "a resistance", "1.2 mmHg s/mL"),
     "compliance": ("m^3/Pa", "a compliance", "1.5 mL/mmHg"),
     "angle": ("rad", "an angle", "90 deg"),
-    "surface_modulus": ("N/m", "a surface modulus", "5.3 uN/m"),
+    "surface_modulus": ("N/m", "a surface modulus", "2.8 uN/m"),
     "energy": ("J", "an energy", "2e-19 J"),
     "force": ("N", "a force", "1 pN"),
     "volume": ("m^3", "a volume", "1 mL"),

@@ -8,6 +8,7 @@ from seiche.cells.contact import Contact, Morse, Repulsion
 from seiche.cells.mesh import biconcave, ellipsoid, icosphere, read_mesh
 from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
 from seiche.cells.packing import Packing, pack
+from seiche.cells.red import red_cell
 from seiche.cells.relax import Equilibrium, equilibrium
 from seiche.cells.vessels import Box, Inside, Tube
 
@@ -31,4 +32,5 @@ __all__ = [
     "icosphere",
     "pack",
     "read_mesh",
+    "red_cell",
 ]

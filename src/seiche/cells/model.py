@@ -8,7 +8,7 @@ length. In a coupled run the length is the lattice spacing and the energy that o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -88,6 +88,20 @@ class MembraneModel:
             raise CaseError(f"shell = {self.shell!r}: 'loop' or 'flat' is expected")
         if self.points not in (1, 3):
             raise CaseError(f"points = {self.points}: an element has 1 or 3 points of integration")
+
+    def in_units(self, length: float, force: float) -> MembraneModel:
+        """Return this membrane, of SI units, in those of a `length` (m) and a `force` (N)."""
+        tension = force / length
+        curvature = self.spontaneous_curvature
+        return replace(
+            self,
+            law=replace(self.law, shear=self.law.shear / tension),
+            bending=self.bending / (force * length),
+            spontaneous_curvature=curvature if curvature == "rest" else curvature * length,
+            area=self.area / tension,
+            local_area=self.local_area / tension,
+            volume=self.volume * length / tension,
+        )
 
 
 def _nonnegative(name: str, value: float) -> None:

@@ -75,10 +75,11 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
             f"edges {mean_edge(kind.mesh):.2g} spacings",
         )
         law, scale = kind.model.law, units.scale("surface_modulus") * 1e6
+        area = (law.area_modulus + kind.model.local_area) * scale
         yield (
             f"moduli {kind.name}",
             f"G = {law.shear * scale:.4g} uN/m (k_s = 3 G = {3 * law.shear * scale:.4g} uN/m), modulus of area "
-            f"{law.area_modulus * scale:.4g} uN/m, bending {kind.model.bending * units.scale('energy'):.4g} J",
+            f"{area:.4g} uN/m, bending {kind.model.bending * units.scale('energy'):.4g} J",
         )
         limit = cells.limits[number]
         yield (

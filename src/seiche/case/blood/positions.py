@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +92,12 @@ def read_places(
         kinds.append(np.full(int(inside.sum()), number))
     packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
     lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
-    clashes = overlapping_pairs(surfaces, packing, lengths)
+    # The surfaces of Loop shells may touch where the polyhedra of their control points, which are larger, overlap.
+    beside = np.array(
+        [s.vertices.mean(axis=0) - k.mesh.vertices.mean(axis=0) for k, s in zip(types, surfaces, strict=True)]
+    )
+    middles = packing.centers - np.einsum("nij,nj->ni", packing.rotations, beside[packing.kinds])
+    clashes = overlapping_pairs([kind.mesh for kind in types], replace(packing, centers=middles), lengths)
     if len(clashes):
         one, two = (_name(types, packing, int(cell)) for cell in clashes[0])
         raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, first {one} and {two}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,18 +24,23 @@ from seiche.case.quantities import (
     VolumeModulus,
 )
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table
+from seiche.cells.mesh import EVANS_FUNG
+from seiche.cells.red import AREA_RATIO, DIAMETER, MODEL, SHEAR
 from seiche.io.cell_files import is_made_by
 
 PositionsFrom = Literal["geometry", "box"]
+_MODULI = ("shear_modulus", "strain_modulus")
 
 
 class Biconcave(Table):
     """A red cell, z = +-(R/2) sqrt(1 - x^2)(c0 + c1 x^2 + c2 x^4), x = r/R."""
 
     kind: Literal["biconcave"]
-    diameter: PositiveLength = Field(default=7.82e-6, description="2 R, in m by default: that of Evans and Fung")
+    diameter: PositiveLength = Field(
+        default=DIAMETER, description="2 R, in m by default: as Mills et al. 2004 measured"
+    )
     coefficients: Annotated[tuple[float, float, float], FromList] = Field(
-        default=(0.207161, 2.002558, -1.122762), description="c0, c1 and c2; those of Evans and Fung by default"
+        default=EVANS_FUNG, description="c0, c1 and c2; those of Evans and Fung by default"
     )
     vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
 
@@ -68,12 +73,13 @@ class CellTable(Table):
     """A type of cells. The law in the plane has the shear modulus G (`shear_modulus`) or k_s = 3 G (`strain_modulus`).
 
     Skalak's law has C = `area_ratio` beside it (k_a = 3 G C in the other convention), and the modulus of area
-    G (1 + 2 C); the neo-Hookean law has 3 G (its Young's modulus of a surface is 3 G, too).
+    G (1 + 2 C); the neo-Hookean law has 3 G (its Young's modulus of a surface is 3 G, too). The default of every key is
+    that of the validated red cell; only a biconcave shape with Skalak's law may leave out its modulus.
     """
 
     name: PlainName = Field(min_length=1, max_length=60, description="name of the type, for messages and outputs")
     shape: Annotated[Biconcave | SphereShape | Ellipsoid | MeshFile, Field(discriminator="kind")] = Field(
-        default=Biconcave(kind="biconcave"), description="undeformed shape; the red cell of Evans and Fung by default"
+        default=Biconcave(kind="biconcave"), description="undeformed shape; a red cell by default"
     )
     share: float = Field(default=1.0, ge=0, description="number of these cells over that of all, when they are packed")
     positions: FileName | None = Field(
@@ -93,24 +99,38 @@ class CellTable(Table):
     )
     points: Literal[1, 3] = Field(default=3, description="points of integration an element, loop only")
     law: Literal["skalak", "neo-hookean"] = Field(default="skalak", description="elasticity in the plane")
-    shear_modulus: PositiveModulus | None = Field(default=None, description="G, 5.3 uN/m for a healthy red cell")
+    shear_modulus: PositiveModulus | None = Field(
+        default=None, description=f"G, {1e6 * SHEAR:g} uN/m by default for a biconcave cell with Skalak's law"
+    )
     strain_modulus: PositiveModulus | None = Field(default=None, description="k_s = 3 G, instead of shear_modulus")
-    area_ratio: float = Field(default=10.0, ge=0, le=1e9, description="C of Skalak's law")
-    bending: BendingModulus = Field(default=2e-19, description="bending modulus of Helfrich's energy; 2e-19 J")
+    area_ratio: float = Field(default=AREA_RATIO, ge=0, le=1e9, description="C of Skalak's law")
+    bending: BendingModulus = Field(
+        default=MODEL.bending, description="bending modulus of Helfrich's energy (J by default)"
+    )
     curvature: Literal["rest", "none"] = Field(
         default="rest", description="spontaneous curvature: that of the undeformed shape, or none"
     )
-    area: Modulus = Field(default=5e-5, description="penalty on the area of the whole cell (N/m by default)")
-    local_area: Modulus = Field(default=0.0, description="penalty on the area of every triangle")
-    volume: VolumeModulus = Field(default=500.0, description="penalty on the volume (Pa by default)")
+    area: Modulus = Field(default=MODEL.area, description="penalty on the area of the whole cell (N/m by default)")
+    local_area: Modulus = Field(default=MODEL.local_area, description="penalty on the area of every triangle")
+    volume: VolumeModulus = Field(default=MODEL.volume, description="penalty on the volume (Pa by default)")
     inner_viscosity: Viscosity | None = Field(
         default=None,
         description="dynamic viscosity inside, the same for all types with one; that of the fluid by default",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _red_cell(cls, data: Any) -> Any:
+        """Give a biconcave cell with Skalak's law the modulus of the red cell if it has none."""
+        if not isinstance(data, dict) or not data.keys().isdisjoint(_MODULI) or data.get("law", "skalak") != "skalak":
+            return data
+        shape = data.get("shape", {"kind": "biconcave"})
+        biconcave = isinstance(shape, dict) and shape.get("kind") == "biconcave"
+        return {**data, "shear_modulus": f"{SHEAR:g} N/m"} if biconcave else data
+
     @model_validator(mode="after")
     def _one_modulus(self) -> CellTable:
-        self.exactly_one_of(("shear_modulus", "strain_modulus"))
+        self.exactly_one_of(_MODULI)
         for option in ("positions_from", "positions_outside"):
             if self.positions is None and option in self.model_fields_set:
                 raise ValueError(f"{option} goes only with positions")

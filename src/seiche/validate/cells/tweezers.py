@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from seiche.backend import open_backend
-from seiche.cells import Cells, CellType, biconcave, equilibrium
+from seiche.cells import Cells, equilibrium, red_cell
 from seiche.cells.loop import limit_points
 from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
-from seiche.validate.cells.red_cells import MODEL, RADIUS
 from seiche.validate.check import Check, Floats, Setting
 
 _MILLS = "Mills et al. 2004, Mech. Chem. Biosyst. 1, 169"
@@ -35,7 +34,7 @@ END = 0.05
 
 def diameters(setting: Setting) -> Floats:
     """Return axial and transverse diameter (7, 2) at the forces of MEASURED."""
-    kind = CellType("red", biconcave(162 if setting.quick else 642, RADIUS), MODEL)
+    kind = red_cell(162 if setting.quick else 642)
     cells = Cells(open_backend(setting.device), [kind], [np.zeros((1, 3))])
     along = np.argsort(cells.vertices()[0, :, 0])
     few = round(END * len(along))
