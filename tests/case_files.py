@@ -58,7 +58,9 @@ def blood_tables() -> dict[str, Any]:
         "cells": [
             {
                 "name": "red",
-                "shape": {"kind": "biconcave", "vertices": 162},
+                "shape": {"kind": "biconcave", "diameter": "7.82 um", "vertices": 162},
+                "shear_modulus": "5.3 uN/m",
+                "area_ratio": 10.0,
             }
         ],
         "packing": {"hematocrit": 0.22, "seed": 1},

@@ -70,11 +70,13 @@ def test_moduli_become_numbers_of_the_lattice(tmp_path: Path) -> None:
     law, units = setup.cells.types[0].model.law, setup.units
     viscosity = (setup.invariants.tau[0] - 0.5) / 3
     assert viscosity * (1e3 * units.step) * (4e-6 / units.spacing) / law.shear == pytest.approx(
-        1.2e-3 * 1e3 * 4e-6 / 2.8e-6
+        1.2e-3 * 1e3 * 4e-6 / 5.3e-6
     )
     model = setup.cells.types[0].model
-    assert law.shear * (4e-6 / units.spacing) ** 2 / model.bending == pytest.approx(2.8e-6 * 16e-12 / 2e-19)
-    other = prepared(tmp_path, changed(blood_tables(), "cells.0.strain_modulus", "8.4 uN/m"))
+    assert law.shear * (4e-6 / units.spacing) ** 2 / model.bending == pytest.approx(5.3e-6 * 16e-12 / 2e-19)
+    cell = blood_tables()["cells"][0]
+    del cell["shear_modulus"]
+    other = prepared(tmp_path, changed(blood_tables(), "cells", [{**cell, "strain_modulus": "15.9 uN/m"}]))
     assert other.cells is not None
     assert other.cells.types[0].model.law.shear == pytest.approx(law.shear)
 
@@ -139,10 +141,10 @@ def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> N
     setup = prepared(tmp_path, blood_tables())
     lines = describe(setup, measure=False)
     text = "\n".join(lines)
-    assert "cells red        4 of 162 vertices (loop), area 131.6 um^2, volume 88.34 um^3" in text
-    assert "G = 2.8 uN/m (k_s = 3 G = 8.4 uN/m), modulus of area 198.8 uN/m, bending 2e-19 J" in text
+    assert "cells red        4 of 162 vertices (loop), area 140.4 um^2, volume 97.38 um^3" in text
+    assert "G = 5.3 uN/m (k_s = 3 G = 15.9 uN/m), modulus of area 251.3 uN/m, bending 2e-19 J" in text
     assert re.search(r"s, set by the (volume|shear modulus|area ratio|area|local area|bending) \(\d+%\)", text)
-    assert "hematocrit       0.2045 (0.22 wanted), 4 cells, no overlaps" in text
+    assert "hematocrit       0.2254 (0.22 wanted), 4 cells, no overlaps" in text
     coarse = prepared(tmp_path, changed(blood_tables(), "coupling", {"delta": "roma"}))
     assert any("edges of 2 spacings leak; below 1.6 is advised for roma" in line for line in describe(coarse))
 
@@ -278,7 +280,7 @@ def test_surfaces_that_do_not_meet_may_be_given_although_their_control_points_en
     between = 6 + 0.5 * (wide + moving)
     tables = changed(blood_tables(), "packing", None)
     tables["geometry"]["shape"]["size"] = ["20 um", "12 um", "12 um"]
-    tables["cells"][0]["positions"] = "red.pos"
+    tables["cells"] = [{"name": "red", "shape": {"kind": "biconcave", "vertices": 162}, "positions": "red.pos"}]
     write_pos(tmp_path / "red.pos", 1e-6 * np.array([(6, 6, 6), (between, 6, 6)]), np.stack([np.eye(3)] * 2))
     setup = prepared(tmp_path, tables)
     assert setup.cells is not None and setup.cells.packing is not None
@@ -441,7 +443,8 @@ def write_mesh(path: Path, vertices: np.ndarray, faces: np.ndarray) -> None:
 def test_a_mesh_from_a_file_is_the_cell_that_is_built_in(ending: str, model: str, tmp_path: Path) -> None:
     """Area, volume, moduli and the longest time step are those of the same shape without a file; and it runs."""
     built = changed(blood_tables(), "cells.0.model", model)
-    built = changed(built, "packing.hematocrit", 0.06)
+    # With a modulus of each triangle eigenvalues lie so close that their iteration depends on the order of vertices.
+    built = changed(changed(built, "packing.hematocrit", 0.06), "cells.0.local_area", "0 N/m")
     expected = prepared(tmp_path, built).cells
     shape = biconcave(162)
     write_mesh(tmp_path / f"red.{ending}", shape.vertices, shape.faces)
@@ -468,7 +471,9 @@ def test_a_mesh_from_a_file_is_the_cell_that_is_built_in(ending: str, model: str
     ],
 )
 def test_built_in_shapes_have_their_volume(shape: dict[str, Any], tmp_path: Path) -> None:
-    exact = {"biconcave": 94.09, "sphere": 36 * np.pi, "ellipsoid": 4 / 3 * np.pi * 3 * 2.5 * 1.5}[shape["kind"]]
+    exact = {"biconcave": 94.09 * (7.57 / 7.82) ** 3, "sphere": 36 * np.pi, "ellipsoid": 4 / 3 * np.pi * 3 * 2.5 * 1.5}[
+        shape["kind"]
+    ]
     tables = changed(changed(blood_tables(), "cells.0.shape", shape), "packing.hematocrit", 0.06)
     cells = prepared(tmp_path, tables).cells
     assert cells is not None

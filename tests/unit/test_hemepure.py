@@ -23,7 +23,7 @@ def test_all_names_of_hemepure_for_a_windkessel_outlet_are_known(tmp_path: Path,
     assert outlet.kind == "windkessel"
     assert (outlet.resistance, outlet.compliance) == (pytest.approx(1e9), pytest.approx(1e-12))
     assert outlet.proximal_resistance == pytest.approx(1e9 if name == "WK3" else 0.0)
-    rule = "outlets/outlet/condition: imposed by the rule of Nash et al. 2014, not that of Yang"
+    rule = "outlets/outlet/condition: imposed by the rule of `scheme`, not that of Yang"
     assert notes == ((rule,) if kind == "yangpressure" else ())
 
 
@@ -32,7 +32,7 @@ def test_the_pressure_rule_of_yang_is_replaced_with_a_note(tmp_path: Path) -> No
     for old, new in (('type="pressure"', 'type="yangpressure"'), ('subtype="cosine"', 'subtype="yangpressure"')):
         case, notes = read_case_and_notes(write_case(tmp_path, xml(inlet=inlet.replace(old, new))))
         assert case.iolet[0].kind == "pressure"
-        assert notes[-1] == "inlets/inlet/condition: imposed by the rule of Nash et al. 2014, not that of Yang"
+        assert notes[-1] == "inlets/inlet/condition: imposed by the rule of `scheme`, not that of Yang"
 
 
 def test_habits_of_the_cases_of_hemepure_are_understood(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The red cell that `seiche validate cells` checks: the default of case files, examples and docs (SI units).
 
-Stretched by optical tweezers it is within the error bars of Mills et al. 2004 (theory/cells, section 9).
+Stretched by optical tweezers it is within the error bars of Mills et al. 2004 (theory/cells, section 8).
 """
 
 from __future__ import annotations

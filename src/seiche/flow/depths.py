@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
-from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind
+from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout, Use
@@ -40,13 +40,14 @@ def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPla
     return np.asarray(np.maximum(mean, 0.0), np.float64)
 
 
-def inner_sites(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPlane]) -> tuple[Rows, Floats]:
-    """Return for each site the global number (m,) of a site behind it, and how much farther from the plane that is.
+def inner_sites(
+    sites: SiteSet, coords: npt.NDArray[np.integer[Any]], iolet: Rows, planes: Sequence[IoletPlane]
+) -> tuple[Rows, Floats]:
+    """Return for sites at `coords` (m, 3) the number (m,) of one behind each, and how much farther it is.
 
     It lies along the lattice vector closest to the normal and beside no opening; where there is none the number is -1.
     """
-    sites = region.sites
-    found, farther = np.full(len(rows), -1, np.int64), np.ones(len(rows))
+    found, farther = np.full(len(coords), -1, np.int64), np.ones(len(coords))
     at_opening = np.zeros(len(sites), bool)
     at_opening[sites.boundary] = (sites.link_iolet >= 0).any(axis=1)
     for number in np.unique(iolet):
@@ -55,7 +56,7 @@ def inner_sites(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletP
         for vector in np.argsort(-straight, kind="stable")[: np.count_nonzero(straight > 0.5)]:
             for times in range(1, FARTHEST + 1):
                 open_ = np.flatnonzero((iolet == number) & (found < 0))
-                inside = sites.find(region.coords[rows[open_]] + times * LINK_VECTORS[vector].astype(np.int64))
+                inside = sites.find(coords[open_] + times * LINK_VECTORS[vector].astype(np.int64))
                 good = (inside >= 0) & ~at_opening[inside]
                 found[open_[good]] = inside[good]
                 farther[open_[good]] = times * rise[vector]
@@ -89,7 +90,7 @@ class Depths:
         self._backend, self._layout, self._region, self._precision = backend, layout, region, precision
         rows, iolet, masks = openings
         planes, Q = region.sites.iolets, region.velocity_set.Q
-        site, farther = inner_sites(region, rows, iolet, planes)
+        site, farther = inner_sites(region.sites, region.coords[rows], iolet, planes)
         lost = np.flatnonzero(site < 0)
         problem = None
         if len(lost):

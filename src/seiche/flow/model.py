@@ -17,6 +17,8 @@ import numpy.typing as npt
 #: How a pressure iolet makes what comes back: by the rule of Nash et al. 2014, by anti-bounce-back with the stress for
 #: the pressure at the sites beside the opening, or the same for the pressure in its plane.
 PressureScheme = Literal["nash", "anti-bounce-back", "plane"]
+#: The rule of pressures that name none: accurate and stable at the relaxation times of ordinary cases.
+DEFAULT_SCHEME: PressureScheme = "plane"
 
 #: How a wall sends populations back: half way along each link, or at the link's own fraction.
 WallKind = Literal["bounce-back", "bouzidi"]
@@ -176,7 +178,7 @@ class PressureIolet:
     phase: float = 0.0
     ramp: float = 0.0
     ramp_from: float = 1.0
-    scheme: PressureScheme = "nash"
+    scheme: PressureScheme = DEFAULT_SCHEME
     table: TimeTable | None = None
 
 
@@ -217,7 +219,7 @@ class WindkesselIolet:
     distal_density: float = 1.0
     initial_density: float = 1.0
     ramp: float = 0.0
-    scheme: PressureScheme = "nash"
+    scheme: PressureScheme = DEFAULT_SCHEME
 
 
 #: Which places (p, 3) on the wall, in spacings from the geometry's origin of coordinates, belong to a patch: (p,).

@@ -75,7 +75,6 @@ def advice_cells(setup: BloodSetup) -> Iterator[str]:
     cells = setup.cells
     if cells is None:
         return
-    yield from cells.notes
     if cells.contrast != 1:
         yield from _inner_viscosity(setup, cells.contrast)
     yield from _stiff_contact(setup)

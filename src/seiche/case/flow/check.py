@@ -10,6 +10,7 @@ from seiche.case.flow.memory import predict
 from seiche.case.flow.setup import FlowSetup
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
+from seiche.flow.model import VelocityIolet
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 
@@ -35,9 +36,11 @@ def _geometry(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
     yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
     yield "spacing", f"{sites.spacing:.4g} m"
-    for plane in sites.iolets:
+    for plane, iolet in zip(sites.iolets, setup.model.iolets, strict=True):
         radius = f", radius {plane.radius:.4g} m" if plane.radius is not None else ""
-        yield f"iolet {plane.name}", f"{plane.role} at ({', '.join(f'{c:.4g}' for c in plane.center)}) m{radius}"
+        rule = "" if isinstance(iolet, VelocityIolet) else f", pressure by {iolet.scheme}"
+        place = ", ".join(f"{c:.4g}" for c in plane.center)
+        yield f"iolet {plane.name}", f"{plane.role} at ({place}) m{radius}{rule}"
 
 
 def _numbers(setup: FlowSetup) -> Iterator[tuple[str, str]]:

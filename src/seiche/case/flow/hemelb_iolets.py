@@ -84,7 +84,7 @@ def _translate(element: Element, name: str, fluid: Fluid) -> Translated:
     }
     result = _CONDITIONS[kind](condition, table, fluid)
     if "yangpressure" in condition.attributes.values():
-        result.notes.append(f"{condition.path}: imposed by the rule of Nash et al. 2014, not that of Yang")
+        result.notes.append(f"{condition.path}: imposed by the rule of `scheme`, not that of Yang")
     return result
 
 

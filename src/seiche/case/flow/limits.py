@@ -149,7 +149,7 @@ def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
 
 def advice(setup: FlowSetup) -> tuple[str, ...]:
     """Return warnings, one line each, about things that are possible but costly in accuracy."""
-    numbers, lines = setup.invariants, list(setup.vessel.notes)
+    numbers, lines = setup.invariants, list(setup.notes)
     if numbers.mach is not None and numbers.mach > MACH_ADVISED:
         lines.append(f"Mach number {numbers.mach:.3g} is above {MACH_ADVISED}: errors of order Mach^2 will show")
     if numbers.mach is None:

@@ -21,7 +21,7 @@ from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
-from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
+from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
 
 Floats = npt.NDArray[np.float64]
 
@@ -172,7 +172,7 @@ def _pressure(
         phase=opening.phase,
         ramp=ramp,
         ramp_from=units.density_of_pressure(start if opening.ramp_from is None else opening.ramp_from),
-        scheme=opening.scheme,
+        scheme=opening.scheme or DEFAULT_SCHEME,
         table=_in_steps(supply.course, units, units.density_of_pressure),
     )
 
@@ -187,7 +187,7 @@ def _windkessel(opening: WindkesselOpening, units: LatticeUnits, ramp: float, st
         distal_density=units.density_of_pressure(distal),
         initial_density=units.density_of_pressure(first),
         ramp=ramp,
-        scheme=opening.scheme,
+        scheme=opening.scheme or DEFAULT_SCHEME,
     )
 
 

@@ -24,6 +24,7 @@ from seiche.case.quantities import (
     VelocityOrFlowRate,
 )
 from seiche.case.tables import FileName, FromList, Table
+from seiche.flow.model import PressureScheme
 
 
 class Opening(Table):
@@ -51,10 +52,10 @@ class Opening(Table):
         return self
 
 
-Scheme = Literal["nash", "anti-bounce-back", "plane"]
 _SCHEME = (
     "rule by which pressure is imposed: of HemeLB; with the stress, at the sites beside the opening; the same in its "
-    "plane, of second order together with walls of kind bouzidi"
+    'plane, of second order together with walls of kind bouzidi. By default "plane"; where '
+    "that is not stable or the opening has no sites behind it another one, with a note"
 )
 _REPEAT = "with table: its span of time is a period; otherwise its last value holds after its end"
 
@@ -74,7 +75,7 @@ class PressureOpening(Opening):
     )
     table: FileName | None = Field(default=None, description="file of two columns, seconds and mmHg; linear in between")
     repeat: bool | None = Field(default=None, description=_REPEAT)
-    scheme: Scheme = Field(default="nash", description=_SCHEME)
+    scheme: PressureScheme | None = Field(default=None, description=_SCHEME)
 
     @model_validator(mode="after")
     def _consistent(self) -> PressureOpening:
@@ -98,7 +99,7 @@ class WindkesselOpening(Opening):
     initial_pressure: Pressure | None = Field(
         default=None, description="Pc at the start; the pressure at the start of the run by default"
     )
-    scheme: Scheme = Field(default="nash", description=_SCHEME)
+    scheme: PressureScheme | None = Field(default=None, description=_SCHEME)
 
 
 def _refuse_beside_table(opening: PressureOpening | VelocityOpening, others: tuple[str, ...]) -> None:

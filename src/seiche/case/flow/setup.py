@@ -16,6 +16,7 @@ from seiche.case.flow.rheology import Rheology, rheology_of
 from seiche.case.flow.schema import FlowCase, Lattice
 from seiche.case.flow.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
+from seiche.case.flow.schemes import with_schemes
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.flow.walls import wall_speeds, walls_of
 from seiche.case.flow.waveforms import WOMERSLEY_RANGE, womersley_number
@@ -41,7 +42,7 @@ class Invariants:
 class FlowSetup(Setup):
     """Everything a run needs but the solver. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the greatest speeds (m/s) of moving walls by name.
+    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `rules` notes about the rules of pressures.
     """
 
     case: FlowCase
@@ -54,6 +55,7 @@ class FlowSetup(Setup):
     period: float | None
     invariants: Invariants
     wall_speeds: dict[str, float] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
 
     @property
     def dt(self) -> float:
@@ -62,8 +64,8 @@ class FlowSetup(Setup):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what reading the case and making its geometry leave to say."""
-        return self.vessel.notes
+        """Return what reading the case, making its geometry and choosing rules for its openings leave to say."""
+        return (*self.vessel.notes, *self.rules)
 
     @property
     def inputs(self) -> list[Path]:
@@ -113,9 +115,11 @@ def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     table = case.run.precision
     precision = Precision(table.compute, table.storage or table.compute)
     invariants = _invariants(case, vessel, units, law, velocity, inflows, period, pressures)
+    iolets, rules = with_schemes(case, vessel.sites, model.iolets, invariants.tau)
+    model = replace(model, iolets=iolets)
     steps = _steps(case, units, period, source)
     vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
-    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds)
+    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds, rules)
 
 
 def _collision(table: Lattice) -> Collision:

@@ -44,7 +44,7 @@ def pressure_tube(setting: Setting) -> list[Check]:
     radius, viscosity, excess = (8.4 if setting.quick else 16.4), 0.5, 1e-5
     length = 4 * round(radius)
     steps = int(20 * radius**2 / (5.783 * viscosity)) + 4 * length
-    iolets = (PressureIolet(1 + excess), PressureIolet(1.0))
+    iolets = (PressureIolet(1 + excess, scheme="nash"), PressureIolet(1.0, scheme="nash"))
     sites = shapes.tube(radius, float(length), 1.0)
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
     solver.advance(steps)
