@@ -57,7 +57,7 @@ def read_motion(path: Path) -> Motion:
         FormatError: no such file.
     """
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:
             acoustic = file.attrs["medium"] == "acoustic"
             velocity = file["velocity"]
             values = file["pressure"][:] if acoustic else velocity[..., -1]
@@ -73,7 +73,7 @@ def read_motion(path: Path) -> Motion:
 def is_motion(path: Path) -> bool:
     """Return whether a file looks like snapshots of waves."""
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:
             return "medium" in file.attrs and "velocity" in file
     except OSError:
         return False

@@ -121,7 +121,7 @@ class Results(Final):
     def _write_arrays(self, part: Path, arrays: Arrays) -> None:
         grid, medium = self._setup.grid, self._setup.medium
         media = {name: getattr(medium, name) for name in ("sound_speed", "density", "alpha_coeff", "BonA")}
-        with h5py.File(part, "w") as file:
+        with h5py.File(part, "w", locking=False) as file:
             file.attrs["program"] = f"Seiche {__version__}"
             file.attrs["spacing"] = grid.spacings
             file.attrs["time_step"] = grid.time_step

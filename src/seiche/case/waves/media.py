@@ -72,7 +72,7 @@ def read_grid(path: Path, dim: int) -> Grid:
 
     names = ("x", "y", "z")[:dim]
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:
             for name in (*names, *NAMES):
                 if not isinstance(file.get(name), h5py.Dataset):
                     raise FormatError(path, name, f"no such data set; needed are {', '.join((*names, *NAMES))}")

@@ -56,7 +56,7 @@ class Snapshots(Scheduled):
 
     def _open(self) -> h5py.File:
         grid, dim = self._grid, self._setup.mesh.dim
-        file = h5py.File(part_path(self.path), "w")
+        file = h5py.File(part_path(self.path), "w", locking=False)
         file.attrs["title"] = self._setup.title
         file.attrs["axes"] = [AXES[axis] for axis in grid.axes]
         file.attrs["medium"] = self._solver.medium
@@ -151,7 +151,7 @@ class Seismograms(Final):
         setup, solver, every = self._setup, self._solver, self._receivers.every
         numbers = self._receivers.first + 1 + np.arange(len(samples), dtype=np.float64)
         times: npt.NDArray[np.float64] = solver.dt * every * numbers
-        with replacing(self.path) as part, h5py.File(part, "w") as file:
+        with replacing(self.path) as part, h5py.File(part, "w", locking=False) as file:
             file.attrs["title"] = setup.title
             file["time"], file["position"] = times, np.array(setup.receivers)
             file.attrs["velocities_earlier_by"] = solver.velocity_lead
@@ -213,7 +213,7 @@ class Peaks(Final):
     def _write(self, found: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
         assert found is not None and self._solver.peak is not None
         (places, peaks), setup = found, self._setup
-        with replacing(self.path) as part, h5py.File(part, "w") as file:
+        with replacing(self.path) as part, h5py.File(part, "w", locking=False) as file:
             file.attrs["title"] = setup.title
             file["position"], file["velocity"], file["horizontal_velocity"] = places, peaks[:, 0], peaks[:, 1]
         if self._picture is None:

@@ -105,7 +105,7 @@ class DatasetReader(Closing):
         self.path = str(path)
         try:
             self._room = (1 << 20) + _MOST_COMPRESSED * Path(path).stat().st_size
-            self.file = h5py.File(path, "r")
+            self.file = h5py.File(path, "r", locking=False)
         except DAMAGE as error:
             if not Path(path).exists():
                 raise FormatError(self.path, "file", "does not exist") from error

@@ -65,7 +65,7 @@ def refuse_other_file(path: Path | str) -> None:
     if not h5py.is_hdf5(path):
         raise FormatError(path, "file", "is there and is no HDF5 file; give the output another name")
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:
             kind = text_of(file.attrs.get("file_type", ""))
     except DAMAGE:
         return  # what a killed run left
@@ -89,7 +89,7 @@ class KWaveOutput:
         self.path, self._problem = str(path), problem
         self._options = {"compression": compression} if compression else {}
         try:
-            self.file = h5py.File(path, "r+" if append else "w")
+            self.file = h5py.File(path, "r+" if append else "w", locking=False)
         except DAMAGE as error:
             raise FormatError(
                 self.path, "file", f"cannot be {'re-opened' if append else 'written'} ({error})"
@@ -220,7 +220,7 @@ def write_checkpoint(
     """
     part = Path(f"{path}.part")
     try:
-        with h5py.File(part, "w") as file:
+        with h5py.File(part, "w", locking=False) as file:
             header = attributes("checkpoint", problem.description, created_by)
             _put_attributes(file, {**header, _RECORDS: records, _DIGEST: problem.digest()})
             for name, number in (("Nx", problem.shape[2]), ("Ny", problem.shape[1]), ("Nz", problem.shape[0])):
