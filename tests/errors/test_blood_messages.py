@@ -302,6 +302,7 @@ def test_a_restart_says_what_the_case_asks_otherwise_and_keeps_what_was_seen(tmp
         "coupling.delta is cosine, in the checkpoint peskin",
     ]
     assert second.blood.watch.volume_drift == first.blood.watch.volume_drift > 0
+    second.close()
     (tmp_path / "flat.toml").write_text(toml_of(changed(tables, "cells.0.model", "triangles")))
     with pytest.raises(CaseError, match=r'cells "red" of the checkpoint have model = "loop", those of .* "triangles"'):
         load(tmp_path / "flat.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")

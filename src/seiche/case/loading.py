@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seiche.case.agreement import on_rank_zero
+from seiche.case.folder import RunFolder
 from seiche.case.kind import Setup
 from seiche.case.kinds import kind_of
 from seiche.case.load import check_tables, read_source
@@ -48,10 +50,13 @@ def load(
     world = world or World.from_mpi()
     source = read_source(path, overrides, device)
     kind = kind_of(source)
-    setup = kind.prepare(source, world, place=restart is None)
-    folder = Path(output) if output is not None else source.folder / setup.case.output.folder
-    refuse_inputs(setup, folder)
+    case: Any = check_tables(source.tables, str(source.path), kind.schema)
+    folder = Path(output) if output is not None else source.folder / case.output.folder
     checkpoint = Path(restart) if restart is not None else None
+    records = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
+    on_rank_zero(world, records.refuse_early)
+    setup = kind.prepare(source, world, place=restart is None)
+    refuse_inputs(setup, folder)
     return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seiche.case.output import Place
 from seiche.errors import CaseError
-from seiche.io.cell_files import is_made_by
+from seiche.io.cell_files import is_made_by, list_path
 from seiche.io.files import refuse_foreign
 
 #: How files of a kind begin, as `refuse_foreign` reads them.
@@ -19,6 +19,7 @@ _BEGINNINGS: dict[str, str | re.Pattern[str]] = {
     "HDF5 file": "\ufffdHDF",
     "summary": "{",
     "trace": "{",
+    "list of states": "{",
     "checkpoint": "\ufffdSEICHE",
     "PNG picture": "\ufffdPNG",
     "PDF picture": "%PDF",
@@ -47,12 +48,14 @@ def kind_of(place: Place) -> str:
     return place.kind or KINDS.get(place.path.suffix.lower(), "")
 
 
-def states_of(place: Place) -> Iterator[Path]:
-    """Yield the file at a place and, of a series, the files of its states and parts that are there."""
-    yield place.path
+def files_at(place: Place) -> dict[Path, str]:
+    """Return the kinds of the files at a place: it and, of a series, its states, their parts and their list."""
+    path, kind = place.path, kind_of(place)
+    found = {path: kind}
     if place.series:
-        path = place.path
-        yield from sorted(path.parent.glob(f"{glob.escape(path.stem)}.*{glob.escape(path.suffix)}"))
+        found |= dict.fromkeys(sorted(path.parent.glob(f"{glob.escape(path.stem)}.*{glob.escape(path.suffix)}")), kind)
+        found[list_path(path)] = "list of states"
+    return {one: kind for one, kind in found.items() if one.is_file()}
 
 
 def refuse_foreign_file(key: str, path: Path, kind: str) -> None:
@@ -79,8 +82,8 @@ def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
         key, path = place.key, place.path
         if path.is_dir():
             raise CaseError(f"{key}: {path} is a folder; give the output another name")
-        for one in states_of(place):
-            refuse_foreign_file(key, one, kind_of(place))
+        for one, kind in files_at(place).items():
+            refuse_foreign_file(key, one, kind)
         _refuse_folder(key, path)
 
 

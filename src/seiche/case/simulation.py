@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import numpy.typing as npt
 
@@ -29,6 +30,9 @@ from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
 from seiche.report.summary import content_of, write_summary
 from seiche.solver import SolverBase
+
+#: Simulations of this process by their folders: one that is loaded in the place of another closes it.
+_OPEN: WeakValueDictionary[Path, Simulation] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ class Simulation:
         self.started, self.seconds = time.monotonic(), 0.0
         self._bandwidth: float | None = None
         self._closed = self._released = False
-        self._records = RunFolder(folder, setup.source)
+        self._records = RunFolder(folder, setup.source, restart=restart, replace=replace)
+        if replace or restart is not None:
+            _close_earlier(folder, world)
         checkpoint = CheckpointRestart(restart, world) if restart is not None else None
         self.parts: CaseRun = kind.open(setup, world, folder, checkpoint)
         self.solver: SolverBase = self.parts.solver
@@ -87,10 +93,8 @@ class Simulation:
         self.checkpoints = CheckpointFile(self.parts, setup, folder / setup.case.output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.parts, [*self.parts.outputs, self.checkpoints], setup.case.output.in_flight)
         self._trace = folder / setup.case.output.trace if setup.case.output.trace is not None else None
-        continued = restart is not None and folder.resolve() in restart.resolve().parents
-        on_rank_zero(
-            world, lambda: self._records.claim(self.places, setup.inputs, replace=replace, continued=continued)
-        )
+        on_rank_zero(world, lambda: self._records.claim(self.places, setup.inputs))
+        _OPEN[folder.resolve()] = self
         keep_trace(self._trace, self.solver.timers, world)
 
     def _drain(self) -> None:
@@ -130,8 +134,11 @@ class Simulation:
             visible: whether rank 0 shows the progress.
 
         Raises:
+            CaseError: the simulation is closed, as by loading the case again in its folder, or ended before another run
+                began there.
             UnstableError: a field is no longer finite; complete outputs and the last checkpoint stay.
         """
+        self._resume()
         solver, last = self.solver, self.setup.steps
         target = last if steps is None else solver.step + steps
         solver.backend.synchronize()
@@ -225,13 +232,25 @@ class Simulation:
     def checkpoint(self, path: Path | str | None = None) -> Path:
         """Write the present state, to the checkpoint of the case by default, and wait until it is complete."""
         self.solver.finish()
+        ended = self._released
         if path is not None and Path(path) != self.checkpoints.path:
             CheckpointFile(self.parts, self.setup, Path(path), self._drain).save()
             return Path(path)
+        self._resume()
         self.outputs.drain()
         self.outputs.submit(self.checkpoints)
         self.outputs.drain()
+        if ended:
+            self._release("done", ())
         return self.checkpoints.path
+
+    def _resume(self) -> None:
+        """Take the folder again if the run had ended, to write more."""
+        if self._closed:
+            raise CaseError(f"{self.setup.source}: the simulation is closed; load the case again")
+        if self._released:
+            on_rank_zero(self.world, lambda: self._records.resume(self.places))
+            self._released = False
 
     def report(self) -> str:
         """Return the table stage | time | share | GB/s | share of the copy bandwidth of the steps done so far."""
@@ -300,3 +319,10 @@ class Simulation:
     ) -> None:
         """Close everything."""
         self.close()
+
+
+def _close_earlier(folder: Path, world: World) -> None:
+    """Close the simulation of these ranks that has the folder, if all of them still know it (collective)."""
+    earlier = _OPEN.get(folder.resolve())
+    if all(world.allgather(earlier is not None and earlier.world.size == world.size)) and earlier is not None:
+        earlier.close()

@@ -88,14 +88,29 @@ class FolderLock:
                 return None
             except FileExistsError:
                 owner = self._read_owner()
-                takes = owner is not None and owner.is_this_process and from_this_process
-                if owner is not None and not takes and not self._stale(owner, mine):
+                if owner is None:  # released meanwhile
+                    continue
+                if not (owner.is_this_process and from_this_process) and not self._stale(owner, mine):
                     return owner
-                with suppress(FileNotFoundError):  # another process was faster
-                    os.rename(self.path, part_path(mine))
-                    os.unlink(part_path(mine))
+                self._remove(owner, part_path(mine))
             finally:
                 mine.unlink(missing_ok=True)
+
+    def owner(self, *, from_this_process: bool = False) -> Owner | None:
+        """Return who has the lock, if a process of this host surely does; nothing is written."""
+        owner = self._read_owner()
+        if owner is None or not (owner.on_this_host and owner.alive) or (owner.is_this_process and from_this_process):
+            return None
+        return owner
+
+    def _remove(self, owner: Owner, aside: Path) -> None:
+        """Remove the lock of `owner`, but not that of a process which has taken it over meanwhile."""
+        with suppress(FileNotFoundError):  # another process was faster
+            os.rename(self.path, aside)  # which only one can
+            found = _owner_at(aside)
+            if found is not None and found.nonce != owner.nonce and not self.path.exists():
+                os.rename(aside, self.path)
+            aside.unlink(missing_ok=True)
 
     def _make(self, mine: Path) -> None:
         """Make the lock, or raise FileExistsError."""
@@ -109,12 +124,7 @@ class FolderLock:
             os.close(descriptor)
 
     def _read_owner(self) -> Owner | None:
-        try:
-            return Owner(**json.loads(self.path.read_text()))
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError):
-            return Owner("an unknown host", "", "", 0, "", "an unknown run", "")
+        return _owner_at(self.path)
 
     def _stale(self, owner: Owner, mine: Path) -> bool:
         """Return whether the owner is gone; `mine` is a file of now."""
@@ -126,15 +136,24 @@ class FolderLock:
             return True
 
     @property
+    def nonce(self) -> str:
+        """Return the random number of this lock object."""
+        return self._owner.nonce
+
+    @property
     def held(self) -> bool:
         """Return whether this object still has the lock."""
         found = self._read_owner()
         return found is not None and found.nonce == self._owner.nonce
 
     def _beat(self) -> None:
+        self._ended = ended = threading.Event()
+
         def beat() -> None:
-            while not self._ended.wait(HEARTBEAT):
+            while not ended.wait(HEARTBEAT):
                 with suppress(OSError):
+                    if not self.held:  # another object of this process has it
+                        return
                     os.utime(self.path)
 
         self._thread = threading.Thread(target=beat, name="seiche lock", daemon=True)
@@ -146,6 +165,15 @@ class FolderLock:
         if self._thread is not None and self.held:
             self.path.unlink(missing_ok=True)
         self._thread = None
+
+
+def _owner_at(path: Path) -> Owner | None:
+    try:
+        return Owner(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        return Owner("an unknown host", "", "", 0, "", "an unknown run", "")
 
 
 def _boot() -> str:
