@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,9 +24,10 @@ from seiche.flow.model import FlowModel, Precision
 from seiche.flow.moment_layout import COEFFICIENTS
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
-from seiche.flow.state import IOLETS, SITES, site_state
+from seiche.flow.state import IOLETS, SITES, WALL_MASS, site_state
 from seiche.flow.steps import Steps, annotated
 from seiche.flow.velocity_set import VELOCITY_SETS
+from seiche.flow.wall_mass import WINDOW
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, Watch
 from seiche.halo.exchange import HaloExchange
@@ -140,6 +142,8 @@ class FlowSolver(SolverBase):
         self.exchanges: list[HaloExchange] = [each for each in (self.halo if several else None, deep) if each]
         self._own_exchanges = tuple(self.exchanges)  # without those of what is immersed
         self._time_exchanges()
+        if self._walls.mass is not None:
+            self.graph_steps = WINDOW
         self._replay = Replay(self.backend, self.exchanges)
         self.populations.start(model.initial_density, model.initial_velocity)
 
@@ -171,11 +175,15 @@ class FlowSolver(SolverBase):
     def before(self, steps: int) -> int:
         """Let what is immersed prepare for `steps` steps; return how many the next launch does."""
         ready = self._prepare(steps) if self._prepare is not None else steps
+        if self._walls.mass is not None:
+            ready = min(ready, self._walls.mass.steps_left(self.step))
         return self.graph_steps if self._can_replay(min(steps, ready)) else 1
 
     def before_launch(self, steps: int) -> Hashable:
         """Prepare walls, iolets and the marking of sites inside cells; return where in its period the marking is."""
         self._walls.restore()
+        if self._walls.mass is not None:
+            self._walls.mass.prepare(self.step)
         self.iolets.prepare(self.step, steps)
         if self._contrast is None:
             return 0
@@ -244,7 +252,9 @@ class FlowSolver(SolverBase):
         if reference is not None:
             arrays["reference_velocity"] = reference.astype(np.float64)
         circuits = self.iolets.windkessels.state() if self.iolets.windkessels is not None else {}
-        return site_state(self, arrays, self.step, {IOLETS + name: value for name, value in circuits.items()})
+        state = site_state(self, arrays, self.step, {IOLETS + name: value for name, value in circuits.items()})
+        mass = self._walls.mass
+        return state if mass is None else replace(state, numbers={WALL_MASS: mass.state()})
 
     @property
     def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
@@ -276,6 +286,8 @@ class FlowSolver(SolverBase):
                 name.removeprefix(IOLETS): value for name, value in state.attributes.items() if name.startswith(IOLETS)
             }
             self.iolets.windkessels.load_state(circuits)
+        if self._walls.mass is not None:
+            self._walls.mass.set_state(state.numbers.get(WALL_MASS))
         self.populations.set_state(arrays)
         if self._physics.has_rates:
             self._physics.set_even_rates(arrays["relaxation"])

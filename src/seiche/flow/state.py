@@ -12,6 +12,8 @@ from seiche.solver.state import Attribute, Rows, RowSet, State
 SITES = "sites"
 #: Before the numbers of Windkessel outlets among the attributes.
 IOLETS = "iolets."
+#: The sums of the mass that walls created (`wall_mass.py`).
+WALL_MASS = "wall_mass"
 
 
 def site_state(

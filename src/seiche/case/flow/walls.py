@@ -22,7 +22,7 @@ from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError
 from seiche.flow.model import MovingWall, Patch, Walls
 from seiche.flow.velocity_set import VELOCITY_SETS
-from seiche.flow.walls import patches_of, velocity_at, wall_places
+from seiche.flow.wall_links import patches_of, velocity_at, wall_places
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -45,7 +45,7 @@ struct MomentTiles {
   const u32* table;
   const u32* walls;
   const u32* link_rows;   ///< [row of walls][lane]: row in `link_values` of a site with bit 31
-  const u32* link_masks;  ///< [row] bit q: the link c_q has a value
+  const u32* link_masks;  ///< [row] bit q: the link c_q has a value; bit 0: the population at rest has
   Value* link_values;     ///< [row][Q] what leaves along such links
   static constexpr bool words = sizeof(S) == 2;
   static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B, row = 28;
@@ -133,7 +133,7 @@ struct MomentTiles {
   /// What arrives at a site, from the copy that a step reads.
   SEICHE_FN void load(const Site& s, Real (&f)[L::Q]) const {
     const auto own = coefficients(f_in + s.tile, s.lane);
-    f[0] = population<L, 0>(own);
+    f[0] = s.mask & 1u ? decode<Real>(link_values[s.value]) : population<L, 0>(own);
     each<1, L::Q>([&]<int q>() SEICHE_INLINED {
       constexpr int back = opposite(q);
       if (s.mask >> back & 1u) {

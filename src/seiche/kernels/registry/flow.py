@@ -17,6 +17,10 @@ PRECISIONS: tuple[tuple[Real, Store], ...] = (
     ("float32", "float16"),
 )
 LAYOUTS = ("list-ab", "list-aa-even", "list-aa-odd", "tiles-4", "tiles-8")
+#: Links (or sites) of a block of walls, and threads that share them (`wall_block`, `wall_lanes` in the header).
+WALL_BLOCK, WALL_LANES = 1024, 128
+#: Multiples of the unit of mass in which changes at walls are summed (`wall_mass_scale` in the header).
+WALL_MASS_SCALE = 2.0**44
 #: Edge of the tiles of moment storage, the layout "moments" of the collision "regularised" only.
 MOMENT_EDGE = 8
 VELOCITY_SETS = ("D3Q15", "D3Q19", "D3Q27")
@@ -302,19 +306,29 @@ def wall_shear_stress(real: Real) -> KernelSpec:
 
 def wall_return(real: Real, store: Store) -> KernelSpec:
     """What comes back along the links of walls at rest that do not lie half way."""
-    return KernelSpec(f"WallReturn<{CPP_TYPE[real]},{CPP_TYPE[store]}>", "flow/walls.hpp", _WALL_RETURN)
+    return _summed_change("WallReturn", real, store, _WALL_RETURN)
 
 
 def wall_kept(real: Real, store: Store) -> KernelSpec:
-    """The same into a buffer."""
-    members: Members = (("wall", _WALL_RETURN), ("kept", "ptr"))
-    return KernelSpec(f"WallKept<{CPP_TYPE[real]},{CPP_TYPE[store]}>", "flow/walls.hpp", members)
+    """The same into a buffer, for links beside iolets."""
+    return _summed_change("WallKept", real, store, (("wall", _WALL_RETURN), ("kept", "ptr")))
 
 
 def moving_wall_return(real: Real, store: Store) -> KernelSpec:
     """What comes back along the links of moving walls."""
     members: Members = (("wall", _WALL_RETURN), ("push", "ptr"), ("row", "ptr"), ("excess", "ptr"))
-    return KernelSpec(f"MovingWallReturn<{CPP_TYPE[real]},{CPP_TYPE[store]}>", "flow/walls.hpp", members)
+    return _summed_change("MovingWallReturn", real, store, members)
+
+
+def mass_correction(real: Real, store: Store) -> KernelSpec:
+    """The mass that walls created, taken back from the populations at rest of wall sites."""
+    return _summed_change("MassCorrection", real, store, (("f", "ptr"), ("rest", "ptr"), ("amount", "ptr")))
+
+
+def _summed_change(rule: str, real: Real, store: Store, members: Members) -> KernelSpec:
+    name = f"SummedChange<{rule}<{CPP_TYPE[real]},{CPP_TYPE[store]}>>"
+    blocks: Members = (("rule", members), ("first", "ptr"), ("component", "ptr"), ("sums", "ptr"))
+    return KernelSpec(name, "flow/walls.hpp", blocks, threads=WALL_LANES, team=True)
 
 
 def leaving_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
@@ -342,6 +356,7 @@ def built_kernels() -> Iterator[KernelSpec]:
         yield wall_return(real, store)
         yield wall_kept(real, store)
         yield moving_wall_return(real, store)
+        yield mass_correction(real, store)
         yield leaving_density(real, store)
         yield depth_left(real, store)
         yield depth_arrived(real, store)

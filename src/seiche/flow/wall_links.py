@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The links of walls that are not half way or not at rest: where they meet the wall, and what comes back along them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow.model import MovingWall, Walls
+from seiche.flow.region import Region
+from seiche.flow.velocity_set import CS2
+
+#: A wall may not move faster: the equilibrium is an expansion in the Mach number.
+MACH_LARGEST = 0.3
+
+Floats = npt.NDArray[np.float64]
+
+
+def wall_places(sites: SiteSet, rows: npt.NDArray[np.int64], links: npt.NDArray[np.int64]) -> Floats:
+    """Return where links meet the wall, (p, 3) in spacings from the geometry's origin of coordinates.
+
+    `rows` (p,) of the boundary arrays, `links` (p,) rows of `LINK_VECTORS`.
+    """
+    first = np.asarray(sites.origin) / sites.spacing + sites.coords[sites.boundary[rows]]
+    return np.asarray(first + sites.link_fraction[rows, links][:, None] * LINK_VECTORS[links], np.float64)
+
+
+def velocity_at(wall: MovingWall, places: Floats) -> Floats:
+    """Return the velocity (p, 3) of a wall at `places` (p, 3)."""
+    return np.asarray(np.array(wall.velocity) + np.cross(np.array(wall.rotation), places - np.array(wall.center)))
+
+
+def patches_of(walls: Sequence[MovingWall], places: Floats) -> npt.NDArray[np.int64]:
+    """Return the number of the moving wall at each of `places` (p, 3), -1 where the wall is at rest.
+
+    Raises:
+        CaseError: two moving walls hold one place.
+    """
+    number = np.full(len(places), -1, np.int64)
+    for k, wall in enumerate(walls):
+        mine = np.ones(len(places), bool) if wall.patch is None else np.asarray(wall.patch(places), bool)
+        twice = np.flatnonzero(mine & (number >= 0))
+        if len(twice):
+            at = ", ".join(f"{value:.4g}" for value in places[twice[0]])
+            raise CaseError(
+                f"moving walls {walls[number[twice[0]]].name!r} and {wall.name!r} both hold the wall at ({at}) spacings"
+            )
+        number[mine] = k
+    return number
+
+
+def check_moving(walls: Sequence[MovingWall], found: npt.NDArray[np.int64], speeds: Floats) -> None:
+    """Refuse walls without a link and walls that are too fast, of `found` links and greatest `speeds` (walls,) each.
+
+    Raises:
+        CaseError: what is wrong, in one line.
+    """
+    for wall, count, speed in zip(walls, found, speeds, strict=True):
+        if not count:
+            raise CaseError(f"moving wall {wall.name!r}: its patch holds no wall link")
+        if not speed <= MACH_LARGEST * CS2**0.5:
+            raise CaseError(
+                f"moving wall {wall.name!r}: {speed:.3g} sites/step is Mach {speed / CS2**0.5:.3g}, out of range"
+                f" (<= {MACH_LARGEST})"
+            )
+
+
+@dataclass(frozen=True)
+class WallLinks:
+    """Wall links of a rank: site `row` in the region, direction `q`, `share` of eqs. 36 and 37, and `push` of eq. 38.
+
+    All (p,). `arrives` marks those whose other population arrives along the link (the wall lies before its middle),
+    `alone` those that have no other population, `late` those whose other one an iolet replaces after the collision.
+    Of the links that a kernel handles the first `interior` need nothing from another rank; they come before any sweep,
+    since an odd step in place overwrites what left its neighbours. `component` is that of the fluid at the site.
+    """
+
+    row: npt.NDArray[np.int64]
+    q: npt.NDArray[np.int64]
+    share: Floats
+    push: Floats
+    arrives: npt.NDArray[np.bool_]
+    alone: npt.NDArray[np.bool_]
+    late: npt.NDArray[np.bool_]
+    component: npt.NDArray[np.int64]
+    interior: int
+
+    def chosen(self, which: npt.NDArray[np.bool_], item: npt.NDArray[np.int64], interior: int) -> WallLinks:
+        """Return some of the links by component, direction and item, those that need another rank last."""
+        rows = np.flatnonzero(which)
+        at = item[self.row[rows]]
+        late = self.arrives[rows] & (at >= interior)
+        order = rows[np.lexsort((at, self.q[rows], self.component[rows], late))]
+        return WallLinks(
+            self.row[order],
+            self.q[order],
+            self.share[order],
+            self.push[order],
+            self.arrives[order],
+            self.alone[order],
+            self.late[order],
+            self.component[order],
+            int(np.count_nonzero(~late)),
+        )
+
+
+def links_of(
+    region: Region, walls: Walls, world: World, component: npt.NDArray[np.int64]
+) -> tuple[WallLinks, npt.NDArray[np.bool_]]:
+    """Return all wall links of the rank, in no order, and which of them move; all ranks refuse a motion together."""
+    sites, lattice = region.sites, region.velocity_set
+    columns = lattice.link_rows
+    place, direction = np.nonzero(sites.link_kind[region.boundary_rows][:, columns] == LinkKind.WALL)
+    row, q, link = region.boundary_sites[place], direction + 1, columns[direction]
+    half, rim = np.ones(len(row), bool), np.zeros(len(row), bool)
+    fraction = np.full(len(row), 0.5)
+    if walls.kind == "bouzidi":
+        fraction = sites.link_fraction[region.boundary_rows[place], link].astype(np.float64)
+        for k in range(1, lattice.Q):
+            mine = np.flatnonzero(q == k)
+            behind = int(lattice.opposite[k])
+            rim[mine] = sites.link_kind[region.boundary_rows[place[mine]], columns[behind - 1]] > LinkKind.WALL
+            half[mine] = (region.neighbour(behind)[row[mine]] < 0) & ~rim[mine]
+        half |= fraction == 0.5
+        rim &= ~half
+    double = np.where(half, 1.0, 2.0 * fraction)
+    late = rim & (double > 1.0)
+    push, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
+    problem, speed = None, np.zeros(len(walls.moving))
+    if walls.moving:
+        places = wall_places(sites, region.boundary_rows[place], link)
+        try:
+            number = patches_of(walls.moving, places)
+        except CaseError as error:
+            problem = str(error)
+        half |= late & (number >= 0)
+        late &= ~half
+        double[half] = 1.0
+        for k, wall in enumerate(walls.moving):
+            mine = np.flatnonzero(number == k)
+            velocity = velocity_at(wall, places[mine])
+            push[mine] = -6.0 * lattice.weights[q[mine]] * np.sum(velocity * lattice.vectors[q[mine]], axis=1)
+            push[mine] /= np.maximum(double[mine], 1.0)
+            speed[k] = np.sqrt(np.sum(velocity**2, axis=1).max(initial=0.0))
+        first = next((text for text in world.allgather(problem) if text is not None), None)
+        if first is not None:
+            raise CaseError(first)
+        found = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))
+        check_moving(walls.moving, found, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
+    share = np.where(double < 1.0, double, 1.0 / double)
+    return WallLinks(row, q, share, push, ~half & ~rim & (double < 1.0), half, late, component[row], 0), number >= 0
