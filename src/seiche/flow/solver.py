@@ -228,6 +228,15 @@ class FlowSolver(SolverBase):
         """
         return self.watch().monitor()
 
+    def mass_created(self) -> npt.NDArray[np.float64]:
+        """Return the mass that walls have created since the start, all of which is taken back; collective.
+
+        Of each connected component of the fluid, in sites of density 1, (components,); (0,) where all walls are half
+        way and at rest. Many times the mass of a component in a run mean that walls are underresolved.
+        """
+        mass = self._walls.mass
+        return mass.created() if mass is not None else np.zeros(0)
+
     def watch(self, *, totals: bool = True) -> Watch:
         """Take totals of the present state (collective), or its flow alone; they reach the host during later steps."""
         return self.measures.watch(totals=totals)

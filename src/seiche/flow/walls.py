@@ -183,7 +183,7 @@ class WallStages:
         *,
         row: int = CREATED,
     ) -> None:
-        """Add a kernel over links or sites of `component`, the interior first, that adds to `row` of the sums of mass."""
+        """Add a kernel over links or sites of `component`, the interior first, that adds to `row` of the sums."""
         first, members, begun = self._summed(rule, component, interior)
         kernel = self._backend.load(spec)
         for edge, begin, end in ((False, 0, begun), (True, begun, len(first) - 1)):

@@ -267,7 +267,7 @@ struct MomentSweep {
   SEICHE_FN void take_values(u32 row, int place, Scratch& scratch) const {
     const u32 mask = layout.link_masks[row];
     const auto* values = layout.link_values + static_cast<Index>(row) * Q;
-    for (int q = 1; q < Q; ++q) {
+    for (int q = 0; q < Q; ++q) {
       if (mask >> q & 1u) scratch.f[opposite(q)][place] = decode<Real>(values[q]);
     }
   }
