@@ -54,6 +54,8 @@ def _run(options: Options, program: str, device: str, world: World) -> int:
             print(f"{program}: {options.input} on {leg.solver.backend.describe()}", flush=True)
         if told > 1:
             print("\n".join(leg.about()), flush=True)
+        for line in leg.warnings() if world.rank == 0 else ():
+            print(f"{program}: warning: {line}", file=sys.stderr, flush=True)
         number = leg.run()
         leg.finish(complete=number is None)
         if told:

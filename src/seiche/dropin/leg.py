@@ -32,6 +32,7 @@ from seiche.io.formats.kwave_output import (
     write_checkpoint,
 )
 from seiche.solver import RowSet, State
+from seiche.ultrasound.advice import advice
 from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -258,6 +259,10 @@ class Leg:
             kind = f"overlaps of {self.solver.overlap}" if self._options.overlap else "transforms of the whole grid"
             lines.append(f"{world.size} ranks with {parts} points, {kind}")
         return lines
+
+    def warnings(self) -> list[str]:
+        """Return a line for each thing that speaks against the problem as it is."""
+        return list(advice(self._problem, "exact"))
 
     def times(self) -> str:
         """Return a line on the seconds of the phases, those of earlier legs included (--verbose 1)."""

@@ -11,6 +11,7 @@ from seiche.backend import parse_device
 from seiche.kernels.registry import Real
 from seiche.ultrasound.exact_lines import has_lines
 from seiche.ultrasound.medium_arrays import varies
+from seiche.ultrasound.power_law import power_law_errors
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import is_mass
@@ -85,6 +86,13 @@ def advice(problem: Problem, scheme: str, frequency: float | None = None) -> Ite
             f" sound speed differs from the reference {problem.reference_speed:g} m/s; scheme local4 leaves"
             f" {better:.1g} rad, or take a time step of {shorter:.2g} s"
         )
+    if problem.absorption is not None:
+        errors = power_law_errors(problem.absorption, problem.sound_speed, peak)
+        if not errors.acceptable:
+            yield (
+                f"absorption is strong: at {peak:.4g} Hz the power law of the strongest absorber is followed with"
+                f' errors of {errors} (fractional Laplacian); alpha_mode = "relaxation" follows it closely'
+            )
 
 
 def memory(

@@ -12,6 +12,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
 from seiche.ultrasound.crossing import cuts_on_the_way
 from seiche.ultrasound.local_basis import least_overlap
+from seiche.ultrasound.power_law import power_law_errors
 from seiche.ultrasound.slabs import slabs_of
 
 
@@ -40,6 +41,8 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
         rows.append(
             (f"{frequency:.4g} Hz", f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad")
         )
+        if problem.absorption is not None:
+            rows.append(("  power law", str(power_law_errors(problem.absorption, problem.sound_speed, frequency))))
     rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
     if ranks > 1:
         try:

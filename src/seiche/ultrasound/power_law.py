@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the fractional Laplacian makes of a power law of absorption where that is strong (theory/ultrasound, section 3).
+
+The model of eq. (12) follows the power law to first order in the absorption of a radian, a0 w^(y-1) c0. Its own
+dispersion relation gives attenuation and phase speed at any strength.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seiche.ultrasound.medium_arrays import as_double, neper_coefficient
+from seiche.ultrasound.problem import Absorption, Field
+
+#: Relative errors of attenuation and phase speed above which the model is a poor choice.
+ATTENUATION_ADVISED, SPEED_ADVISED = 0.05, 0.01
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class PowerLawErrors:
+    """Relative errors of attenuation and phase speed against the power law, of the strongest absorber."""
+
+    attenuation: float
+    speed: float
+
+    @property
+    def acceptable(self) -> bool:
+        """Return whether neither is above its advised bound."""
+        return abs(self.attenuation) <= ATTENUATION_ADVISED and abs(self.speed) <= SPEED_ADVISED
+
+    def __str__(self) -> str:
+        """Return both in words."""
+        return f"attenuation {self.attenuation:+.2%}, phase speed {self.speed:+.2%}"
+
+
+def power_law_errors(absorption: Absorption, sound_speed: Field, frequency: float) -> PowerLawErrors:
+    """Return what the model of `absorption` does to waves of a `frequency` (Hz) where they are absorbed most.
+
+    Errors are nan where the model has no wave that decays, or the power law no positive phase speed.
+    """
+    y, omega = absorption.alpha_power, 2 * np.pi * frequency
+    strength = np.asarray(neper_coefficient(absorption)) * omega ** (y - 1) * np.asarray(as_double(sound_speed))
+    loss = float(np.max(strength))  # in nepers a radian
+    turning = 0.0 if absorption.stokes or not absorption.dispersion else loss * float(np.tan(np.pi * y / 2))
+    k = complex_wave_number(loss if absorption.losses else 0.0, turning, y)
+    speed = (1 + turning) / k.real - 1 if 1 + turning > 0 else np.nan
+    attenuation = k.imag / loss - 1 if absorption.losses and loss > 0 else 0.0
+    return PowerLawErrors(attenuation, speed)
+
+
+def complex_wave_number(loss: float, turning: float, y: float) -> complex:
+    """Return k c0/w of a wave in the model: k^2 (1 - 2i `loss` k^(y-2) - 2 `turning` k^(y-1)) = 1; nan without one.
+
+    `loss` is a0 w^(y-1) c0, `turning` the same times tan(pi y/2). The root is followed from that without absorption.
+    """
+    k = complex(1.0)
+    for share in np.linspace(0.05, 1.0, 20):
+        a, b = 2j * share * loss, 2 * share * turning
+        for _ in range(_ITERATIONS):
+            value = k**2 - a * k**y - b * k ** (y + 1) - 1
+            slope = 2 * k - a * y * k ** (y - 1) - b * (y + 1) * k**y
+            change = value / slope
+            k -= change
+            if abs(change) < 1e-14:
+                break
+        else:
+            return complex(np.nan, np.nan)
+    return k if k.real > 0 else complex(np.nan, np.nan)
