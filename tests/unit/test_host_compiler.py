@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_kernel_is_compiled_once_and_kept(cache: Path):
     stamp = first.stat().st_mtime_ns
     assert host_compiler.compiled_row(OTHER, "portable") == first
     assert first.stat().st_mtime_ns == stamp
-    assert list(cache.iterdir()) == [first]
+    assert set(cache.iterdir()) == {first, first.with_name(first.name + ".sha256")}
     assert host_compiler.compiled_row(registry.tick(), "portable") != first
 
 
@@ -85,7 +86,56 @@ def test_kernel_is_compiled_once_and_kept(cache: Path):
 def test_several_processes_may_compile_the_same_kernel_at_once(cache: Path):
     with ThreadPoolExecutor(4) as pool:
         made = set(pool.map(host_compiler.compiled_row, [OTHER] * 4, ["portable"] * 4))
-    assert list(cache.iterdir()) == list(made)
+    assert set(cache.glob("*.so")) == made
+
+
+def cut(library: Path) -> None:
+    library.write_bytes(library.read_bytes()[:100])
+
+
+def flip(library: Path) -> None:
+    content = bytearray(library.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    library.write_bytes(bytes(content))
+
+
+def plant(library: Path) -> None:
+    library.write_bytes(b"a library of somebody else")
+    library.with_name(library.name + ".sha256").unlink()
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [cut, flip, plant, Path.unlink])
+def test_damaged_kernel_is_compiled_again(cache: Path, damage: Callable[[Path], None]):
+    first = host_compiler.compiled_row(OTHER, "portable")
+    before = first.read_bytes()
+    damage(first)
+    assert host_compiler.compiled_row(OTHER, "portable").read_bytes() == before
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_folder_that_others_can_write_is_refused(cache: Path, mode: int):
+    cache.mkdir()
+    cache.chmod(mode)
+    with pytest.raises(BackendUnavailable, match=r"can be written by other users \(chmod go-w\)"):
+        host_compiler.compiled_row(OTHER, "portable")
+    assert list(cache.iterdir()) == []
+
+
+@needs_compiler
+def test_folder_of_another_user_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    host_compiler.compiled_row(OTHER, "portable")
+    owner = cache.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(BackendUnavailable, match=f"belongs to user {owner}, so compiled kernels in it"):
+        host_compiler.compiled_row(OTHER, "portable")
+
+
+@needs_compiler
+def test_new_folder_is_for_the_user_alone(cache: Path):
+    host_compiler.compiled_row(OTHER, "portable")
+    assert cache.stat().st_mode & 0o777 == 0o700
 
 
 def test_without_a_compiler_the_message_names_the_kernel_and_the_ways_out(cache: Path, monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seiche.backend.arrays import argument_dtype
-from seiche.backend.folder import cache_folder, write_whole
+from seiche.backend.folder import cache_folder, kept
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
 from seiche.native.make_table import headers_hash
@@ -107,13 +107,16 @@ def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int, 
     headers = headers_hash(KERNELS, headers_of(spec))
     key = "\n".join((headers, _gpu_source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS))
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
-    cubin, symbol = stem.with_suffix(".cubin"), stem.with_suffix(".symbol")
-    if not (cubin.exists() and symbol.exists()):
-        compiled = compile_kernel(spec, architecture)
-        write_whole(cubin, lambda part: part.write_bytes(compiled.cubin))
-        write_whole(
-            symbol,
-            lambda part: part.write_text(f"{compiled.symbol} {compiled.bytes_per_item} {compiled.scratch_bytes}"),
-        )
+    made: list[CompiledKernel] = []
+
+    def compiled() -> CompiledKernel:
+        made[:] = made or [compile_kernel(spec, architecture)]
+        return made[0]
+
+    cubin = kept(stem.with_suffix(".cubin"), lambda part: part.write_bytes(compiled().cubin))
+    symbol = kept(
+        stem.with_suffix(".symbol"),
+        lambda part: part.write_text(f"{compiled().symbol} {compiled().bytes_per_item} {compiled().scratch_bytes}"),
+    )
     name, moved, scratch = symbol.read_text().split()
     return cubin, name, int(moved), int(scratch)

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from seiche.backend.cache import KERNELS, headers_of, source_of
-from seiche.backend.folder import cache_folder, write_whole
+from seiche.backend.folder import cache_folder, kept
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec, built_in_words
 from seiche.native.make_table import headers_hash
@@ -57,7 +57,7 @@ def compiled_row(spec: KernelSpec, level: str) -> Path:
     Several ranks may do so at once: each writes a file of its own and renames it.
 
     Raises:
-        BackendUnavailable: no compiler on this machine.
+        BackendUnavailable: no compiler on this machine, or a cache folder that other users can write.
         KernelCompileError: the compiler's log, or a cache folder that cannot be written.
     """
     compiler = find_compiler()
@@ -84,15 +84,13 @@ def compiled_row(spec: KernelSpec, level: str) -> Path:
         )
     )
     library = cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
-    if not library.exists():
-        try:
-            write_whole(library, lambda part: _compile(spec, (*compiler, *options), source, part))
-        except OSError as error:
-            raise KernelCompileError(
-                f"{library.parent}: cannot keep compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a"
-                " folder that can be written"
-            ) from error
-    return library
+    try:
+        return kept(library, lambda part: _compile(spec, (*compiler, *options), source, part))
+    except OSError as error:
+        raise KernelCompileError(
+            f"{library.parent}: cannot keep compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a folder"
+            " that can be written"
+        ) from error
 
 
 def _compile(spec: KernelSpec, command: tuple[str, ...], source: str, target: Path) -> None:
