@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 _PARTS = (
     *("backend", "case", "cells", "couple", "domain", "errors", "flow", "halo", "io", "machine", "observe", "report"),
-    *("ultrasound", "waves"),
+    *("solver", "ultrasound", "waves"),
 )
 
 

@@ -40,7 +40,7 @@ from seiche.solver.state import Attribute, Rows, State, refuse_misshapen
 
 
 class FlowSolver(SolverBase):
-    """Flow of `model` on `sites`, on one device word, on all ranks of `world`; arguments as in the README's example.
+    """Flow of `model` on `sites` by the lattice Boltzmann method, on all ranks of `world`; lattice units.
 
     Attributes:
         region: the sites of this rank and those beside them.
@@ -73,9 +73,21 @@ class FlowSolver(SolverBase):
     ) -> None:
         """Partition the sites, allocate the populations and set the initial state.
 
+        Args:
+            sites: the fluid sites.
+            model: the physics; `model.iolets[k]` belongs to `sites.iolets[k]`.
+            device: "cpu", "cuda" or "cuda:1".
+            precision: of arithmetic and storage; float64 both by default.
+            layout: "auto", "list-ab", "list-aa", "tiles-4", "tiles-8" or, with `Regularised` only, "moments".
+            world: the ranks; this process alone by default.
+            partition: "metis", "curve" or "slabs".
+            transport: "auto", "local", "host", "peer", "nccl" or "device_mpi".
+            threads: CPU threads of this rank.
+            weights: cost of every site (n,), by which ranks share them (`seiche.flow.balance.measure_costs`).
+
         Raises:
-            CaseError: an impossible model or more ranks than sites.
-            BackendUnavailable: the device is not there.
+            CaseError: an impossible model, more ranks than sites, a periodic extent that is no multiple of the tile.
+            BackendUnavailable: the device is not there, or has too little memory.
         """
         self.sites, self.model, self.device, self.precision = sites, model, device, precision or Precision()
         self.world = world or World.serial()

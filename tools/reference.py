@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the parts of docs/reference that the code knows: docstrings of public names, and options of the commands.
+
+    python -m tools.reference
+
+A page marks each such part by two comments, `<!-- api: NAME -->` or `<!-- commands -->` before it and `<!-- end -->`
+behind it; what stands between them is replaced. A new public name needs one such pair. The page can so be read on a
+repository host as well as among the built pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tools.docstrings import entry, table
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = tuple(ROOT / "docs" / "reference" / name for name in ("api.md", "commands.md"))
+_PART = re.compile(r"<!-- (?P<kind>api|commands|usage)(?:: (?P<name>\S+))? -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def written(text: str) -> str:
+    """Return a page with every marked part made anew."""
+    return _PART.sub(_part, text)
+
+
+def names(text: str) -> list[str]:
+    """Return the public names that a page has parts for."""
+    return [part["name"] for part in _PART.finditer(text) if part["kind"] == "api"]
+
+
+def _part(found: re.Match[str]) -> str:
+    mark = found[0].partition("\n")[0]
+    if found["kind"] == "api":
+        body = entry(found["name"])
+    elif found["kind"] == "commands":
+        body = "\n\n".join(command(path, made) for path, made in commands())
+    else:
+        body = _usage(found["name"])
+    return f"{mark}\n{body}\n<!-- end -->"
+
+
+def _usage(program: str) -> str:
+    from seiche.dropin.options import USAGE
+
+    return f"```text\n{USAGE.format(program=program).rstrip()}\n```"
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Yield the words and the parser of every command of `seiche`, in the order of its help."""
+    from typer.main import get_command
+
+    from seiche.cli import app
+
+    def below(words: str, group: Any) -> Iterator[tuple[str, Any]]:
+        for name, made in group.commands.items():
+            path = f"{words} {name}"
+            if hasattr(made, "commands"):
+                yield from below(path, made)
+            else:
+                yield path, made
+
+    yield from below("seiche", get_command(app))
+
+
+def command(path: str, made: Any) -> str:
+    """Return the Markdown of one command: usage, what it does, arguments and options."""
+    arguments = [parameter for parameter in made.params if not parameter.opts[0].startswith("-")]
+    options = [parameter for parameter in made.params if parameter.opts[0].startswith("-")]
+    words = [_metavar(one) if one.required else f"[{_metavar(one)}]" for one in arguments]
+    usage = " ".join([path, *words, *(["[options]"] if options else [])])
+    parts = [f"## `{path}`", f"```text\n{usage}\n```", " ".join((made.help or "").split())]
+    parts += [table("argument", [(_metavar(one), one.help or "") for one in arguments])] if arguments else []
+    parts += [table("option", [_option(one) for one in options])] if options else []
+    return "\n\n".join(parts)
+
+
+def _metavar(parameter: Any) -> str:
+    return parameter.metavar or parameter.name.upper()
+
+
+def _option(parameter: Any) -> tuple[str, str]:
+    """Return how an option is written and what it does, with its default where it has one."""
+    value = "" if parameter.is_flag else f" {_metavar(parameter)}"
+    plain = parameter.default not in (None, False, "", 0) and not isinstance(parameter.default, list | tuple)
+    default = f" Default: {parameter.default}." if plain and "default" not in (parameter.help or "") else ""
+    return ", ".join(f"{name}{value}" for name in parameter.opts), f"{parameter.help or ''}{default}"
+
+
+def main() -> None:
+    """Write the pages."""
+    for page in PAGES:
+        page.write_text(written(page.read_text()))
+
+
+if __name__ == "__main__":
+    main()
