@@ -8,7 +8,7 @@ import seiche
 CASE = Path(__file__).with_name("case.toml")
 
 if __name__ == "__main__":
-    with seiche.load(CASE, device="cpu") as simulation:
+    with seiche.load(CASE, device="cpu", replace=True) as simulation:
         simulation.run(steps=1000)
         for name, flow in simulation.flow_rates().items():
             print(f"{name:8} {flow * 1e6:+.3f} mL/s")

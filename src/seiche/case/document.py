@@ -28,10 +28,10 @@ the case file, outputs to `output.folder` (which is relative to the same folder)
 
 Any key can be changed on the command line: `seiche run case.toml --set lattice.tau=0.8 --set "iolet.inlet.ramp=20 ms"`.
 
-What a run writes is replaced only by something complete. A run that goes on from a checkpoint (`--restart`) writes its
-time series to new files named after the step it starts from, as `flow.from-12000.vtkhdf`. SIGTERM, SIGINT (Ctrl-C)
-and the wall-clock limit finish the time step, write the checkpoint, close all files and end with exit status 0; a
-second Ctrl-C ends at once.
+A folder of outputs holds one run. A second run stops before it computes, unless `--replace` removes the files of the
+first; files of other programs are never replaced. A run that continues from a checkpoint (`--restart`) writes its time
+series to new files named after the step it starts from, as `flow.from-12000.vtkhdf`. SIGTERM, SIGINT (Ctrl-C) and the
+wall-clock limit finish the step, write the checkpoint and end with status 0; a second Ctrl-C ends at once.
 
 The built-in waveforms ({", ".join(f"`{name}`" for name in WAVEFORMS)}) are drawn by hand after the usual look of such
 curves. They are illustrative, not measured data; for a study give your own `samples`.
