@@ -49,7 +49,7 @@ class CheckpointFile(Scheduled):
 
         self._saving = True
         attributes: dict[str, str | float | int] = {name: match.value for name, match in run.matches().items()}
-        attributes |= {"seconds": step * self._setup.dt, "kind": self._setup.case.solver}
+        attributes |= {"seconds": step * self._setup.dt, "kind": self._setup.case.solver, **run.steering.recorded()}
         return checkpoint_job(self.path, run.solver.world, run.state(), attributes=attributes, finished=finished)
 
     def save(self) -> None:
@@ -69,6 +69,8 @@ class CheckpointRestart:
     def __init__(self, path: Path, world: World) -> None:
         """Remember the checkpoint `path`."""
         self.path, self._world = path, world
+        #: The values that the run had set by then (`Steering.recorded`), empty before `resume` or without any.
+        self.steering = ""
 
     def resume(
         self,
@@ -110,4 +112,5 @@ class CheckpointRestart:
                 f" {setup.steps}; make the run longer"
             )
         solver.set_state(state)
+        self.steering = str(found.get("steering", ""))
         return state

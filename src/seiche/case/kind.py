@@ -9,13 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.case.output import Monitor, Output
 from seiche.case.source import CaseFile
+from seiche.case.steering import Control, Steering
 from seiche.case.tables import Table
 from seiche.domain.world import World
 from seiche.halo.exchange import HaloExchange
@@ -77,6 +80,23 @@ class CaseRun(ABC):
             KeyError: an unknown name.
         """
         return self.solver.fields(names)
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same as arrays of the device.
+
+        Raises:
+            KeyError: an unknown name.
+        """
+        return self.solver.device_fields(names)
+
+    def controls(self) -> Mapping[str, Control]:
+        """Return the numbers of the case that may change during the run, by name (not collective)."""
+        return {}
+
+    @cached_property
+    def steering(self) -> Steering:
+        """Return these numbers as they are now (not collective)."""
+        return Steering(self.controls(), self.solver.world)
 
     @abstractmethod
     def matches(self) -> Mapping[str, Match]:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.case.account import Account, imbalance, keep_trace, serving
 from seiche.case.agreement import on_rank_zero
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
@@ -22,6 +23,7 @@ from seiche.case.loop import RunLoop
 from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
 from seiche.case.schedule import Schedule
+from seiche.case.steering import Steering
 from seiche.case.summary import summary_of
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -89,6 +91,11 @@ class Simulation:
         checkpoint = CheckpointRestart(restart, world) if restart is not None else None
         self.parts: CaseRun = kind.open(setup, world, folder, checkpoint)
         self.solver: SolverBase = self.parts.solver
+        if checkpoint is not None and checkpoint.steering:
+            try:
+                self.parts.steering.restore(checkpoint.steering)
+            except CaseError as error:
+                raise CaseError(f"--restart {restart}: {error}") from None
         self.first_step = self.solver.step
         self.checkpoints = CheckpointFile(self.parts, setup, folder / setup.case.output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.parts, [*self.parts.outputs, self.checkpoints], setup.case.output.in_flight)
@@ -180,8 +187,8 @@ class Simulation:
     ) -> Any:
         """Call `function(simulation)` every so many `steps`, or every `time` seconds of the case, on all ranks.
 
-        The function sees a state that was checked; it may read fields, change what may be steered, and call `stop`.
-        Without `function` it is a decorator.
+        The function sees a state that was checked; it may read fields, set `steering`, and call `stop`. Without
+        `function` it is a decorator.
 
         Raises:
             CaseError: neither an interval in steps nor one in time, or both.
@@ -222,12 +229,31 @@ class Simulation:
         Raises:
             CaseError: an unknown name.
         """
+        return self._named_fields(self.parts.fields, (names, *more) if isinstance(names, str) else names)
+
+    def device_fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, Array]:
+        """Return the same as arrays of the device: NumPy's on the CPU, CuPy's on a GPU, on its current stream.
+
+        Both have `__dlpack__`, and `__array_interface__` or `__cuda_array_interface__`. What the solver stores is a
+        view, not to be written to; all are valid until the callback returns.
+
+        Raises:
+            CaseError: an unknown name.
+        """
+        return self._named_fields(self.parts.device_fields, (names, *more) if isinstance(names, str) else names)
+
+    def _named_fields(self, get: Callable[[Sequence[str]], dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
         try:
-            return self.parts.fields((names, *more) if isinstance(names, str) else names)
+            return get(names)
         except KeyError as error:
             raise CaseError(
                 f"fields: {error.args[0]!r} is not a field of solver = {self.setup.case.solver!r}"
             ) from None
+
+    @property
+    def steering(self) -> Steering:
+        """Return the numbers of the case that may change: `sim.steering["iolets.inlet.pressure"] = 120.0` (Pa)."""
+        return self.parts.steering
 
     def checkpoint(self, path: Path | str | None = None) -> Path:
         """Write the present state, to the checkpoint of the case by default, and wait until it is complete."""

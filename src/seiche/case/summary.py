@@ -31,7 +31,7 @@ def summary_of(
         flow_rates=results.flow_rates,
         efficiency=movement.efficiencies() if movement is not None else {},
         movement=movement.as_dict() if movement is not None else {},
-        details=results.details,
+        details={**results.details, **({"steering": run.steering.changed} if run.steering.changed else {})},
         finished=stopped is None,
         stopped=stopped,
     )

@@ -258,6 +258,17 @@ class Iolets:
             weights[mine, : profiles.shape[1]] = push[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
+    def set_condition(self, number: int, condition: Iolet) -> None:
+        """Take other values for the iolet of this number, by the same rule, from the next step on (not collective).
+
+        Raises:
+            CaseError: an impossible Windkessel.
+        """
+        if isinstance(condition, WindkesselIolet) and self.windkessels is not None:
+            self.windkessels.set_outlet(self._numbers(WindkesselIolet).index(number), condition)
+        self._model[number] = condition
+        self._row = BLOCK  # of the values that were made for later steps none holds
+
     def prepare(self, step: int, steps: int) -> None:
         """Make the values of the next `steps` steps (at most `BLOCK`) available; a condition holds at t + 1/2."""
         if not (self.groups or self.windkessels) or (

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.flow.observation import Observation
 from seiche.flow.physics import Physics
-from seiche.flow.snapshot import Snapshot, Snapshots, Staging
+from seiche.flow.snapshot import COLUMNS, Snapshot, Snapshots, Staging
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Watch, Watcher
 
@@ -46,6 +46,24 @@ class Measures:
         """
         self._refresh_halo()
         return Snapshots(self._staging, names, bounded=True).take(self._solver.phase).fields()
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return what `fields` does as arrays of the device, for the caller alone.
+
+        Raises:
+            KeyError: an unknown name.
+        """
+        observation, phase, backend = self.observation, self._solver.phase, self.observation.backend
+        others = [name for name in names if name not in (*COLUMNS, "wall_shear_stress")]
+        found = {name: backend.upload(values) for name, values in (self.fields(others) if others else {}).items()}
+        self._refresh_halo()
+        found |= observation.columns(phase, {name: COLUMNS[name] for name in names if name in COLUMNS})
+        if "density" in found:
+            found["density"] += 1.0
+        if "wall_shear_stress" in names:
+            found["wall_shear_stress"] = everywhere = backend.zeros((observation.count, 3), observation.real)
+            everywhere[backend.upload(self.wall_rows())] = observation.wall_shear_stress(phase).reshape(-1, 3)
+        return found
 
     def snapshots(self, names: Sequence[str], rows: npt.NDArray[np.int64] | None = None) -> Snapshots:
         """Return what `snapshot` takes: the fields `names` of ascending rows of `owned`, None for all of them.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -80,6 +80,23 @@ class Observation:
             end = min(begin + self.stride, last)
             self.launch(phase, self.backend.pointer(items) + 8 * begin, end - begin, self._out, self.stride)
             yield begin, end, self._out
+
+    @cached_property
+    def _items_by_row(self) -> Array:
+        """Return the items of the rows of the region, which are in the order of the memory in some layouts."""
+        ordered = np.array_equal(self.order, np.arange(self.count))
+        return self.items if ordered else self.backend.upload(self.layout.item)
+
+    def columns(self, phase: int, wanted: Mapping[str, tuple[int, int]]) -> dict[str, Array]:
+        """Return ranges of columns on the device by name, (n_owned,) or (n_owned, columns), rows as in the region."""
+        found = {
+            name: self.backend.zeros((last - first, self.count), self.real) for name, (first, last) in wanted.items()
+        }
+        for begin, end, out in self.chunks(phase, self._items_by_row, 0, self.count if found else 0):
+            table = out.reshape(COLUMNS, self.stride)
+            for name, (first, last) in wanted.items():
+                found[name][:, begin:end] = table[first:last, : end - begin]
+        return {name: array[0] if len(array) == 1 else array.T for name, array in found.items()}
 
     @cached_property
     def walls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:

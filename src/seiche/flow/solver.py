@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import open_backend
+from seiche.backend import Array, open_backend
 from seiche.domain.sharing import by_rank_zero, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -222,6 +222,10 @@ class FlowSolver(SolverBase):
             KeyError: an unknown name.
         """
         return self.measures.fields(names)
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same as arrays of the device, computed there but for viscosity and traction."""
+        return self.measures.device_fields(names)
 
     def check(self) -> Health:
         """Return mass (in sites of density 1) and greatest Mach number over all ranks.

@@ -65,7 +65,8 @@ class Windkessels:
         for name, outlet in outlets.items():
             _refuse_impossible(name, outlet)
         self.outlets, self._backend, self._world, self._real = outlets, backend, world, real
-        numbers = np.array([circuit_numbers(o, r) for o, r in zip(outlets.values(), responses, strict=True)])
+        self._responses = responses
+        self._numbers = backend.upload(self._host_numbers())
         start = np.array([outlet.initial_density - 1.0 for outlet in outlets.values()])
         count = len(outlets)
         self._sums = backend.zeros(SLOTS * count, np.int64)
@@ -78,7 +79,7 @@ class Windkessels:
             "capacitor": self._capacitor,
             "imposed": self._imposed,
             "values": self.values,
-            "numbers": backend.upload(numbers),
+            "numbers": self._numbers,
             "ramp": self._ramp,
             "clock": clock,
             "count": count,
@@ -90,6 +91,20 @@ class Windkessels:
         self._stream = backend.stream() if several else None
         if self._host is not None:
             self._host[:] = 0
+
+    def _host_numbers(self) -> Floats:
+        return np.array([circuit_numbers(o, r) for o, r in zip(self.outlets.values(), self._responses, strict=True)])
+
+    def set_outlet(self, number: int, outlet: WindkesselIolet) -> None:
+        """Take the elements of `outlet` from the next step on; pressures and flow stay.
+
+        Raises:
+            CaseError: an element that is negative or not finite, or no resistance.
+        """
+        name = list(self.outlets)[number]
+        _refuse_impossible(name, outlet)
+        self.outlets[name] = outlet
+        self._backend.assign(self._numbers, self._host_numbers())
 
     @property
     def needs_host(self) -> bool:

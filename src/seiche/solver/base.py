@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Backend
+from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
@@ -133,6 +133,14 @@ class SolverBase(ABC):
         Raises:
             KeyError: an unknown name.
         """
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same as arrays of the device: views of what the solver stores, or copies.
+
+        Raises:
+            KeyError: an unknown name.
+        """
+        return {name: self.backend.upload(values) for name, values in self.fields(names).items()}
 
     @abstractmethod
     def state(self) -> State:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -96,7 +96,7 @@ class Emitter:
             late = delays / grid.time_step
             if grid.steps is not None:  # what begins after the end is silent, however late it is
                 late = np.minimum(late, grid.steps)
-            sources.append(self._together(axis, points, matrix, signal, late))
+            sources.append(replace(self._together(axis, points, matrix, signal, late), origin=name))
         return sources
 
     def _together(

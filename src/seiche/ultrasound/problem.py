@@ -86,7 +86,7 @@ class MaskSource:
 
     `quantity` is "p" or the name of an axis (the velocity along it). `points` (n,) are indices in C order, `samples`
     (t, 1) one signal for all of them or (t, n), `weights` (n,) multiply it. It acts in the first `steps` steps, point s
-    by sample `step + delays[s]`.
+    by sample `step + delays[s]`. `origin` says of which of a user's sources it is.
     """
 
     quantity: str
@@ -96,6 +96,7 @@ class MaskSource:
     steps: int
     weights: Floats | None = None
     delays: npt.NDArray[np.int64] | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,13 @@ class UltrasoundSolver(SolverBase):
         pressure = np.ascontiguousarray(self._partition.problem.initial_pressure, self._state.real)
         self.backend.assign(self._state.p, pressure.reshape(-1))
 
+    def scale_source(self, origin: str, factor: float) -> None:
+        """Multiply the signals of a user's source such as "source.emitters[0]" by `factor` from the next step on.
+
+        The problem has them with factor one. It is not part of the state: whoever restarts a run sets it again.
+        """
+        self._sources.scale(origin, factor)
+
     def before(self, steps: int) -> int:
         """Return how many steps may follow before the pressure is checked."""
         return min(steps, _CHECK_EVERY - self.step % _CHECK_EVERY)
@@ -287,6 +294,18 @@ class UltrasoundSolver(SolverBase):
                 found[name] = np.stack([self._block(f"u{axis}") for axis in self.problem.axes], axis=-1)
             else:
                 found[name] = self._block("p" if name == "pressure" else name)
+        return found
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same as views of the fields on the device; collective for the velocity along the first axis."""
+        if {"velocity", f"u{self.problem.axes[0]}"} & set(names):
+            self._scheme.settle()
+        shape, core = self.part.shape, self.part.core
+        stored = {**self._state.arrays, "pressure": self._state.p}
+        found = {name: stored[name].reshape(shape)[core] for name in names if name != "velocity"}
+        if "velocity" in names:
+            velocity = self._state.u.reshape(-1, *shape)[:, *core]
+            found["velocity"] = velocity.transpose(*range(1, velocity.ndim), 0)
         return found
 
     def field(self, name: str) -> npt.NDArray[Any]:

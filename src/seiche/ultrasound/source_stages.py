@@ -25,11 +25,19 @@ class SourceStages:
         self._real: Real = "float32" if state.real == np.float32 else "float64"
         self._kappa: Array | None = None
         self._masks: list[tuple[MaskSource, Array]] = []
+        #: The signals of all sources on the device.
+        self._samples: list[tuple[MaskSource, Array]] = []
         self._bound = [(source, self._bind(source)) for source in state.problem.sources]
 
     def active(self, t: int) -> tuple[bool, ...]:
         """Return which sources act in step t."""
         return tuple(t < source.steps for source, _ in self._bound)
+
+    def scale(self, origin: str, factor: float) -> None:
+        """Multiply the signals of the sources of `origin`, as they were at first, by `factor`."""
+        for source, samples in self._samples:
+            if source.origin == origin:
+                self._state.backend.assign(samples, np.ascontiguousarray(source.samples * factor, self._state.real))
 
     def pressure(self, active: Iterable[bool]) -> list[Bound]:
         """Return the work of the active sources of pressure."""
@@ -65,8 +73,10 @@ class SourceStages:
     def _signal(self, source: MaskSource) -> dict[str, Any]:
         backend, real = self._state.backend, self._state.real
         many = source.samples.shape[1] > 1
+        samples = backend.upload(np.ascontiguousarray(source.samples, real))
+        self._samples.append((source, samples))
         return {
-            "samples": backend.upload(np.ascontiguousarray(source.samples, real)),
+            "samples": samples,
             "weight": None if source.weights is None else backend.upload(np.ascontiguousarray(source.weights, real)),
             "delay": None if source.delays is None else self._points(source.delays),
             "clock": self._state.clock,

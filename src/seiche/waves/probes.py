@@ -52,6 +52,8 @@ class Sources:
         self._refuse_shear(strengths, points, world)
         strengths *= (points.share / volume)[:, None]
         elements, first = np.unique(points.element, return_index=True)
+        #: What the amplitudes of each source are multiplied by.
+        self.factors = np.ones(len(sources))
         #: Elements of this rank that have sources.
         self.items = len(elements)
         #: When the stages of a step are, in steps, and what their changes are multiplied with.
@@ -110,7 +112,7 @@ class Sources:
             return
         window = self._shape[0]
         times = (step + np.arange(window)[:, None] + np.array(self._times)) * dt
-        values = np.stack([source.time(times) for source in self._sources], -1)[..., self._point]
+        values = (np.stack([source.time(times) for source in self._sources], -1) * self.factors)[..., self._point]
         self._backend.assign(self._amplitudes, values.astype(self._operator.of.real).ravel())
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Backend, open_backend
+from seiche.backend import Array, Backend, open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.halo.transports import TransportName
@@ -260,7 +260,15 @@ class WaveSolver(SolverBase):
         Raises:
             KeyError: an unknown name.
         """
-        values, fields = self.values(), {}
+        return self._named(self.values(), names)
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same on the device: views of `u`, but for the pressure of an elastic medium."""
+        return self._named(self.u, names)
+
+    def _named(self, values: Array, names: Sequence[str]) -> dict[str, Any]:
+        """Return fields of the unknowns `values`."""
+        fields: dict[str, Any] = {}
         dim, acoustic = self.mesh.dim, self.medium == "acoustic"
         for name in names:
             if name == "velocity":

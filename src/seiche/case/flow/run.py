@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
 from seiche.case.flow.outputs import FlowOutputs, Picture, VesselSurface
 from seiche.case.flow.setup import FlowSetup
-from seiche.case.flow.values import FIELDS, si_fields
+from seiche.case.flow.steering import flow_controls
+from seiche.case.flow.values import FIELDS, lattice_names, si_fields, to_si
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.output import Output
+from seiche.case.steering import Control
 from seiche.domain.world import World
 from seiche.flow.balance import measure_costs
 from seiche.flow.solver import FlowSolver
@@ -143,10 +146,22 @@ class FlowCaseRun(CaseRun):
         pressure (n,) Pa, density (n,) kg/m^3, velocity (n, 3) m/s, shear_rate (n,) 1/s, stress (n, 6) Pa in the order
         xx, yy, zz, xy, xz, yz, wall_shear_stress and traction (n, 3) Pa (zero off the wall), viscosity (n,) Pa s.
         """
+        return si_fields(self.solver, self.setup.units, self._known(names))
+
+    def _known(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the names of fields, the usual ones by default; KeyError for an unknown one."""
         for name in names:
             if name not in FIELDS:
                 raise KeyError(name)
-        return si_fields(self.solver, self.setup.units, names or ("pressure", "velocity"))
+        return names or ("pressure", "velocity")
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same, computed on the device; viscosity and traction come by way of the host."""
+        return to_si(self.solver.device_fields(lattice_names(names := self._known(names))), self.setup.units, names)
+
+    def controls(self) -> Mapping[str, Control]:
+        """Return the values of iolets and the body force."""
+        return flow_controls(self.setup, self.solver)
 
     def flow_rates(self) -> dict[str, float]:
         """Return the volume flow (m^3/s, positive into the fluid) through every iolet during the last step."""

@@ -42,7 +42,8 @@ class Invariants:
 class FlowSetup(Setup):
     """Everything a run needs but the solver. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `rules` notes about the rules of pressures.
+    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `rules` notes about the rules of pressures,
+    `supplies` what files give to each iolet.
     """
 
     case: FlowCase
@@ -56,6 +57,7 @@ class FlowSetup(Setup):
     invariants: Invariants
     wall_speeds: dict[str, float] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
+    supplies: dict[str, Supply] = field(default_factory=dict)
 
     @property
     def dt(self) -> float:
@@ -119,7 +121,7 @@ def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     model = replace(model, iolets=iolets)
     steps = _steps(case, units, period, source)
     vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
-    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds, rules)
+    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds, rules, given)
 
 
 def _collision(table: Lattice) -> Collision:

@@ -61,7 +61,7 @@ def to_si(
     result = {}
     for name in names:
         source, kind, _, _ = FIELDS[name]
-        values = np.asarray(lattice[source], np.float64)
+        values = lattice[source].astype(np.float64, copy=False)  # of the host or of a device
         if name == "pressure":
             result[name] = units.pressure_of_density(values)
         elif name == "density":

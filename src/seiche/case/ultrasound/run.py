@@ -6,17 +6,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.case.kind import CaseRun, Match, Restart
 from seiche.case.kind import Results as Summarised
 from seiche.case.output import ChunkMonitor
+from seiche.case.steering import Control
 from seiche.case.ultrasound.outputs import Results
-from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver
+from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.domain.world import World
 from seiche.ultrasound.solver import UltrasoundSolver
 
@@ -56,6 +59,17 @@ class UltrasoundCaseRun(CaseRun):
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields at this rank's own points: pressure (Pa), velocity (m/s, components last), p, ux, rhox ..."""
         return self.solver.fields(names or ("pressure",))
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same on the device."""
+        return self.solver.device_fields(names or ("pressure",))
+
+    def controls(self) -> Mapping[str, Control]:
+        """Return the factors of the signals, by the number of the first source that sends each."""
+        return {
+            f"sources.{numbers[0]}.amplitude": Control(1.0, partial(self.solver.scale_source, f"source.emitters[{k}]"))
+            for k, numbers in enumerate(signals_of(self.setup.case))
+        }
 
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return records, images and temperatures."""

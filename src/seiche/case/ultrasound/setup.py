@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -167,9 +168,17 @@ def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
     return np.asarray((wave * np.sin(np.pi * phase / tone.cycles) ** 2)[burst])
 
 
+def signals_of(case: UltrasoundCase) -> list[list[int]]:
+    """Return the numbers of the sources that send the same signal together, one list for each emitter."""
+    groups: dict[tuple[float, float | None, float], list[int]] = {}
+    for number, one in enumerate(case.source):
+        if isinstance(one, Signal):
+            groups.setdefault((one.frequency, one.cycles, one.ramp), []).append(number)
+    return list(groups.values())
+
+
 def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     pressure: npt.NDArray[np.float64] | None = None
-    groups: dict[tuple[float, float | None, float], list[tuple[int, Tone]]] = {}
     for number, one in enumerate(case.source):
         name = f"source[{number}]"
         if isinstance(one, BallSource):
@@ -181,17 +190,16 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
         elif isinstance(one, FileSource):
             found = pressure_file(folder / one.file, grid.shape)
             pressure = found if pressure is None else pressure + found
-        else:
-            groups.setdefault((one.frequency, one.cycles, one.ramp), []).append((number, one))
     emitters = []
-    for tones in groups.values():
-        strongest = max(one.amplitude for _, one in tones)
+    for numbers in signals_of(case):
+        tones = {number: cast(Tone, case.source[number]) for number in numbers}
+        strongest = max(one.amplitude for one in tones.values())
         emitters.append(
             Emitter(
-                [_shape(one, grid, f"source[{number}]") for number, one in tones],
-                strongest * signal_of(tones[0][1], grid),
-                delays=[one.delay for _, one in tones],
-                apodisation=[one.amplitude / strongest for _, one in tones],
+                [_shape(one, grid, f"source[{number}]") for number, one in tones.items()],
+                strongest * signal_of(tones[numbers[0]], grid),
+                delays=[one.delay for one in tones.values()],
+                apodisation=[one.amplitude / strongest for one in tones.values()],
             )
         )
     return Source(p0=pressure, emitters=tuple(emitters))

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.output import ChunkMonitor
+from seiche.case.steering import Control
 from seiche.case.waves.outputs import Peaks, Seismograms, Snapshots
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
@@ -70,6 +73,18 @@ class WaveRun(CaseRun):
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return unknowns by name, `velocity` and `pressure` of this rank's elements, (elements, ..., nodes)."""
         return self.solver.fields(names or ("velocity", "pressure"))
+
+    def controls(self) -> Mapping[str, Control]:
+        """Return the factors of the sources, which the tables of the case number."""
+        sources = self.solver.sources
+        if sources is None:
+            return {}
+        count = len(self.setup.sources)
+        return {f"sources.{k}.amplitude": Control(1.0, partial(sources.factors.__setitem__, k)) for k in range(count)}
+
+    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the same on the device."""
+        return self.solver.device_fields(names or ("velocity", "pressure"))
 
     def results(self, files: Iterable[Path]) -> Results:
         """Return energy, mesh and time (collective)."""
