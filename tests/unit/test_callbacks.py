@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Callbacks of every kind of case: fields on the device, steering, stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import seiche
+from case_files import changed, toml_of, tube_tables
+from prediction_cases import case_file
+from seiche.case.simulation import Simulation
+from seiche.errors import CaseError
+
+#: Of each kind: fields, a number that may be set, and values of it.
+KINDS: dict[str, tuple[list[str], str, tuple[Any, Any]]] = {
+    "flow": (["pressure", "velocity"], "iolets.inlet.velocity", (0.003, 0.001)),
+    "blood": (["pressure", "velocity"], "body_force", ((1e5, 0.0, 2e4), (0.0, 3e4, 0.0))),
+    "ultrasound": (["pressure", "velocity"], "sources.0.amplitude", (1.7, -0.4)),
+    "waves": (["velocity", "pressure"], "sources.0.amplitude", (1.7, -0.4)),
+}
+ALL_FLOW = ["pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "traction", "viscosity"]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No measurement of the memory's speed after each of these small runs."""
+    monkeypatch.setattr("seiche.case.simulation.copy_bandwidth", lambda *_: 1e10)
+
+
+def written(folder: Path, tables: dict[str, Any]) -> Path:
+    """Return a case file of these tables."""
+    path = folder / "case.toml"
+    path.write_text(toml_of(tables))
+    return path
+
+
+def same_on_device(sim: Simulation, names: list[str]) -> dict[str, Any]:
+    """Check that fields on the device equal those on the host, through each protocol; return them."""
+    host, device = sim.fields(names), sim.device_fields(names)
+    assert list(device) and set(device) == set(names)
+    for name in names:
+        array = device[name]
+        if hasattr(array, "__cuda_array_interface__"):
+            cupy = pytest.importorskip("cupy")
+            interface = array.__cuda_array_interface__
+            assert interface["version"] == 3 and interface["stream"] == (cupy.cuda.get_current_stream().ptr or 1)
+            found = cupy.from_dlpack(array)
+            assert found.data.ptr == array.data.ptr == interface["data"][0]
+            found = cupy.asnumpy(found)
+        else:
+            assert array.__dlpack_device__() == (1, 0)
+            found = np.from_dlpack(array)
+            assert np.shares_memory(found, array)
+            assert found.__array_interface__["data"][0] == array.__array_interface__["data"][0]
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, host[name], err_msg=name)
+        assert np.abs(found).max() > 0 or name == "wall_shear_stress", name
+    return device
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_callback_gets_arrays_of_the_device(kind: str, device: str, tmp_path: Path) -> None:
+    names, steps = KINDS[kind][0], []
+    with seiche.load(case_file(tmp_path, kind), device=device, output=tmp_path / "out") as sim:
+
+        @sim.every(steps=4)
+        def compare(sim: Simulation) -> None:
+            same_on_device(sim, names)
+            steps.append(sim.step)
+
+        sim.run(steps=8)
+        assert steps == [4, 8]
+        assert set(sim.device_fields()) == set(sim.fields())
+        with pytest.raises(CaseError, match=f"'nothing' is not a field of solver = '{kind}'"):
+            sim.device_fields("nothing")
+
+
+@pytest.mark.parametrize("kind", ["ultrasound", "waves"])
+def test_what_a_solver_stores_is_not_copied(kind: str, tmp_path: Path) -> None:
+    with seiche.load(case_file(tmp_path, kind), output=tmp_path / "out") as sim:
+        views = [sim.device_fields(KINDS[kind][0]) for _ in range(2)]
+        for name in KINDS[kind][0]:
+            assert np.shares_memory(views[0][name], views[1][name]), name
+        before = views[0]["pressure"].copy()
+        sim.run(steps=6)
+        assert not np.array_equal(views[0]["pressure"], before)  # the memory of the state itself
+        np.testing.assert_array_equal(views[0]["pressure"], sim.fields("pressure")["pressure"])
+
+
+@pytest.mark.parametrize("layout", ["tiles-8", "list-aa", "moments"])
+def test_fields_of_flow_on_the_device_are_those_of_the_host_in_every_layout(
+    layout: str, device: str, tmp_path: Path
+) -> None:
+    lattice = {"tau": 0.8, "layout": layout, **({"collision": "regularised"} if layout == "moments" else {})}
+    tables = changed(tube_tables(), "lattice", lattice)
+    with seiche.load(written(tmp_path, tables), device=device, output=tmp_path / "out") as sim:
+        sim.run(steps=7)
+        found = same_on_device(sim, ALL_FLOW)
+        assert found["stress"].shape == (sim.solver.items, 6)
+        assert float(abs(found["wall_shear_stress"]).max()) > 0
+
+
+def final(sim: Simulation, names: list[str]) -> dict[str, np.ndarray]:
+    return {name: values.copy() for name, values in sim.fields(names).items()}
+
+
+def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], same: bool = True) -> None:
+    """Check that two sets of fields have the same bits, or that they differ."""
+    equal = [np.array_equal(found[name], values) for name, values in expected.items()]
+    assert all(equal) if same else not any(equal), equal
+
+
+def steered(sim: Simulation, name: str, values: tuple[Any, Any]) -> None:
+    """Let a callback change a number every five steps, to and fro."""
+
+    @sim.every(steps=5)
+    def steer(sim: Simulation) -> None:
+        sim.steering[name] = values[sim.step // 5 % 2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_steered_run_that_stops_goes_on_with_the_same_bits(kind: str, device: str, tmp_path: Path) -> None:
+    """Steps 0 to 23 at once, and with a stop at step 12 that the callback asks for, between two of its changes."""
+    names, number, values = KINDS[kind]
+    case = case_file(tmp_path, kind)
+    options: dict[str, Any] = {
+        "device": device,
+        "overrides": [f"{'grid' if kind == 'ultrasound' else 'time'}.steps=23"],
+    }
+    with seiche.load(case, output=tmp_path / "plain", **options) as sim:
+        sim.run()
+        plain = final(sim, names)
+    with seiche.load(case, output=tmp_path / "whole", **options) as sim:
+        steered(sim, number, values)
+        outcome = sim.run()
+        assert outcome.summary["details"]["steering"] == {number: pytest.approx(values[0])}
+        whole = final(sim, names)
+    assert_same(whole, plain, same=False)
+    with seiche.load(case, output=tmp_path / "first", **options) as sim:
+        steered(sim, number, values)
+        sim.every(lambda sim: sim.stop("enough"), steps=12)
+        outcome = sim.run()
+        assert (outcome.step, outcome.stopped) == (12, "enough")
+    checkpoint = tmp_path / "first" / "checkpoint.seiche"
+    with seiche.load(case, output=tmp_path / "second", restart=checkpoint, **options) as sim:
+        assert sim.steering[number] == values[0]  # of step 10
+        steered(sim, number, values)
+        sim.run()
+        assert_same(final(sim, names), whole)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_value_of_the_case_changes_no_bit(kind: str, tmp_path: Path) -> None:
+    names, number, _ = KINDS[kind]
+    found = []
+    for k in range(2):
+        with seiche.load(case_file(tmp_path, kind), output=tmp_path / str(k)) as sim:
+            if k:
+                value = sim.steering[number]
+                sim.steering[number] = [-1.0, 0.5, 3.0] if kind == "blood" else -3.0
+                sim.steering[number] = value
+            sim.run(steps=8)
+            found.append(final(sim, names))
+    assert_same(*found)
+
+
+SINE = {"name": "inlet", "kind": "pressure", "pressure": "4 Pa", "amplitude": "1 Pa", "period": "5 ms"}
+CIRCUIT = {"name": "outlet", "kind": "windkessel", "resistance": "1e9 Pa s/m^3", "compliance": "1e-11 m^3/Pa"}
+FLOW_RATE = {"name": "inlet", "kind": "velocity", "flow_rate": "6 mm^3/s", "ramp": 20}
+
+
+@pytest.mark.parametrize(
+    ("iolet", "key", "value", "text"),
+    [
+        (None, "velocity", 0.001, "1 mm/s"),
+        (FLOW_RATE, "flow_rate", 2e-9, "2 mm^3/s"),
+        (SINE, "pressure", 2.0, "2 Pa"),
+        (SINE, "amplitude", 3.0, "3 Pa"),
+        (CIRCUIT, "resistance", 5e8, "5e8 Pa s/m^3"),
+        (CIRCUIT, "proximal_resistance", 2e8, "2e8 Pa s/m^3"),
+        (CIRCUIT, "distal_pressure", 3.0, "3 Pa"),
+        (CIRCUIT, "compliance", 4e-11, "4e-11 m^3/Pa"),
+    ],
+)
+def test_a_value_that_is_set_at_the_start_is_that_of_the_case(
+    iolet: dict[str, Any] | None, key: str, value: float, text: str, tmp_path: Path
+) -> None:
+    tables = tube_tables()
+    tables["lattice"] = {"step": "0.2 ms"}  # whatever the velocities
+    number = 1 if iolet is CIRCUIT else 0
+    if iolet is not None:
+        tables["iolet"][number] = iolet
+    name = tables["iolet"][number]["name"]
+    found = []
+    for overrides in ([], [f"iolet.{name}.{key}={text}"]):
+        with seiche.load(written(tmp_path, tables), overrides=overrides, output=tmp_path / str(len(overrides))) as sim:
+            if not overrides:
+                sim.steering[f"iolets.{name}.{key}"] = value
+            sim.run(steps=30)
+            found.append(final(sim, ["pressure", "velocity"]))
+    assert_same(*found)
+
+
+def test_a_value_takes_the_place_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "course.txt").write_text("0 0.001\n0.001 0.003\n0.1 0.003\n")
+    tables, found = tube_tables(), []
+    tables["lattice"] = {"step": "0.2 ms"}
+    for k in range(2):
+        if k == 0:
+            tables["iolet"][0] = {"name": "inlet", "kind": "velocity", "table": "course.txt"}
+        else:
+            tables["iolet"][0] = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s"}
+        with seiche.load(written(tmp_path, tables), output=tmp_path / str(k)) as sim:
+            assert sim.steering["iolets.inlet.velocity"] == (None if k == 0 else 0.002)
+            sim.steering["iolets.inlet.velocity"] = 0.002
+            sim.run(steps=10)
+            found.append(final(sim, ["velocity"]))
+    assert_same(*found)
+
+
+def test_a_body_force_may_be_set_in_any_layout(tmp_path: Path) -> None:
+    found = []
+    for layout in ("tiles-8", "list-aa", "list-ab"):
+        with seiche.load(
+            written(tmp_path, tube_tables()), overrides=[f"lattice.layout={layout}"], output=tmp_path / layout
+        ) as sim:
+            sim.run(steps=5)
+            sim.steering["body_force"] = (20.0, 0.0, -5.0)
+            sim.run(steps=5)
+            found.append(final(sim, ["velocity"])["velocity"])
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[2], found[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["ultrasound", "waves"])
+def test_the_amplitude_of_a_source_is_a_factor(kind: str, tmp_path: Path) -> None:
+    """A factor of two is exact in binary numbers: linear waves that begin at rest double, bit by bit."""
+    found = []
+    for factor in (1.0, 2.0):
+        with seiche.load(case_file(tmp_path, kind), output=tmp_path / str(factor)) as sim:
+            sim.steering["sources.0.amplitude"] = factor
+            sim.run(steps=8)
+            found.append(final(sim, ["pressure"])["pressure"])
+    assert np.abs(found[0]).max() > 0
+    np.testing.assert_array_equal(found[1], 2 * found[0])
+
+
+def test_sources_with_delays_and_of_two_signals_have_factors(tmp_path: Path) -> None:
+    """Sources 0 and 2 send one signal, with delays, and have one factor; source 1 has its own."""
+    path = case_file(tmp_path, "ultrasound")
+    disc = path.read_text().partition("[[source]]")[2].partition("[record]")[0]
+    more = disc.replace("0.5 MHz", "0.4 MHz") + "[[source]]" + disc + 'delay = "0.3 us"\n'
+    path.write_text(path.read_text().replace("[record]", f"[[source]]{more}[record]"))
+    found = []
+    for factors in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
+        with seiche.load(path, overrides=["run.precision=float64"], output=tmp_path / str(factors)) as sim:
+            assert list(sim.steering) == ["sources.0.amplitude", "sources.1.amplitude"]
+            for name, factor in zip(sim.steering, factors, strict=True):
+                sim.steering[name] = factor
+            sim.run(steps=12)
+            found.append(final(sim, ["pressure"])["pressure"])
+    scale = np.abs(found[2]).max()
+    assert min(np.abs(each).max() for each in found) > 0.1 * scale
+    np.testing.assert_allclose(found[0] + found[1], found[2], rtol=0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("iolets.inlet.velocty", 1.0, "steering: 'iolets.inlet.velocty' is unknown; did you mean \"iolets.inlet.vel"),
+        ("iolets.inlet.velocity", float("nan"), "steering['iolets.inlet.velocity']: nan is not finite"),
+        ("iolets.inlet.velocity", "fast", "steering['iolets.inlet.velocity']: 'fast' is not a number"),
+        ("iolets.inlet.velocity", (1.0, 2.0), "has shape (2,); needed: 1 number(s)"),
+        ("body_force", 1.0, "steering['body_force']: 1.0 has shape (); needed: 3 number(s)"),
+        ("body_force", (0.0, float("inf"), 0.0), "is not finite"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(name: str, value: Any, message: str, tmp_path: Path) -> None:
+    with seiche.load(written(tmp_path, tube_tables()), output=tmp_path / "out") as sim:
+        before = dict(sim.steering)
+        with pytest.raises(CaseError) as error:
+            sim.steering[name] = value
+        assert message in str(error.value) and "\n" not in str(error.value)
+        assert dict(sim.steering) == before and not sim.steering.changed
+        assert "iolets.outlet.pressure" in sim.steering and name + "s" not in sim.steering
+
+
+def test_a_circuit_without_resistance_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    tables = tube_tables()
+    tables["iolet"][1] = CIRCUIT
+    with seiche.load(written(tmp_path, tables), output=tmp_path / "out") as sim:
+        with pytest.raises(CaseError, match="Windkessel resistance 0"):
+            sim.steering["iolets.outlet.resistance"] = 0.0
+        assert sim.steering["iolets.outlet.resistance"] == 1e9
+        sim.run(steps=3)
+
+
+def test_a_restart_without_what_was_set_is_refused(tmp_path: Path) -> None:
+    case = written(tmp_path, tube_tables())
+    with seiche.load(case, output=tmp_path / "out") as sim:
+        sim.steering["iolets.inlet.velocity"] = 0.001
+        sim.run(steps=3)
+        checkpoint = sim.checkpoint(tmp_path / "one.seiche")
+    tables = tube_tables()
+    tables["iolet"][0] = {"name": "inlet", "kind": "pressure", "pressure": "1 Pa"}
+    case = written(tmp_path, changed(tables, "lattice", {"tau": 0.8}))
+    with pytest.raises(CaseError, match=r"--restart .*one.seiche: steering: 'iolets.inlet.velocity' is unknown"):
+        seiche.load(case, output=tmp_path / "other", restart=checkpoint)
+
+
+def test_a_checkpoint_of_a_run_that_was_not_steered_records_nothing(tmp_path: Path) -> None:
+    from seiche.io.checkpoint import inspect_checkpoint
+
+    with seiche.load(case_file(tmp_path, "waves"), output=tmp_path / "out") as sim:
+        sim.run(steps=2)
+        assert "steering" not in inspect_checkpoint(sim.checkpoint()).attributes
+        sim.steering["sources.0.amplitude"] = 3.0
+        assert inspect_checkpoint(sim.checkpoint()).attributes["steering"] == '{"sources.0.amplitude": 3.0}'
+
+
+def test_a_callback_never_sees_a_state_that_is_not_finite(tmp_path: Path) -> None:
+    seen: list[int] = []
+    case = written(tmp_path, tube_tables())
+    with seiche.load(case, output=tmp_path / "out") as sim:
+        sim.every(lambda sim: seen.append(sim.step), steps=2)
+        sim.steering["iolets.inlet.velocity"] = 1e8
+        with pytest.raises(seiche.errors.UnstableError):
+            sim.run()
+    assert len(seen) < 50
