@@ -13,6 +13,7 @@ from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.steering import Control, Value
+from seiche.flow.model import VelocityIolet
 from seiche.flow.solver import FlowSolver
 
 _CIRCUIT = ("resistance", "compliance", "proximal_resistance", "distal_pressure")
@@ -60,5 +61,8 @@ def _change(
     changed = case.model_copy(update={"iolet": (opening.model_copy(update=changes),)})
     viscosity = rheology_of(case).eta_inf / case.fluid.density
     (condition,) = conditions(changed, [plane], setup.units, viscosity, setup.source, {plane.name: supply})
+    before = setup.model.iolets[number]
+    if not isinstance(condition, VelocityIolet) and not isinstance(before, VelocityIolet):
+        condition = replace(condition, scheme=before.scheme)
     solver.iolets.set_condition(number, condition)
     given.update(changes)
