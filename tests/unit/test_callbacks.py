@@ -14,6 +14,7 @@ import pytest
 import seiche
 from case_files import changed, toml_of, tube_tables
 from prediction_cases import case_file
+from seiche.backend.cpu import CpuBackend, CpuGraph
 from seiche.case.simulation import Simulation
 from seiche.errors import CaseError
 
@@ -362,5 +363,41 @@ def test_the_examples_of_the_page_do_what_it_says(examples: list[str], capsys: p
     outcome = stop["outcome"]
     assert (outcome.step, outcome.stopped) == (20, "inflow and outflow are equal")
     shown = capsys.readouterr().out.split()
-    assert shown[::2] == ["20", "40", "60", "80", "100", "120"] and all(np.isfinite(float(value)) for value in shown[1::2])
+    assert shown[::2] == ["20", "40", "60", "80", "100", "120"] and all(
+        np.isfinite(float(value)) for value in shown[1::2]
+    )
     assert device["sim"].step == 120
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [*((kind, KINDS[kind][1]) for kind in KINDS), ("flow", "body_force"), ("flow", "circuit")]
+)
+def test_steps_from_graphs_take_values_that_are_set_between_them(
+    kind: str, number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph on the CPU does the captured calls again, with the arguments that they had then."""
+    values = ((20.0, 0.0, 5.0), (0.0, 10.0, 0.0)) if (kind, number) == ("flow", "body_force") else KINDS[kind][2]
+    case, found, launched = case_file(tmp_path, kind), [], [0]
+    if number == "circuit":
+        tables = tube_tables()
+        tables["iolet"][1] = CIRCUIT
+        case, number, values = written(tmp_path, tables), "iolets.outlet.resistance", (3e9, 2e8)
+    launch = CpuGraph.launch
+
+    def counted(graph: CpuGraph) -> None:
+        launched[0] += 1
+        launch(graph)
+
+    monkeypatch.setattr(CpuGraph, "launch", counted)
+    monkeypatch.setattr("seiche.case.loop.CHUNK_SECONDS", 1e3)
+    for graphs in (False, True):
+        monkeypatch.setattr(CpuBackend, "has_graphs", graphs)
+        overrides = [f"{'grid' if kind == 'ultrasound' else 'time'}.steps=141"]
+        overrides += ["run.monitor_every=70", "output.record_every=70"] if kind in ("flow", "blood") else []
+        with seiche.load(case, overrides=overrides, output=tmp_path / str(graphs)) as sim:
+            sim.every(lambda sim: sim.steering.__setitem__(number, values[sim.step // 70 % 2]), steps=70)
+            sim.solver.timers.every = 1000  # steps that are timed stage by stage do not come from graphs
+            sim.run()
+            found.append(final(sim, KINDS[kind][0]))
+        assert bool(launched[0]) == graphs
+    assert_same(*found)

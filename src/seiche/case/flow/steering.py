@@ -39,7 +39,7 @@ def flow_controls(setup: FlowSetup, solver: FlowSolver) -> dict[str, Control]:
 
 def _values(opening: Opening) -> Iterator[tuple[str, Value | None]]:
     """Yield the numbers of an opening that may change, None for one that a table or a default gives."""
-    keys = _CIRCUIT
+    keys: tuple[str, ...] = _CIRCUIT
     if isinstance(opening, PressureOpening):
         keys = ("pressure", "amplitude") if opening.period is not None else ("pressure",)
     elif isinstance(opening, VelocityOpening):
