@@ -278,8 +278,8 @@ def test_sources_with_delays_and_of_two_signals_have_factors(tmp_path: Path) -> 
         ("iolets.inlet.velocty", 1.0, "steering: 'iolets.inlet.velocty' is unknown; did you mean \"iolets.inlet.vel"),
         ("iolets.inlet.velocity", float("nan"), "steering['iolets.inlet.velocity']: nan is not finite"),
         ("iolets.inlet.velocity", "fast", "steering['iolets.inlet.velocity']: 'fast' is not a number"),
-        ("iolets.inlet.velocity", (1.0, 2.0), "has shape (2,); needed: 1 number(s)"),
-        ("body_force", 1.0, "steering['body_force']: 1.0 has shape (); needed: 3 number(s)"),
+        ("iolets.inlet.velocity", (1.0, 2.0), "has shape (2,); expected ()"),
+        ("body_force", 1.0, "steering['body_force']: 1.0 has shape (); expected (3,)"),
         ("body_force", (0.0, float("inf"), 0.0), "is not finite"),
     ],
 )
@@ -312,7 +312,7 @@ def test_a_restart_without_what_was_set_is_refused(tmp_path: Path) -> None:
     tables = tube_tables()
     tables["iolet"][0] = {"name": "inlet", "kind": "pressure", "pressure": "1 Pa"}
     case = written(tmp_path, changed(tables, "lattice", {"tau": 0.8}))
-    with pytest.raises(CaseError, match=r"--restart .*one.seiche: steering: 'iolets.inlet.velocity' is unknown"):
+    with pytest.raises(CaseError, match=r"--restart .*one.seiche: the run had set 'iolets.inlet.velocity', which"):
         seiche.load(case, output=tmp_path / "other", restart=checkpoint)
 
 
@@ -327,14 +327,14 @@ def test_a_checkpoint_of_a_run_that_was_not_steered_records_nothing(tmp_path: Pa
 
 
 def test_a_callback_never_sees_a_state_that_is_not_finite(tmp_path: Path) -> None:
-    seen: list[int] = []
+    seen: list[bool] = []
     case = written(tmp_path, tube_tables())
     with seiche.load(case, output=tmp_path / "out") as sim:
-        sim.every(lambda sim: seen.append(sim.step), steps=2)
+        sim.every(lambda sim: seen.append(bool(np.isfinite(sim.fields("velocity")["velocity"]).all())), steps=1)
         sim.steering["iolets.inlet.velocity"] = 1e8
         with pytest.raises(seiche.errors.UnstableError):
             sim.run()
-    assert len(seen) < 50
+    assert all(seen) and len(seen) < 50
 
 
 @pytest.fixture

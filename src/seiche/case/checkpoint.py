@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,9 @@ class CheckpointFile(Scheduled):
 
         self._saving = True
         attributes: dict[str, str | float | int] = {name: match.value for name, match in run.matches().items()}
-        attributes |= {"seconds": step * self._setup.dt, "kind": self._setup.case.solver, **run.steering.recorded()}
+        attributes |= {"seconds": step * self._setup.dt, "kind": self._setup.case.solver}
+        if run.steering.changed:
+            attributes["steering"] = json.dumps(run.steering.changed)
         return checkpoint_job(self.path, run.solver.world, run.state(), attributes=attributes, finished=finished)
 
     def save(self) -> None:
@@ -69,8 +72,7 @@ class CheckpointRestart:
     def __init__(self, path: Path, world: World) -> None:
         """Remember the checkpoint `path`."""
         self.path, self._world = path, world
-        #: The values that the run had set by then (`Steering.recorded`), empty before `resume` or without any.
-        self.steering = ""
+        self.steering = "{}"
 
     def resume(
         self,
@@ -112,5 +114,12 @@ class CheckpointRestart:
                 f" {setup.steps}; make the run longer"
             )
         solver.set_state(state)
-        self.steering = str(found.get("steering", ""))
+        self.steering = str(found.get("steering", "{}"))
         return state
+
+    def restore_steering(self, run: CaseRun) -> None:
+        """Set again what the run had changed by then; CaseError if the case lacks one of these numbers."""
+        for name, value in json.loads(self.steering).items():
+            if name not in run.steering:
+                raise CaseError(f"--restart {self.path}: the run had set {name!r}, which the case does not have")
+            run.steering[name] = value

@@ -61,12 +61,14 @@ class CaseRun(ABC):
         solver: the solver.
         outputs: what takes the state, in the order in which it is taken.
         monitor: what checks it.
+        usual_fields: names of the fields that are meant where none is named.
         stop_reason: why the run is to end after the present step, None if it is not.
     """
 
     solver: SolverBase
     outputs: Sequence[Output] = ()
     monitor: Monitor
+    usual_fields: Sequence[str] = ()
     stop_reason: str | None = None
 
     def stop(self, reason: str) -> None:
@@ -79,15 +81,11 @@ class CaseRun(ABC):
         Raises:
             KeyError: an unknown name.
         """
-        return self.solver.fields(names)
+        return self.solver.fields(names or self.usual_fields)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as arrays of the device.
-
-        Raises:
-            KeyError: an unknown name.
-        """
-        return self.solver.device_fields(names)
+        """Return the same as arrays of the device."""
+        return self.solver.device_fields(names or self.usual_fields)
 
     def controls(self) -> Mapping[str, Control]:
         """Return the numbers of the case that may change during the run, by name (not collective)."""

@@ -33,14 +33,12 @@ class Output(ABC):
         label: name of its time on the host in the table of stages.
         early: whether it is taken before all others, with the device idle, because it changes the state.
         checked: whether the state is checked before what was taken counts.
-        settled: whether that check is complete before it is taken.
         writes: whether a state that was taken is on its way to the disk for a while.
     """
 
     label = "snapshots"
     early = False
     checked = True
-    settled = False
     writes = False
 
     @property
@@ -134,7 +132,6 @@ class Callback(Scheduled):
     """A function of the user."""
 
     label = "callbacks"
-    settled = True
 
     def __init__(self, schedule: Schedule, function: Callable[[], object]) -> None:
         """Call `function` by `schedule`."""

@@ -53,8 +53,6 @@ class Outputs:
         with self._counted("monitor"):
             self._pending = self._monitor.look(any(output.checked for output in due))
         for output in due:
-            if output.settled:
-                self.settle()
             self._take(output)
 
     def _take(self, output: Output) -> None:

@@ -91,11 +91,8 @@ class Simulation:
         checkpoint = CheckpointRestart(restart, world) if restart is not None else None
         self.parts: CaseRun = kind.open(setup, world, folder, checkpoint)
         self.solver: SolverBase = self.parts.solver
-        if checkpoint is not None and checkpoint.steering:
-            try:
-                self.parts.steering.restore(checkpoint.steering)
-            except CaseError as error:
-                raise CaseError(f"--restart {restart}: {error}") from None
+        if checkpoint is not None:
+            checkpoint.restore_steering(self.parts)
         self.first_step = self.solver.step
         self.checkpoints = CheckpointFile(self.parts, setup, folder / setup.case.output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.parts, [*self.parts.outputs, self.checkpoints], setup.case.output.in_flight)
@@ -198,7 +195,11 @@ class Simulation:
         interval = self.setup.steps_of(int(steps) if steps is not None else float(time or 0.0))
 
         def add(call: Callable[[Simulation], object]) -> Callable[[Simulation], object]:
-            self.add(Callback(Schedule(interval), lambda: call(self)))
+            def settled() -> None:
+                self.outputs.settle()  # the check of the state is complete
+                call(self)
+
+            self.add(Callback(Schedule(interval), settled))
             return call
 
         return add if function is None else add(function)
@@ -234,11 +235,7 @@ class Simulation:
     def device_fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, Array]:
         """Return the same as arrays of the device: NumPy's on the CPU, CuPy's on a GPU, on its current stream.
 
-        Both have `__dlpack__`, and `__array_interface__` or `__cuda_array_interface__`. What the solver stores is a
-        view, not to be written to; all are valid until the callback returns.
-
-        Raises:
-            CaseError: an unknown name.
+        What the solver stores is a view, not to be written to; all are valid until the callback returns.
         """
         return self._named_fields(self.parts.device_fields, (names, *more) if isinstance(names, str) else names)
 

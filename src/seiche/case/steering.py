@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,44 +20,27 @@ Value = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Control:
-    """A number of a case that may change.
+    """A number that may change: the `value` of the case in SI units, None where a table or a default gives it.
 
-    Attributes:
-        value: what the case gives, in SI units; None where a table in time gives it, or a default.
-        apply: takes another value from the next step on.
+    `apply` takes another one from the next step on.
     """
 
     value: Value | None
     apply: Callable[[Any], None]
 
 
-class Steering(Mapping[str, Value | None]):
-    """The present values by name, in SI units; `steering[name] = value` sets one from the next step on.
-
-    Every rank sets the same values in the same order. Checkpoints record the values that were set.
-    """
+class Steering(UserDict[str, Value | None]):
+    """The present values by name, in SI units; `steering[name] = value` sets one, recorded in checkpoints."""
 
     def __init__(self, controls: Mapping[str, Control], world: World) -> None:
-        """Let the `controls` of a case be set; nothing has been set yet."""
+        """Let the `controls` of a case be set; `changed` are those that were."""
         self._controls, self._world = controls, world
-        #: The values that were set.
+        self.data = {name: control.value for name, control in controls.items()}
         self.changed: dict[str, Value] = {}
 
-    def __getitem__(self, name: str) -> Value | None:
-        """Return the present value; CaseError for an unknown name."""
-        return self.changed.get(name, self._control(name).value)
-
-    def __contains__(self, name: object) -> bool:
-        """Return whether there is such a number."""
-        return name in self._controls
-
-    def __iter__(self) -> Iterator[str]:
-        """Return the names."""
-        return iter(self._controls)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._controls)
+    def __missing__(self, name: str) -> Value:
+        """Raise CaseError: there is no such number."""
+        raise CaseError(f"steering: {name!r} is unknown{nearest(name, list(self))}")
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Take `value` from the next step on (collective).
@@ -67,31 +50,17 @@ class Steering(Mapping[str, Value | None]):
         """
         if len(set(self._world.allgather((name, repr(value))))) > 1:
             raise CaseError(f"steering: the ranks set different values; this one {name!r} to {value!r}")
-        control = self._control(name)
+        present, key = self[name], f"steering[{name!r}]"
         try:
             numbers = np.asarray(value, np.float64)
         except (TypeError, ValueError):
-            raise CaseError(f"steering[{name!r}]: {value!r} is not a number") from None
-        if numbers.shape != np.shape(control.value if isinstance(control.value, tuple) else 0.0):
-            count = len(control.value) if isinstance(control.value, tuple) else 1
-            raise CaseError(f"steering[{name!r}]: {value!r} has shape {numbers.shape}; needed: {count} number(s)")
+            raise CaseError(f"{key}: {value!r} is not a number") from None
+        shape = (len(present),) if isinstance(present, tuple) else ()
+        if numbers.shape != shape:
+            raise CaseError(f"{key}: {value!r} has shape {numbers.shape}; expected {shape}")
         if not np.isfinite(numbers).all():
-            raise CaseError(f"steering[{name!r}]: {value!r} is not finite")
-        new: Value = tuple(numbers.tolist()) if numbers.ndim else float(numbers)
-        if new != self[name]:
-            control.apply(new)
-        self.changed[name] = new
-
-    def _control(self, name: str) -> Control:
-        if name not in self._controls:
-            raise CaseError(f"steering: {name!r} is unknown{nearest(name, list(self._controls))}")
-        return self._controls[name]
-
-    def recorded(self) -> dict[str, str]:
-        """Return the attributes of a checkpoint that record what was set."""
-        return {"steering": json.dumps(self.changed)} if self.changed else {}
-
-    def restore(self, record: str) -> None:
-        """Set again what `recorded` has; CaseError if the case lacks one of these numbers."""
-        for name, value in json.loads(record).items():
-            self[name] = value
+            raise CaseError(f"{key}: {value!r} is not finite")
+        new: Value = tuple(numbers.tolist()) if shape else float(numbers)
+        if new != present:
+            self._controls[name].apply(new)
+        self.data[name] = self.changed[name] = new

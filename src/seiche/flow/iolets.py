@@ -259,11 +259,7 @@ class Iolets:
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def set_condition(self, number: int, condition: Iolet) -> None:
-        """Take other values for the iolet of this number, by the same rule, from the next step on (not collective).
-
-        Raises:
-            CaseError: an impossible Windkessel.
-        """
+        """Take other values for the iolet of this number from the next step on; CaseError for an impossible one."""
         if isinstance(condition, WindkesselIolet) and self.windkessels is not None:
             self.windkessels.set_outlet(self._numbers(WindkesselIolet).index(number), condition)
         self._model[number] = condition

@@ -48,11 +48,7 @@ class Measures:
         return Snapshots(self._staging, names, bounded=True).take(self._solver.phase).fields()
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return what `fields` does as arrays of the device, for the caller alone.
-
-        Raises:
-            KeyError: an unknown name.
-        """
+        """Return what `fields` does as arrays of the device, for the caller alone."""
         observation, phase, backend = self.observation, self._solver.phase, self.observation.backend
         others = [name for name in names if name not in (*COLUMNS, "wall_shear_stress")]
         found = {name: backend.upload(values) for name, values in (self.fields(others) if others else {}).items()}

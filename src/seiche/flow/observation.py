@@ -83,7 +83,6 @@ class Observation:
 
     @cached_property
     def _items_by_row(self) -> Array:
-        """Return the items of the rows of the region, which are in the order of the memory in some layouts."""
         ordered = np.array_equal(self.order, np.arange(self.count))
         return self.items if ordered else self.backend.upload(self.layout.item)
 

@@ -96,11 +96,7 @@ class Windkessels:
         return np.array([circuit_numbers(o, r) for o, r in zip(self.outlets.values(), self._responses, strict=True)])
 
     def set_outlet(self, number: int, outlet: WindkesselIolet) -> None:
-        """Take the elements of `outlet` from the next step on; pressures and flow stay.
-
-        Raises:
-            CaseError: an element that is negative or not finite, or no resistance.
-        """
+        """Take the elements of `outlet` from the next step on; pressures and flow stay. May raise CaseError."""
         name = list(self.outlets)[number]
         _refuse_impossible(name, outlet)
         self.outlets[name] = outlet

@@ -135,11 +135,7 @@ class SolverBase(ABC):
         """
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as arrays of the device: views of what the solver stores, or copies.
-
-        Raises:
-            KeyError: an unknown name.
-        """
+        """Return the same as arrays of the device: views of what the solver stores, or copies."""
         return {name: self.backend.upload(values) for name, values in self.fields(names).items()}
 
     @abstractmethod

@@ -70,6 +70,7 @@ class UltrasoundSolver(SolverBase):
         problem: the whole problem.
         recorder: what was recorded, on all ranks.
         plan: why the grid is shared as it is; None where one rank has all of it.
+        sources: those of this rank's part.
 
     Raises:
         CaseError: an unknown precision or scheme, a record that the scheme or several ranks do not have, or a grid that
@@ -109,7 +110,7 @@ class UltrasoundSolver(SolverBase):
         basis = partition.basis
         self._state = DeviceState(self.backend, partition.problem, precision, basis)
         self._scheme = self._open_scheme(partition.transforms)
-        self._sources = SourceStages(self._state)
+        self.sources = SourceStages(self._state)
         self.recorder = Records(partition, self._state, request)
         self._recorder = self.recorder.part
         self._clock = self._state.bind(registry.advance(), items=1, clock=self._state.clock)
@@ -189,14 +190,14 @@ class UltrasoundSolver(SolverBase):
             start = Stage("initial pressure", self._set_initial_pressure)
             return [start, *self._scheme.start(), *self._last(sensed, tones)]
         if kind not in self._lists:
-            velocity, pressure = self._sources.velocity(active), self._sources.pressure(active)
+            velocity, pressure = self.sources.velocity(active), self.sources.pressure(active)
             step = self._scheme.step(stages("velocity sources", *velocity), stages("pressure sources", *pressure))
             self._lists[kind] = [*step, *self._last(sensed, tones)]
         return self._lists[kind]
 
     def _kind(self) -> tuple[bool, ...]:
         """Return the kind of the next step: which sources act, and what is recorded."""
-        return *self._sources.active(self.step), *self._recorder.due(self.step)
+        return *self.sources.active(self.step), *self._recorder.due(self.step)
 
     @property
     def _begins(self) -> bool:
@@ -220,13 +221,6 @@ class UltrasoundSolver(SolverBase):
     def _set_initial_pressure(self) -> None:
         pressure = np.ascontiguousarray(self._partition.problem.initial_pressure, self._state.real)
         self.backend.assign(self._state.p, pressure.reshape(-1))
-
-    def scale_source(self, origin: str, factor: float) -> None:
-        """Multiply the signals of a user's source such as "source.emitters[0]" by `factor` from the next step on.
-
-        The problem has them with factor one. It is not part of the state: whoever restarts a run sets it again.
-        """
-        self._sources.scale(origin, factor)
 
     def before(self, steps: int) -> int:
         """Return how many steps may follow before the pressure is checked."""

@@ -34,7 +34,7 @@ class SourceStages:
         return tuple(t < source.steps for source, _ in self._bound)
 
     def scale(self, origin: str, factor: float) -> None:
-        """Multiply the signals of the sources of `origin`, as they were at first, by `factor`."""
+        """Multiply the problem's signals of `origin` by `factor` from the next step on; not part of the state."""
         for source, samples in self._samples:
             if source.origin == origin:
                 self._state.backend.assign(samples, np.ascontiguousarray(source.samples * factor, self._state.real))

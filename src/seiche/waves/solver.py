@@ -267,18 +267,15 @@ class WaveSolver(SolverBase):
         return self._named(self.u, names)
 
     def _named(self, values: Array, names: Sequence[str]) -> dict[str, Any]:
-        """Return fields of the unknowns `values`."""
-        fields: dict[str, Any] = {}
+        fields, column = dict[str, Any](), {name: k for k, name in enumerate(self.unknowns)}
         dim, acoustic = self.mesh.dim, self.medium == "acoustic"
         for name in names:
             if name == "velocity":
                 fields[name] = values[:, 1:] if acoustic else values[:, :dim]
             elif name == "pressure":
                 fields[name] = values[:, 0] if acoustic else -values[:, dim : 2 * dim].mean(1)
-            elif name in self.unknowns:
-                fields[name] = values[:, self.unknowns.index(name)]
             else:
-                raise KeyError(name)
+                fields[name] = values[:, column[name]]
         return fields
 
     def start_from(self, values: npt.NDArray[Any], step: int = 0, *, staggered: bool = False) -> None:

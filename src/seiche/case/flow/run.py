@@ -50,6 +50,7 @@ class FlowCaseRun(CaseRun):
 
     solver: FlowSolver
     monitor: FlowMonitor
+    usual_fields = ("pressure", "velocity")
 
     def __init__(self, setup: FlowSetup, world: World, folder: Path, restart: Restart | None) -> None:
         """Make the solver, in the state of `restart` if that is given.
@@ -153,7 +154,7 @@ class FlowCaseRun(CaseRun):
         for name in names:
             if name not in FIELDS:
                 raise KeyError(name)
-        return names or ("pressure", "velocity")
+        return names or self.usual_fields
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same, computed on the device; viscosity and traction come by way of the host."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array
 from seiche.case.kind import CaseRun, Match, Restart
 from seiche.case.kind import Results as Summarised
 from seiche.case.output import ChunkMonitor
@@ -28,6 +27,7 @@ class UltrasoundCaseRun(CaseRun):
     """The solver of a case of ultrasound and its outputs."""
 
     solver: UltrasoundSolver
+    usual_fields = ("pressure",)
 
     def __init__(self, setup: UltrasoundSetup, world: World, folder: Path, restart: Restart | None) -> None:
         """Make the solver, in the state of `restart` if that is given.
@@ -56,18 +56,10 @@ class UltrasoundCaseRun(CaseRun):
             "record": Match(_digest(record), "table of records"),
         }
 
-    def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-        """Return fields at this rank's own points: pressure (Pa), velocity (m/s, components last), p, ux, rhox ..."""
-        return self.solver.fields(names or ("pressure",))
-
-    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same on the device."""
-        return self.solver.device_fields(names or ("pressure",))
-
     def controls(self) -> Mapping[str, Control]:
         """Return the factors of the signals, by the number of the first source that sends each."""
         return {
-            f"sources.{numbers[0]}.amplitude": Control(1.0, partial(self.solver.scale_source, f"source.emitters[{k}]"))
+            f"sources.{numbers[0]}.amplitude": Control(1.0, partial(self.solver.sources.scale, f"source.emitters[{k}]"))
             for k, numbers in enumerate(signals_of(self.setup.case))
         }
 

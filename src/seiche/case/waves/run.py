@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
@@ -27,6 +25,7 @@ class WaveRun(CaseRun):
     """The solver of a case of waves and its outputs."""
 
     solver: WaveSolver
+    usual_fields = ("velocity", "pressure")
 
     def __init__(self, setup: WaveSetup, world: World, folder: Path, restart: Restart | None) -> None:
         """Make the solver, in the state of `restart`, in that of a plane wave, or at rest.
@@ -70,21 +69,12 @@ class WaveRun(CaseRun):
         """Return the seconds of all messages of a step: one exchange for each stage of the scheme."""
         return sum(stage.name == "send halo" for stage in self.solver.stages) * super().exchange_seconds()
 
-    def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-        """Return unknowns by name, `velocity` and `pressure` of this rank's elements, (elements, ..., nodes)."""
-        return self.solver.fields(names or ("velocity", "pressure"))
-
     def controls(self) -> Mapping[str, Control]:
-        """Return the factors of the sources, which the tables of the case number."""
-        sources = self.solver.sources
-        if sources is None:
+        """Return the factors of the sources, by their numbers in the case."""
+        if (sources := self.solver.sources) is None:
             return {}
-        count = len(self.setup.sources)
+        count = len(sources.factors)
         return {f"sources.{k}.amplitude": Control(1.0, partial(sources.factors.__setitem__, k)) for k in range(count)}
-
-    def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same on the device."""
-        return self.solver.device_fields(names or ("velocity", "pressure"))
 
     def results(self, files: Iterable[Path]) -> Results:
         """Return energy, mesh and time (collective)."""
