@@ -25,12 +25,12 @@ import pytest
 from benchmarks.page import page as performance_page
 from tools.docstrings import resolve
 
+from page_blocks import ROOT, blocks, one_block
 from seiche.bench.flow import Row, document
 from seiche.cli import main
 from seiche.kernels.registry import flow as registry
 from seiche.report.stored import read_results
 
-ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "src" / "seiche" / "kernels"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 THEORY = ROOT / "docs" / "theory" / "flow.md"
@@ -42,18 +42,7 @@ PAGES_OF = {
 }
 #: Packages whose sources cite theory pages.
 SOLVERS = ("cells", "couple", "flow", "machine", "observe", "ultrasound")
-BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-
-
-def blocks(page: Path) -> list[tuple[str, str, str, str]]:
-    """Return (mark, argument, language, text) of every marked block."""
-    return [(m[1], m[2] or "", m[3], m[4]) for m in BLOCK.finditer(page.read_text())]
-
-
-def one_block(page: str, mark: str) -> str:
-    (text,) = [text for kind, _, _, text in blocks(ROOT / page) if kind == mark]
-    return text
 
 
 def quick(text: str, replacements: str) -> str:

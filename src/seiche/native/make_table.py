@@ -58,7 +58,8 @@ def headers_hash(folder: Path, headers: Iterable[str]) -> str:
             continue
         found[header] = (folder / header).read_bytes()
         for name in re.findall(rb'^#include "(.+)"', found[header], re.MULTILINE):
-            waiting.append(posixpath.normpath(posixpath.join(posixpath.dirname(header), name.decode())))
+            near = posixpath.normpath(posixpath.join(posixpath.dirname(header), name.decode()))
+            waiting.append(near if (folder / near).exists() else name.decode())
     digest = hashlib.sha256()
     for header in sorted(found):
         digest.update(header.encode() + b"\0" + found[header])

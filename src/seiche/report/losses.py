@@ -88,7 +88,7 @@ def _balance(efficiency: Mapping[str, Any], movement: Mapping[str, Any], solver:
     text = f"Rank {busiest} computes {more:.0%} longer than the mean"
     if sites and sum(sites):
         text += f", with {sites[busiest] * len(sites) / sum(sites) - 1.0:+.0%} of the mean number of {item}"
-    return f"{text}.", _SHARING.get(solver, _SHARING["flow"])
+    return f"{text}.", _SHARING.get(solver, "")
 
 
 def _serialisation(efficiency: Mapping[str, Any]) -> tuple[str, str]:

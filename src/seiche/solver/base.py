@@ -94,9 +94,9 @@ class SolverBase(ABC):
         """Return the stages of each kind of step."""
 
     @property
-    @abstractmethod
     def stages(self) -> Sequence[Stage]:
-        """Return the stages of the next step."""
+        """Return the stages of the next step; the kinds of step alternate."""
+        return self.phases[self.step % len(self.phases)]
 
     @property
     def weights(self) -> Sequence[float] | None:
@@ -175,8 +175,8 @@ class SolverBase(ABC):
         """Bring what was recorded to the host, once the device is idle."""
 
     def may_replay(self) -> bool:
-        """Return whether the next `graph_steps` steps may come from a graph as far as the solver knows."""
-        return True
+        """Return whether the next steps may come from a graph: not the first, which makes what is made on first use."""
+        return self.step > 0 and self.step % len(self.phases) == 0
 
     def upcoming(self, steps: int) -> Sequence[Sequence[Stage]]:
         """Return the stages of the next `steps` steps, for a graph."""

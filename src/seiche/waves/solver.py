@@ -215,11 +215,6 @@ class WaveSolver(SolverBase):
         return self.step * self.dt
 
     @property
-    def stages(self) -> list[Stage]:
-        """Return the stages of the next step."""
-        return self._phases[self.step % 2]
-
-    @property
     def phases(self) -> tuple[list[Stage], list[Stage]]:
         """Return the stages of the two kinds of step that alternate."""
         return self._phases
@@ -379,10 +374,6 @@ class WaveSolver(SolverBase):
         if self.receivers is not None:
             first = (self.step - steps) % self._window
             self.receivers.fetch(first, first + steps)
-
-    def may_replay(self) -> bool:
-        """Return whether the next step reads the first buffer of traces, as graphs do."""
-        return self.step % 2 == 0 and self.step > 0
 
 
 def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghosts: str, attenuated: bool) -> None:

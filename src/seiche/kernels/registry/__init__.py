@@ -50,4 +50,5 @@ def all_kernels() -> Iterator[KernelSpec]:
 
 def built_in_words(spec: KernelSpec) -> str:
     """Return what the CPU table has of a kernel's folder: for whoever has no compiler for the rest."""
-    return str(_FOLDERS[spec.header.partition("/")[0]].BUILT)
+    folder = _FOLDERS.get(spec.header.partition("/")[0])
+    return str(folder.BUILT) if folder is not None else "one of Seiche's own kernels"
