@@ -131,6 +131,8 @@ def _type(field: FieldInfo) -> str:
     several = get_origin(_plain(field.annotation)) is tuple
     for function in _validators(field.annotation, field.metadata):
         if isinstance(function, partial):
+            if (entries := function.keywords.get("table")) is not None:
+                return ", ".join(f'`"{name}"`' for name in entries)
             dimension = function.keywords["dimension"]
             if dimension is None:
                 return "three numbers"

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticKnownError
 
 from seiche.case.quantities import shorten
 
@@ -54,6 +56,18 @@ def _a_plain_name(value: str) -> str:
 
 def _a_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+def _an_entry(value: Any, *, table: Mapping[str, Any]) -> Any:
+    if value not in list(table):
+        *names, last = map(repr, table)
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}" if names else last})
+    return value
+
+
+def one_of(table: Mapping[str, Any]) -> BeforeValidator:
+    """Return the validator of a name that `table` has when a case is read, also one that was entered later."""
+    return BeforeValidator(partial(_an_entry, table=table))
 
 
 #: Endings of the pictures that can be drawn.

@@ -95,7 +95,7 @@ def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float,
             rows.append((float(inside.sum()), float(wall[inside].sum()), 0.0, times[name]))
     counts = {"pressure iolets": 0, "velocity iolets": 0}
     for group in solver.iolets.groups:
-        counts["velocity iolets" if group.rule == "ladd" else "pressure iolets"] += len(group)
+        counts["velocity iolets" if group.rule is None else "pressure iolets"] += len(group)
     for name, count in counts.items():
         if name in times and count:
             rows.append((0.0, 0.0, float(count), times[name]))

@@ -93,8 +93,8 @@ class IoletStages:
             if circuits.needs_host:
                 together = Messages("windkessel circuits", everyone=True)
             stages.append(Stage("windkessel circuits", advance, useful=not circuits.needs_host, messages=together))
-        for name, rules in (("pressure iolets", ("nash", "anti-bounce-back", "plane")), ("velocity iolets", ("ladd",))):
-            chosen = [group for group in groups if group.rule in rules]
+        for name, pressure in (("pressure iolets", True), ("velocity iolets", False)):
+            chosen = [group for group in groups if (group.rule is not None) == pressure]
             if chosen:
                 size = 2 * self._layout.velocity_set.Q * np.dtype(self._precision[1]).itemsize
                 traffic = sum(map(len, chosen)) * size
@@ -114,16 +114,11 @@ class IoletStages:
 
     def _replacement(self, group: IoletGroup, phase: int) -> Action:
         physics, precision = self._physics, self._precision
-        rules = {
-            "nash": registry.nash_pressure,
-            "anti-bounce-back": registry.anti_bounce_back_pressure,
-            "plane": registry.plane_pressure,
-            "ladd": registry.ladd_velocity,
-        }
+        make = group.rule.kernel if group.rule is not None else registry.ladd_velocity
         name = self._layout.kernel_name(phase)
-        spec = rules[group.rule](name, *precision, physics.other_force, velocity_set=physics.options["velocity_set"])
+        spec = make(name, *precision, physics.other_force, velocity_set=physics.options["velocity_set"])
         kernel = self._backend.load(spec)
-        force = {} if group.rule in ("anti-bounce-back", "plane") else {"force": physics.other_force_members}
+        force = {"force": physics.other_force_members} if group.rule is None or group.rule.force else {}
         arguments = self._backend.pack(kernel, layout=self._layout.members(phase), **force, **group.members)
         return kernel.bind(arguments, 0, len(group))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from seiche.errors import CaseError
 from seiche.flow.depths import Depths
 from seiche.flow.layout import Layout
 from seiche.flow.model import Iolet, PressureIolet, VelocityIolet, WindkesselIolet
+from seiche.flow.pressure_rules import PRESSURE_RULES, PressureRule, RuleSites, rule_named
 from seiche.flow.profiles import parabola, womersley
 from seiche.flow.region import Region
 from seiche.flow.section import values_at
@@ -31,10 +32,6 @@ from seiche.flow.windkessel import Windkessels, ramp_factor
 BLOCK = 1024
 
 Floats = npt.NDArray[np.float64]
-Rule = Literal["nash", "anti-bounce-back", "plane", "ladd"]
-
-#: How fast a pressure that holds in its plane stops what moves along the plane, a part a step; above 1/2 it may grow.
-DAMPING = 0.2
 #: Whole multiples of this are the weights of every velocity set.
 _WEIGHT_UNIT = 1.0 / 216.0
 
@@ -73,12 +70,14 @@ def mode_profiles(iolet: VelocityIolet, radius: float, r: Floats) -> Floats:
 class IoletGroup:
     """The sites of the iolets of one rule on this rank, uploaded; Windkessel outlets have a group of their own.
 
+    Velocity iolets have no `rule` for pressures.
+
     `iolets` are the numbers of these iolets in the site set; `site_iolet` (m,) the position in `iolets`; `values` has a
     row a step, or is None for values that change on the device. The first `interior` sites need nothing from another
     rank. `observed` has room for what the kernel `Observe` says of the sites, for a rule that asks for it.
     """
 
-    rule: Rule
+    rule: PressureRule | None
     iolets: list[int]
     site_iolet: npt.NDArray[np.int32]
     inflow: Array
@@ -125,7 +124,8 @@ class Iolets:
         self.windkessels = self._windkessels(world or World.serial(), links)
         self.depths: Depths | None = None
         self._depth_rows = np.zeros(0, np.int64)
-        chosen = [k for k, c in enumerate(self._model) if not isinstance(c, VelocityIolet) and c.scheme == "plane"]
+        rules = {k: rule_named(c.scheme) for k, c in enumerate(self._model) if not isinstance(c, VelocityIolet)}
+        chosen = [k for k, rule in rules.items() if rule.depths]
         if chosen:
             mine = np.flatnonzero(np.isin(links.iolet, chosen))
             openings = (links.row[mine], links.iolet[mine], links.mask[mine])
@@ -141,11 +141,10 @@ class Iolets:
             self._depth_rows = mine
         self.groups: list[IoletGroup] = []
         for kind in (PressureIolet, WindkesselIolet):
-            for scheme in ("nash", "anti-bounce-back", "plane"):
-                chosen = [k for k, c in enumerate(self._model) if isinstance(c, kind) and c.scheme == scheme]
-                self._add_group(scheme, chosen, kind is PressureIolet, layout, links)
-        chosen = [k for k, condition in enumerate(self._model) if isinstance(condition, VelocityIolet)]
-        self._add_group("ladd", chosen, True, layout, links)
+            for rule in PRESSURE_RULES.values():
+                chosen = [k for k in self._numbers(kind) if rules[k] is rule]
+                self._add_group(rule, chosen, kind is PressureIolet, layout, links)
+        self._add_group(None, self._numbers(VelocityIolet), True, layout, links)
 
     def _windkessels(self, world: World, links: _IoletLinks) -> Windkessels | None:
         lattice = links.region.velocity_set
@@ -165,7 +164,9 @@ class Iolets:
     def _numbers(self, kind: type[Iolet]) -> list[int]:
         return [k for k, condition in enumerate(self._model) if isinstance(condition, kind)]
 
-    def _add_group(self, rule: Rule, chosen: list[int], timed: bool, layout: Layout, links: _IoletLinks) -> None:
+    def _add_group(
+        self, rule: PressureRule | None, chosen: list[int], timed: bool, layout: Layout, links: _IoletLinks
+    ) -> None:
         """Add the group of the iolets `chosen` if they have sites here; `timed` ones have values a step."""
         rows = np.flatnonzero(np.isin(links.iolet, chosen))
         if not len(rows):
@@ -195,11 +196,11 @@ class Iolets:
         self.groups.append(IoletGroup(rule, chosen, position, inflow, values, members, interior, observed))
 
     def _rule_members(
-        self, rule: Rule, chosen: list[int], links: _IoletLinks, rows: npt.NDArray[np.int64]
+        self, rule: PressureRule | None, chosen: list[int], links: _IoletLinks, rows: npt.NDArray[np.int64]
     ) -> dict[str, Any]:
         """Return what the kernel of a rule needs of the sites `rows` of the links beside their values."""
         upload, real = self._backend.upload, self._real
-        if rule == "ladd":
+        if rule is None:
             weights, first_link = self._weights(links, rows)
             first_value = np.cumsum([0] + [self._modes(k) for k in chosen[:-1]])
             return {
@@ -208,22 +209,9 @@ class Iolets:
                 "first_value": upload(first_value.astype(np.int32)),
                 "modes": weights.shape[1],
             }
-        members: dict[str, Any] = {}
-        if rule != "anti-bounce-back":
-            members["normals"] = upload(np.array([links.planes[k].normal for k in chosen]).astype(real))
-        if rule != "nash":
-            members |= {"observed": self._backend.zeros(11 * len(rows), real), "stride": len(rows)}
-        if rule == "plane" and self.depths is not None:
-            place = np.searchsorted(self._depth_rows, rows)
-            members |= {
-                "damping": DAMPING,
-                "depths": self.depths.values,
-                "density": upload(self.depths.density[place]),
-                "pairs": upload(self.depths.pairs),
-                "first_link": upload(self.depths.first_link[place]),
-                "share": upload(self.depths.share[place].astype(real)),
-            }
-        return members
+        normals = np.array([links.planes[k].normal for k in chosen])
+        place = np.searchsorted(self._depth_rows, rows)
+        return rule.members(RuleSites(self._backend, real, normals, len(rows), self.depths, place))
 
     def _modes(self, iolet: int) -> int:
         condition = self._model[iolet]

@@ -14,11 +14,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-#: How a pressure iolet makes what comes back: by the rule of Nash et al. 2014, by anti-bounce-back with the stress for
-#: the pressure at the sites beside the opening, or the same for the pressure in its plane.
-PressureScheme = Literal["nash", "anti-bounce-back", "plane"]
 #: The rule of pressures that name none: accurate and stable at the relaxation times of ordinary cases.
-DEFAULT_SCHEME: PressureScheme = "plane"
+DEFAULT_SCHEME = "plane"
 
 #: How a wall sends populations back: half way along each link, or at the link's own fraction.
 WallKind = Literal["bounce-back", "bouzidi"]
@@ -167,9 +164,10 @@ class SiteProfile:
 
 @dataclass(frozen=True)
 class PressureIolet:
-    """Density rho(t) = mean + amplitude cos(2 pi t/period + phase), or that of `table`, imposed by the rule `scheme`.
+    """Density rho(t) = mean + amplitude cos(2 pi t/period + phase), or that of `table`, imposed by a rule.
 
-    `period` is in steps; `ramp` steps at the start raise the density linearly from `ramp_from` to rho(t).
+    `scheme` is its name in `PRESSURE_RULES`, `period` is in steps; `ramp` steps at the start raise the density linearly
+    from `ramp_from` to rho(t).
     """
 
     mean: float = 1.0
@@ -178,7 +176,7 @@ class PressureIolet:
     phase: float = 0.0
     ramp: float = 0.0
     ramp_from: float = 1.0
-    scheme: PressureScheme = DEFAULT_SCHEME
+    scheme: str = DEFAULT_SCHEME
     table: TimeTable | None = None
 
 
@@ -219,7 +217,7 @@ class WindkesselIolet:
     distal_density: float = 1.0
     initial_density: float = 1.0
     ramp: float = 0.0
-    scheme: PressureScheme = DEFAULT_SCHEME
+    scheme: str = DEFAULT_SCHEME
 
 
 #: Which places (p, 3) on the wall, in spacings from the geometry's origin of coordinates, belong to a patch: (p,).

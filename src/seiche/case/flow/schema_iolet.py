@@ -23,8 +23,8 @@ from seiche.case.quantities import (
     Velocity,
     VelocityOrFlowRate,
 )
-from seiche.case.tables import FileName, FromList, Table
-from seiche.flow.model import PressureScheme
+from seiche.case.tables import FileName, FromList, Table, one_of
+from seiche.flow.pressure_rules import PRESSURE_RULES
 
 
 class Opening(Table):
@@ -52,6 +52,7 @@ class Opening(Table):
         return self
 
 
+Scheme = Annotated[str, one_of(PRESSURE_RULES)]
 _SCHEME = (
     "rule by which pressure is imposed: of HemeLB; with the stress, at the sites beside the opening; the same in its "
     'plane, of second order together with walls of kind bouzidi. By default "plane"; where '
@@ -75,7 +76,7 @@ class PressureOpening(Opening):
     )
     table: FileName | None = Field(default=None, description="file of two columns, seconds and mmHg; linear in between")
     repeat: bool | None = Field(default=None, description=_REPEAT)
-    scheme: PressureScheme | None = Field(default=None, description=_SCHEME)
+    scheme: Scheme | None = Field(default=None, description=_SCHEME)
 
     @model_validator(mode="after")
     def _consistent(self) -> PressureOpening:
@@ -99,7 +100,7 @@ class WindkesselOpening(Opening):
     initial_pressure: Pressure | None = Field(
         default=None, description="Pc at the start; the pressure at the start of the run by default"
     )
-    scheme: PressureScheme | None = Field(default=None, description=_SCHEME)
+    scheme: Scheme | None = Field(default=None, description=_SCHEME)
 
 
 def _refuse_beside_table(opening: PressureOpening | VelocityOpening, others: tuple[str, ...]) -> None:

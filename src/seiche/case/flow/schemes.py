@@ -13,7 +13,7 @@ from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import VelocityOpening
 from seiche.domain.sites import SiteSet
 from seiche.flow.depths import inner_sites
-from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, PressureScheme, VelocityIolet, WindkesselIolet
+from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, VelocityIolet, WindkesselIolet
 
 #: Relaxation times between which `plane` was stable in tubes along the lattice and tilted, with some room. Below,
 #: `anti-bounce-back` is; above, only `nash`.
@@ -51,7 +51,7 @@ def with_schemes(
 
 def _default(
     case: FlowCase, sites: SiteSet, number: int, iolet: PressureIolet | WindkesselIolet, tau: tuple[float, float]
-) -> tuple[PressureScheme, str]:
+) -> tuple[str, str]:
     """Return the rule of an opening that names none, and why it is not the default if so."""
     collision = case.lattice.collision
     low, high = PLANE_TAU[collision]
@@ -77,7 +77,7 @@ def _default(
     return DEFAULT_SCHEME, ""
 
 
-def _failing(key: str, scheme: PressureScheme, tau: float) -> Iterator[str]:
+def _failing(key: str, scheme: str, tau: float) -> Iterator[str]:
     if scheme == "nash" and tau < NASH_TAU:
         yield (
             f'{key}: "nash" errs by several per cent of the flow rate below tau {NASH_TAU:g} and fails below 0.6; here '

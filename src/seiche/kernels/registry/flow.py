@@ -182,7 +182,7 @@ def rebuilt_populations(real: Real, store: Store, *, velocity_set: str = "D3Q19"
     return KernelSpec(f"RebuiltPopulations<{layout_cpp}>", "flow/moment_walls.hpp", members)
 
 
-_IOLET_SITES: Members = (
+IOLET_SITES: Members = (
     ("sites", "ptr"),
     ("links", "ptr"),
     ("iolet", "ptr"),
@@ -208,7 +208,7 @@ def nash_pressure(
     """Pressure iolets; the force may be zero."""
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
     force_cpp, force_members = force_type(force, real)
-    members: Members = (("layout", layout_members), ("at", _IOLET_SITES), ("normals", "ptr"), ("force", force_members))
+    members: Members = (("layout", layout_members), ("at", IOLET_SITES), ("normals", "ptr"), ("force", force_members))
     return _iolet_kernel(f"NashPressure<{layout_cpp},{force_cpp}>", members, real, velocity_set, force)
 
 
@@ -218,7 +218,7 @@ def anti_bounce_back_pressure(
     """Pressure iolets by anti-bounce-back; what was observed before the sweep knows of the force."""
     del force
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
-    members: Members = (("layout", layout_members), ("at", _IOLET_SITES), ("observed", "ptr"), ("stride", "int64"))
+    members: Members = (("layout", layout_members), ("at", IOLET_SITES), ("observed", "ptr"), ("stride", "int64"))
     return _iolet_kernel(f"AntiBounceBackPressure<{layout_cpp}>", members, real, velocity_set)
 
 
@@ -230,7 +230,7 @@ def plane_pressure(
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
     members: Members = (
         ("layout", layout_members),
-        ("at", _IOLET_SITES),
+        ("at", IOLET_SITES),
         ("observed", "ptr"),
         ("stride", "int64"),
         ("normals", "ptr"),
@@ -269,7 +269,7 @@ def ladd_velocity(
     force_cpp, force_members = force_type(force, real)
     members: Members = (
         ("layout", layout_members),
-        ("at", _IOLET_SITES),
+        ("at", IOLET_SITES),
         ("weights", "ptr"),
         ("first_link", "ptr"),
         ("first_value", "ptr"),
