@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from seiche.bench.flow import compute_seconds, heading
+from seiche.bench.flow import compute_seconds
+from seiche.bench.results import heading
 from seiche.domain.bifurcation import bifurcation_surface
 from seiche.domain.sites import SiteSet
 from seiche.domain.voxelise import voxelise

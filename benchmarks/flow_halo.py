@@ -14,7 +14,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from seiche.bench.flow import heading
+from seiche.bench.results import heading
 from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.errors import TransportError

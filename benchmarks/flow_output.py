@@ -26,7 +26,7 @@ from seiche.case.run import advance
 
 import seiche
 from seiche.backend import open_backend
-from seiche.bench.flow import heading
+from seiche.bench.results import heading
 from seiche.case.simulation import Simulation
 from seiche.domain.world import World
 

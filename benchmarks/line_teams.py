@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from seiche.backend import open_backend
 from seiche.backend.cache import cached_kernel
-from seiche.bench.flow import heading
+from seiche.bench.results import heading
 from seiche.bench.ultrasound import problem_of
 from seiche.errors import KernelCompileError
 from seiche.kernels.registry import KernelSpec

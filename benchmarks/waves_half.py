@@ -18,7 +18,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from seiche.backend import open_backend, parse_device
-from seiche.bench.flow import heading
+from seiche.bench.results import heading
 from seiche.domain.world import World
 from seiche.validate.waves.layer_over_half_space import FULL, LOSSLESS, REDUCED, seismograms
 from seiche.validate.waves.misfits import misfit

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from benchmarks.page.blood import blood_part, compared, draw_compared, ranks_part
 
-from seiche.bench.blood import Row, read_rows
+from seiche.bench.blood import Row
 from seiche.bench.blood_ranks import RanksRow
+from seiche.bench.results import read_rows
 from seiche.cli import main
 from seiche.errors import FormatError
 from seiche.report.stored import read_results
@@ -33,7 +34,7 @@ def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pyte
     assert 162 * 150 < rows[1]["bytes_per_cell"] < 162 * 400
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert "0.31" in capsys.readouterr().out
-    assert [row.cells for row in read_rows(target)] == [5, 14]
+    assert [row.cells for row in read_rows(target, Row, "a blood benchmark")] == [5, 14]
     assert main(["bench", "blood", "--support", "5"]) == 2
     assert main(["bench", "blood", "--size", "32", "--points", "2"]) == 2
     assert "points = 2: an element has 1 or 3 points of integration" in capsys.readouterr().err
@@ -43,7 +44,7 @@ def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pyte
     assert not target.exists()  # nothing was measured
     target.write_text('{"rows": [{"cells": 1}]}')
     with pytest.raises(FormatError, match="not a blood benchmark"):
-        read_rows(target)
+        read_rows(target, Row, "a blood benchmark")
 
 
 def stored(folder: Path, name: str, device: str, scale: float, boxes: int = 1, layout: str = "moments") -> None:

@@ -18,7 +18,7 @@ from seiche.bench import choice as bench_choice
 from seiche.bench import collectives as bench_collectives
 from seiche.bench import machine as bench_machine
 from seiche.bench import predict as bench_predict
-from seiche.bench.flow import heading
+from seiche.bench.results import heading
 from seiche.case import predictions
 from seiche.cli import main
 from seiche.domain.world import World

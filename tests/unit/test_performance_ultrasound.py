@@ -8,8 +8,9 @@ from pathlib import Path
 
 from benchmarks.page.ultrasound import ultrasound_part
 
+from seiche.bench.results import document
 from seiche.bench.ultrasound import Row
-from seiche.bench.ultrasound_ranks import RanksRow, document
+from seiche.bench.ultrasound_ranks import RanksRow
 from seiche.report.stored import read_results
 
 
@@ -41,7 +42,7 @@ def test_rows_of_ranks_say_what_they_lose_and_to_what(tmp_path: Path) -> None:
     stages = {"gradient": 1.5, "send halo": 0.2, "receive halo": 0.3}
     shared = RanksRow(256, "full", "exact", "float32", "local", "peer", "lines", 8, 12, 4, 1.5, 2.0, 1.1, stages)
     assert (shared.efficiency, shared.share_of_messages) == (0.75, 0.25)
-    (tmp_path / "a.json").write_text(json.dumps(document([shared], "GPU (cuda:0)")))
+    (tmp_path / "a.json").write_text(json.dumps(document("ultrasound-ranks", "GPU (cuda:0)", [shared])))
     text = ultrasound_part([], read_results(tmp_path, "ultrasound-ranks", RanksRow))
     row = "| full | float32 | local | peer | lines | 256^3 | 4 | 12 | 1.50 | 2.00 | 0.75 | 0.83 | 25.0% |"
     assert row.replace("0.83", f"{0.75 * 1.1:.2f}") in text

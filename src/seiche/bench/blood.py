@@ -7,26 +7,20 @@ blood does in vessels that are resolved so finely, so that lists are made anew a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from seiche.backend import Backend, parse_device
 from seiche.backend.base import Graph
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.cells import Box, Cells, CellType, Contact, Packing, Repulsion, biconcave, pack
 from seiche.cells.mesh import EVANS_FUNG_RADIUS
 from seiche.cells.red import MODEL
 from seiche.couple import Blood
 from seiche.domain import shapes
-from seiche.errors import FormatError
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 from seiche.observe.stage import Stage
@@ -79,6 +73,16 @@ class Row:
     vertices_per_second: dict[str, float]
     bytes_per_cell: float
     bytes_per_site: float
+
+    @property
+    def sweep(self) -> float:
+        """Return the microseconds of all stages that are not the cells'."""
+        return sum(value for name, value in self.stages.items() if name not in CELL_STAGES)
+
+    @property
+    def millions_per_second(self) -> dict[str, float]:
+        """Return 10^6 vertices times steps a second, by what is done with them."""
+        return {name: rate / 1e6 for name, rate in self.vertices_per_second.items()}
 
 
 def packing_of(edge: float, seed: int = 0, backend: Backend | None = None, vertices: int = 162) -> Packing:
@@ -253,8 +257,7 @@ def main(
             rows.append(row)
     described = flow.backend.describe()
     show(rows, described)
-    if output is not None:
-        output.write_text(json.dumps(document(rows, described), indent=1) + "\n")
+    results.store(output, results.document("blood", described, rows))
     if figure is not None:
         draw(figure, {described: rows})
     return rows
@@ -277,49 +280,30 @@ def draw(path: Path, results: Mapping[str, Sequence[Row]]) -> None:
 
 def _shares(row: Row) -> dict[str, float]:
     """Return the stages as the figure names them; what a step takes beyond them is lists made anew and waiting."""
-    sweep = sum(value for name, value in row.stages.items() if name not in CELL_STAGES)
-    named = {"fluid": sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
+    named = {"fluid": row.sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
     named |= {"contact": row.stages[CONTACT], "spreading": row.stages[SPREAD]}
     return {**named, "lists, waiting": max(row.step_microseconds - sum(named.values()), 0.0)}
 
 
-def document(rows: Sequence[Row], device: str) -> dict[str, Any]:
-    """Return what is stored: device, date, commit and the rows."""
-    return {**heading("blood", device), "rows": [asdict(row) for row in rows]}
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a stored result.
-
-    Raises:
-        FormatError: a file that is no result of this benchmark.
-    """
-    try:
-        stored = json.loads(path.read_text())
-        return [Row(**row) for row in stored["rows"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(path, "rows", f"not a blood benchmark: {error}") from None
+#: Headings of the table and what they show of a row.
+_COLUMNS = {
+    "Ht": "{0.hematocrit:.2f}",
+    "support": "{0.support}",
+    "flow": "{0.flow_microseconds:.0f}",
+    "step": "{0.step_microseconds:.0f}",
+    "ratio": "{0.ratio:.2f}",
+    "sweep": "{0.sweep:.0f}",
+    **{
+        short: f"{{0.stages[{name}]:.0f}}"
+        for short, name in zip(("interp.", "FEM", "contact", "lists", "spread"), CELL_STAGES, strict=True)
+    },
+    "FEM/s": "{0.millions_per_second[fem]:.0f}",
+    "interp./s": "{0.millions_per_second[interpolate]:.0f}",
+    "spread/s": "{0.millions_per_second[spread]:.0f}",
+}
 
 
 def show(rows: Sequence[Row], device: str) -> None:
     """Print steps and stages as a table, in microseconds, and what a second does."""
-    table = Table(title=device, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
-    short = ("interp.", "FEM", "contact", "lists", "spread")
-    columns = ("Ht", "support", "flow", "step", "ratio", "sweep", *short, "FEM/s", "interp./s", "spread/s")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for row in rows:
-        sweep = sum(value for name, value in row.stages.items() if name not in CELL_STAGES)
-        rates = (f"{row.vertices_per_second[name] / 1e6:.0f}" for name in ("fem", "interpolate", "spread"))
-        table.add_row(
-            f"{row.hematocrit:.2f}",
-            f"{row.support}",
-            f"{row.flow_microseconds:.0f}",
-            f"{row.step_microseconds:.0f}",
-            f"{row.ratio:.2f}",
-            f"{sweep:.0f}",
-            *(f"{row.stages[name]:.0f}" for name in CELL_STAGES),
-            *rates,
-        )
-    Console(width=120).print(table)
+    results.show(device, _COLUMNS, rows)
     print("flow, step, sweep and stages in us; rates in 10^6 vertices a second")

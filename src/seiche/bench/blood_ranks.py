@@ -7,27 +7,24 @@ has the same work.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.table import Table
 
 from seiche.backend import parse_device
+from seiche.bench import results
 from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, thinned
-from seiche.bench.flow import heading
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
 from seiche.couple import Blood
 from seiche.couple.ranks import SharedBoundary
 from seiche.domain import shapes
 from seiche.domain.world import World
-from seiche.errors import CaseError, FormatError
+from seiche.errors import CaseError
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry.ibm import SUPPORT, Delta
@@ -88,6 +85,11 @@ class RanksRow:
     message_bytes: int
     packing_seconds: float
     setup_seconds: float
+
+    @property
+    def millions_of_sites(self) -> float:
+        """Return the sites of all ranks in millions."""
+        return self.sites / 1e6
 
 
 def tiled(load: Load, ranks: int, tile: Packing, counts: tuple[int, int, int]) -> Packing:
@@ -295,8 +297,7 @@ def main(
                     rows.append(flow.measure(packing, delta, points, spent))
                     if world.rank == 0:
                         rows = with_efficiency(rows)
-                        if output is not None:
-                            output.write_text(json.dumps(document(rows, described), indent=1) + "\n")
+                        results.store(output, results.document("blood-ranks", described, rows))
                 flow.solver.close()
                 del flow
             world.barrier()
@@ -311,43 +312,24 @@ def with_efficiency(rows: Sequence[RanksRow]) -> list[RanksRow]:
     return [replace(row, efficiency=alone.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
 
 
-def document(rows: Sequence[RanksRow], device: str) -> dict[str, Any]:
-    """Return what is stored: device, date, commit and the rows."""
-    return {**heading("blood-ranks", device), "rows": [asdict(row) for row in rows]}
-
-
-def read_rows(path: Path) -> list[RanksRow]:
-    """Return the rows of a stored result.
-
-    Raises:
-        FormatError: a file that is no result of this benchmark.
-    """
-    try:
-        return [RanksRow(**row) for row in json.loads(path.read_text())["rows"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(path, "rows", f"not a benchmark of blood on several ranks: {error}") from None
+#: Headings of the table and what they show of a row.
+_COLUMNS = {
+    "load": "{0.load}",
+    "ranks": "{0.ranks}",
+    "transport": "{0.transport}",
+    "support": "{0.support}",
+    "sites": "{0.millions_of_sites:.3g} M",
+    "cells": "{0.cells}",
+    "copies": "{0.copies:.1%}",
+    "flow": "{0.flow_microseconds:.0f}",
+    "step": "{0.step_microseconds:.0f}",
+    "compute": "{0.compute_microseconds:.0f}",
+    "not hidden": "{0.not_hidden:.1%}",
+    "efficiency": "{0.efficiency:.3f}",
+}
 
 
 def show(rows: Sequence[RanksRow], device: str) -> None:
     """Print the rows as a table."""
-    table = Table(title=device, title_justify="left")
-    columns = ("load", "ranks", "transport", "support", "sites", "cells", "copies", "flow", "step", "compute")
-    for column in (*columns, "not hidden", "efficiency"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(
-            row.load,
-            f"{row.ranks}",
-            row.transport,
-            f"{row.support}",
-            f"{row.sites / 1e6:.3g} M",
-            f"{row.cells}",
-            f"{row.copies:.1%}",
-            f"{row.flow_microseconds:.0f}",
-            f"{row.step_microseconds:.0f}",
-            f"{row.compute_microseconds:.0f}",
-            f"{row.not_hidden:.1%}",
-            f"{row.efficiency:.3f}",
-        )
-    Console(width=120).print(table)
+    results.show(device, _COLUMNS, rows)
     print("flow, step and compute in us; compute is a step without messages")

@@ -3,25 +3,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from seiche.backend import Backend, open_backend
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.bench.machine import available
 from seiche.domain.world import World
 from seiche.errors import CaseError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
-from seiche.io.files import replacing
 from seiche.io.parallel import all_or_none
 from seiche.machine.collective_choice import candidates
 from seiche.machine.collectives import Exchange
@@ -88,8 +83,7 @@ def main(
             rows.append(row)
             if world.rank == 0:
                 print(f"{row.pattern}, {row.size} B: {row.chosen}, {row.cost:.2f} times the best", flush=True)
-                if output is not None:
-                    _store(rows, output, backend)
+                results.store(output, results.document("choice", backend.describe(), rows))
     finally:
         if before is None:
             del os.environ[VARIABLE]
@@ -98,12 +92,6 @@ def main(
     if world.rank == 0:
         _show(rows, backend)
     return rows
-
-
-def _store(rows: Sequence[Row], output: Path, backend: Backend) -> None:
-    document = {**heading("choice", backend.describe()), "rows": [asdict(row) for row in rows]}
-    with replacing(output) as part:
-        part.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def _rows(world: World, backend: Backend, sizes: Sequence[int]) -> Iterator[Row]:
@@ -181,17 +169,17 @@ def _least(trials: Mapping[str, Callable[[], float]]) -> dict[str, float]:
 
 
 def _show(rows: Sequence[Row], backend: Backend) -> None:
-    table = Table(title=f"exchanges on {backend.describe()}, us (predicted)", title_justify="left", box=box.SIMPLE_HEAD)
     names = list(dict.fromkeys(name for row in rows for name in row.seconds))
-    for heading_ in ("pattern", "bytes", *names, "chosen", "cost"):
-        table.add_column(heading_, justify="left" if heading_ in ("pattern", "chosen") else "right")
+    lines = []
     for row in rows:
         cells = []
         for name in names:
             said = f" ({row.predicted[name] * 1e6:.3g})" if name in row.predicted else ""
             cells.append(f"{row.seconds[name] * 1e6:.4g}{said}" if name in row.seconds else "-")
-        table.add_row(row.pattern, f"{row.size}", *cells, row.chosen, f"{row.cost:.2f}")
-    Console(width=120, highlight=False).print(table)
+        lines.append((row.pattern, f"{row.size}", *cells, row.chosen, f"{row.cost:.2f}"))
+    title = f"exchanges on {backend.describe()}, us (predicted)"
+    columns = ("pattern", "bytes", *names, "chosen", "cost")
+    results.show_lines(title, columns, lines, words=(0, len(columns) - 2))
     good = sum(row.cost <= GOOD for row in rows)
     print(f"seiche: the choice costs at most {GOOD:g} times the best in {good} of {len(rows)} exchanges")
     errors = [

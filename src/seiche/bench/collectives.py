@@ -3,23 +3,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from seiche.backend import Array, Backend, open_backend
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.bench.machine import available
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.io.files import replacing
 from seiche.io.parallel import all_or_none
 from seiche.machine.collectives import Exchange, ExchangeName
 from seiche.machine.laws.file import Machine, read_machine
@@ -105,7 +100,7 @@ def main(
             for size in sizes:
                 share = seconds / (len(sizes) * len(KINDS) * len(names))
                 try:
-                    timing = _time(world, holders, backend, what, name, processes, size, share)
+                    timing = _time(_Ranks(world, holders, processes), backend, what, name, size, seconds=share)
                 except TransportError as error:
                     absent[name] = str(error)
                     break
@@ -118,24 +113,24 @@ def main(
                     Row(what, name, layout.size, processes, size, timing.minimum, timing.spread, times.get(name))
                 )
     if world.rank == 0:
-        _report(rows, absent, backend, known, output, plots)
+        _report(rows, absent, backend, known=known, output=output, plots=plots)
     sleep_until_all_are_here(world)
     if holders is not world:
         holders.comm.Free()
     return rows
 
 
-def _time(
-    world: World,
-    holders: World,
-    backend: Backend,
-    what: Kind,
-    name: ExchangeName,
-    processes: int,
-    size: int,
-    seconds: float,
-) -> Timing:
+class _Ranks(NamedTuple):
+    """All ranks, those that hold arrays, and how many serve an array."""
+
+    world: World
+    holders: World
+    processes: int
+
+
+def _time(ranks: _Ranks, backend: Backend, what: Kind, name: ExchangeName, size: int, *, seconds: float) -> Timing:
     """Return the timing of one strategy; all ranks raise the same TransportError if it cannot be used."""
+    world, holders, processes = ranks
     me, helper = divmod(world.rank, processes)
     arrays = world.size // processes
     counts = [[_uneven(size, a, b) if what == "alltoallv" else size for b in range(arrays)] for a in range(arrays)]
@@ -179,32 +174,21 @@ def _report(
     rows: Sequence[Row],
     absent: dict[str, str],
     backend: Backend,
+    *,
     known: Machine | None,
     output: Path | None,
     plots: Path | None,
 ) -> None:
-    table = Table(title=f"arrays on {backend.describe()}", title_justify="left", box=box.SIMPLE_HEAD)
-    for name in ("exchange", "strategy", "processes", "bytes each", "us", "spread", "predicted us"):
-        table.add_column(name, justify="left" if name in ("exchange", "strategy") else "right")
+    lines = []
     for row in rows:
         predicted = "-" if row.predicted is None else f"{row.predicted * 1e6:.3g}"
-        table.add_row(
-            row.kind,
-            row.strategy,
-            f"{row.processes}",
-            f"{row.size}",
-            f"{row.seconds * 1e6:.4g}",
-            f"{row.spread:.0%}",
-            predicted,
-        )
-    Console(width=120, highlight=False).print(table)
+        times = f"{row.seconds * 1e6:.4g}", f"{row.spread:.0%}", predicted
+        lines.append((row.kind, row.strategy, f"{row.processes}", f"{row.size}", *times))
+    names = ("exchange", "strategy", "processes", "bytes each", "us", "spread", "predicted us")
+    results.show_lines(f"arrays on {backend.describe()}", names, lines, words=(0, 1))
     for name, why in absent.items():
         print(f"absent: {name}: {why}")
-    if output is not None:
-        document = {**heading("collectives", backend.describe()), "rows": [asdict(row) for row in rows]}
-        document["absent"] = absent
-        with replacing(output) as part:
-            part.write_text(json.dumps(document, indent=1) + "\n")
+    results.store(output, {**results.document("collectives", backend.describe(), rows), "absent": absent})
     if plots is not None:
         for kind in KINDS:
             some = [row for row in rows if row.kind == kind]

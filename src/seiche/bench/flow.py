@@ -3,23 +3,16 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
-import platform
-import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.table import Table
 
-import seiche
 from seiche.backend import parse_device
+from seiche.bench import results
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -179,28 +172,6 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> Row:
     )
 
 
-def commit() -> str:
-    """Return the commit of the working tree, with "-dirty" if it differs.
-
-    SEICHE_COMMIT names that of a copy, which may be no repository or one of its own; else it is "unknown" there.
-    """
-    named = os.environ.get("SEICHE_COMMIT")
-    if named:
-        return named
-    try:
-        run = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return run.stdout.strip()
-
-
 def cases(names: Sequence[str], device: str, size: int | None, times: int = 1) -> Iterator[tuple[str, SiteSet]]:
     """Yield the geometries to measure: `size` is the edge of the box, or the millions of sites of the tube.
 
@@ -263,55 +234,30 @@ def main(
                 del solver
     if world.rank == 0:
         show(rows, described, copy)
-        if output is not None:
-            output.write_text(json.dumps(document(rows, described, copy), indent=1) + "\n")
+        results.store(output, document(rows, described, copy))
     return rows
 
 
 def document(rows: Sequence[Row], device: str, copy: float) -> dict[str, Any]:
     """Return what is stored: device, date, commit, versions, copy bandwidth and the rows."""
-    return {**heading("flow", device), "copy_bytes_per_second": copy, "rows": [asdict(row) for row in rows]}
+    return results.document("flow", device, rows, copy_bytes_per_second=copy)
 
 
-def heading(benchmark: str, device: str) -> dict[str, Any]:
-    """Return what every stored result says of itself: what, where, when, which commit."""
-    return {
-        "benchmark": benchmark,
-        "device": device,
-        "host": platform.machine(),
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": commit(),
-        "seiche": seiche.__version__,
-    }
+#: Headings of the table and what they show of a row.
+_COLUMNS = {
+    "case": "{0.case}",
+    "layout": "{0.layout}",
+    "compute/storage": "{0.compute}/{0.storage}",
+    "sites": "{0.sites}",
+    "MLUPS": "{0.mlups:.1f}",
+    "B/update": "{0.bytes_per_update:.1f}",
+    "GB/s": "{0.gigabytes_per_second:.1f}",
+    "of copy": "{0.share_of_copy:.0%}",
+    "us/step": "{0.step_microseconds:.1f}",
+    "us compute": "{0.compute_microseconds:.1f}",
+}
 
 
 def show(rows: Sequence[Row], device: str, copy: float) -> None:
     """Print the rows as a table."""
-    table = Table(title=f"{device}, copy {copy / 1e9:.1f} GB/s", title_justify="left")
-    for heading in (
-        "case",
-        "layout",
-        "compute/storage",
-        "sites",
-        "MLUPS",
-        "B/update",
-        "GB/s",
-        "of copy",
-        "us/step",
-        "us compute",
-    ):
-        table.add_column(heading, justify="left" if heading in ("case", "layout", "compute/storage") else "right")
-    for row in rows:
-        table.add_row(
-            row.case,
-            row.layout,
-            f"{row.compute}/{row.storage}",
-            f"{row.sites}",
-            f"{row.mlups:.1f}",
-            f"{row.bytes_per_update:.1f}",
-            f"{row.gigabytes_per_second:.1f}",
-            f"{row.share_of_copy:.0%}",
-            f"{row.step_microseconds:.1f}",
-            f"{row.compute_microseconds:.1f}",
-        )
-    Console(width=120).print(table)
+    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, words=3)

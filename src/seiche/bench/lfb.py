@@ -7,16 +7,13 @@ prediction is the one of `seiche check`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
@@ -47,6 +44,11 @@ class Row:
     derivative: float
     predicted: float
     measured: float | None
+
+    @property
+    def measured_text(self) -> str:
+        """Return the measured error for the table; nothing where there is none."""
+        return "" if self.measured is None else f"{self.measured:.1e}"
 
 
 def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
@@ -143,30 +145,26 @@ def main(
     rows = measure(world, widths or WIDTHS, resolutions or RESOLUTIONS, device)
     if world.rank == 0:
         show(rows, world.size)
-        if output is not None:
-            stored = {**heading("lfb", device), "ranks": world.size, "rows": [asdict(row) for row in rows]}
-            output.write_text(json.dumps(stored, indent=1) + "\n")
+        results.store(output, results.document("lfb", device, rows, ranks=world.size))
         if figure is not None:
             draw(figure, rows)
     return rows
 
 
+#: Headings of the table and what they show of a row.
+_COLUMNS = {
+    "points/wavelength": "{0.points_per_wavelength:g}",
+    "overlap": "{0.overlap}",
+    "cuts": "{0.cuts}",
+    "derivative": "{0.derivative:.1e}",
+    "predicted": "{0.predicted:.1e}",
+    "measured": "{0.measured_text}",
+}
+
+
 def show(rows: Sequence[Row], ranks: int) -> None:
     """Print the rows as a table."""
-    table = Table(title=f"Error of the local Fourier basis on {ranks} ranks", title_justify="left")
-    for name in ("points/wavelength", "overlap", "cuts", "derivative", "predicted", "measured"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        measured = "" if row.measured is None else f"{row.measured:.1e}"
-        table.add_row(
-            f"{row.points_per_wavelength:g}",
-            f"{row.overlap}",
-            f"{row.cuts}",
-            f"{row.derivative:.1e}",
-            f"{row.predicted:.1e}",
-            measured,
-        )
-    Console(width=100).print(table)
+    results.show(f"Error of the local Fourier basis on {ranks} ranks", _COLUMNS, rows, width=100)
     if ranks == 1:
         print("Predictions only: mpiexec -n 2 seiche bench lfb measures, too.")
 

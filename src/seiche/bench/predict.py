@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from seiche.backend import open_backend, parse_device
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.bench.machine import available
 from seiche.bench.prediction_cases import EXAMPLES, LARGE
 from seiche.case.agreement import on_rank_zero
@@ -22,7 +22,6 @@ from seiche.case.loading import load
 from seiche.case.plans import planned_case
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
-from seiche.io.files import replacing
 from seiche.machine.laws.file import Machine, StageTime, read_machine, write_machine
 from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.machine.measure.survey import measure
@@ -128,12 +127,11 @@ def main(
     rows = []
     for name in names or EXAMPLES:
         extent = size or ("large" if backend.is_gpu else "small")
-        row = _row(name, extent, word, target, seconds, known.get(name), world)
+        row = _row(name, extent, world, device=word, machine=target, seconds=seconds, known=known.get(name))
         if row is not None:
             rows.append(row)
             _show_row(row)
-            if output is not None:  # what is known is kept if a later case fails
-                _store(rows, output, backend.describe(), target.name)
+            _store(rows, output, backend.describe(), target.name)  # what is known is kept if a later case fails
     if world.rank == 0:
         _show_errors(rows)
         if keep and machine is not None:
@@ -154,11 +152,11 @@ def _with_stages(machine: Machine, rows: Sequence[Row], *, gpu: bool) -> Machine
     return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **learned}}})
 
 
-def _store(rows: Sequence[Row], output: Path, device: str, machine: str) -> None:
-    document = {**heading("predict", device), "schema": SCHEMA, "machine": machine}
-    document["rows"] = [{**asdict(row), "errors": row.errors} for row in rows]
-    with replacing(output) as part:
-        part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+def _store(rows: Sequence[Row], output: Path | None, device: str, machine: str) -> None:
+    stored = results.document("predict", device, rows, schema=SCHEMA, machine=machine)
+    for row, each in zip(rows, stored["rows"], strict=True):
+        each["errors"] = row.errors
+    results.store(output, stored)
 
 
 def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
@@ -195,7 +193,14 @@ def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
 
 
 def _row(
-    name: str, size: str, device: str, machine: Machine, seconds: float, known: dict[str, Scale] | None, world: World
+    name: str,
+    size: str,
+    world: World,
+    *,
+    device: str,
+    machine: Machine,
+    seconds: float,
+    known: dict[str, Scale] | None,
 ) -> Row | None:
     """Return the row of an example, None on ranks but the first (collective)."""
     with TemporaryDirectory() as here:

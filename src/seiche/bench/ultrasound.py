@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import gc
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from seiche.backend import open_backend, parse_device
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
@@ -24,9 +21,8 @@ from seiche.ultrasound.advice import memory
 from seiche.ultrasound.problem import Absorption, Field, MaskSource, Pml, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 
-Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
 #: What waves travel in: water; two lossless layers; two layers that absorb by a power law, with nonlinearity.
-PHYSICS: tuple[Physics, ...] = ("homogeneous", "lossless", "full")
+Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
 SCHEMES = ("exact", "separable", "local4")
 #: Steps before the clock starts, runs that are timed, and steps timed stage by stage.
 _WARM, _RUNS, _STAGED = 3, 3, 5
@@ -60,6 +56,11 @@ class Row:
     def nanoseconds_a_point(self) -> float:
         """Return the time of a step over the number of points."""
         return self.milliseconds * 1e6 / self.size**3
+
+    @property
+    def bytes_texts(self) -> tuple[str, str]:
+        """Return the bytes a point for the table; nothing for another program."""
+        return (f"{self.bytes_told:.1f}", f"{self.bytes_taken:.1f}") if self.program == "seiche" else ("", "")
 
 
 def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
@@ -180,36 +181,25 @@ def main(
 
                 rows.append(measure_peer(problem_of(size, name), name, precision, device))
     show(rows, described, copy)
-    if output is not None:
-        stored = {**heading("ultrasound", described), "copy_bytes_per_second": copy}
-        stored["rows"] = [asdict(row) for row in rows]
-        output.write_text(json.dumps(stored, indent=1) + "\n")
+    results.store(output, results.document("ultrasound", described, rows, copy_bytes_per_second=copy))
     return rows
+
+
+#: Headings of the table and what they show of a row.
+_COLUMNS = {
+    **{name: f"{{0.{name}}}" for name in ("program", "scheme", "physics", "precision", "transforms")},
+    "points": "{0.size}^3",
+    "ms/step": "{0.milliseconds:.2f}",
+    "least": "{0.least_milliseconds:.2f}",
+    "ns/point": "{0.nanoseconds_a_point:.3f}",
+    "B/point told": "{0.bytes_texts[0]}",
+    "taken": "{0.bytes_texts[1]}",
+}
 
 
 def show(rows: Sequence[Row], device: str, copy: float) -> None:
     """Print the rows as a table, and the stages below it."""
-    table = Table(title=f"{device}, copy {copy / 1e9:.1f} GB/s", title_justify="left")
-    for name in ("program", "scheme", "physics", "precision", "transforms"):
-        table.add_column(name)
-    for name in ("points", "ms/step", "least", "ns/point", "B/point told", "taken"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        own = row.program == "seiche"
-        table.add_row(
-            row.program,
-            row.scheme,
-            row.physics,
-            row.precision,
-            row.transforms,
-            f"{row.size}^3",
-            f"{row.milliseconds:.2f}",
-            f"{row.least_milliseconds:.2f}",
-            f"{row.nanoseconds_a_point:.3f}",
-            f"{row.bytes_told:.1f}" if own else "",
-            f"{row.bytes_taken:.1f}" if own else "",
-        )
-    Console(width=140).print(table)
+    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, words=5, width=140)
     for row in rows:
         if row.stages:
             stages = ", ".join(f"{name} {value:.2f}" for name, value in row.stages.items())

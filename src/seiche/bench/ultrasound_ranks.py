@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import gc
-import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.bench.ultrasound import Physics, problem_of
 from seiche.domain.world import World
 from seiche.ultrasound.plan import Sharing
@@ -184,8 +181,8 @@ def main(
                 given = {"overlap": overlap, "alone": milliseconds, "transport": transport, "seconds": seconds}
                 rows.append(measure(some, size, scheme, name, **given, **options))
                 gc.collect()
-                if world.rank == 0 and output is not None:
-                    output.write_text(json.dumps(document(rows, described), indent=1) + "\n")
+                if world.rank == 0:
+                    results.store(output, results.document("ultrasound-ranks", described, rows))
             world.barrier()
     if world.rank == 0:
         show(rows, described)
@@ -193,24 +190,22 @@ def main(
     return []
 
 
-def document(rows: Sequence[RanksRow], device: str) -> dict[str, Any]:
-    """Return what is stored: device, date, commit and the rows."""
-    return {**heading("ultrasound-ranks", device), "rows": [asdict(row) for row in rows]}
+#: Headings of the table and what they show of a row.
+_COLUMNS = {
+    **{name: f"{{0.{name}}}" for name in ("scheme", "physics", "basis", "transport", "transforms")},
+    "points": "{0.size}^3",
+    "ranks": "{0.ranks}",
+    "width": "{0.width}",
+    "alone": "{0.milliseconds_alone:.2f}",
+    "ms/step": "{0.milliseconds:.2f}",
+    "work": "{0.redundant_work:.3f}",
+    "efficiency": "{0.efficiency:.3f}",
+    "after work": "{0.efficiency_after_redundant_work:.3f}",
+    "messages": "{0.share_of_messages:.1%}",
+}
 
 
 def show(rows: Sequence[RanksRow], device: str) -> None:
-    """Print the rows as a table, and the stages below it."""
-    table = Table(title=device, title_justify="left")
-    for name in ("scheme", "physics", "basis", "transport", "transforms"):
-        table.add_column(name)
-    for name in ("points", "ranks", "width", "alone", "ms/step", "work", "efficiency", "after work", "messages"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(
-            *(row.scheme, row.physics, row.basis, row.transport, row.transforms),
-            *(f"{row.size}^3", str(row.ranks), str(row.width), f"{row.milliseconds_alone:.2f}"),
-            *(f"{row.milliseconds:.2f}", f"{row.redundant_work:.3f}", f"{row.efficiency:.3f}"),
-            *(f"{row.efficiency_after_redundant_work:.3f}", f"{row.share_of_messages:.1%}"),
-        )
-    Console(width=150).print(table)
+    """Print the rows as a table."""
+    results.show(device, _COLUMNS, rows, words=5, width=150)
     print("points of each rank; work: points computed over own points; after work: efficiency with them counted")

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -14,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import parse_device
-from seiche.bench.flow import heading
+from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.io.files import replacing
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.dg import Flux, Medium, Variant, words_a_leap, words_a_node, words_a_stage
 from seiche.observe.bandwidth import copy_bandwidth
@@ -147,7 +145,8 @@ def main(
                     rows.append(row)
                     if world.rank == 0:
                         show(row, bench.described, bench.copy, first=len(rows) == 1)
-                        _store(output, rows, bench)
+                        stored = results.document("waves", bench.described, rows, copy_bytes_per_second=bench.copy)
+                        results.store(output, stored)
     return rows
 
 
@@ -247,15 +246,6 @@ class _Bench:
             )
             solver.close()
             del solver
-
-
-def _store(output: Path | None, rows: Sequence[Row], bench: _Bench) -> None:
-    """Write all rows that there are; the file keeps what it had until that is complete."""
-    if output is None:
-        return
-    stored = {**heading("waves", bench.described), "copy_bytes_per_second": bench.copy}
-    with replacing(output) as part:
-        part.write_text(json.dumps({**stored, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
 
 
 _COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all benchmarks do with their rows: print them as a table, and store them as JSON with their origin."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import seiche
+from seiche.errors import FormatError
+from seiche.io.files import replacing
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+RowT = TypeVar("RowT", bound="DataclassInstance")
+
+
+def commit() -> str:
+    """Return the commit of the working tree, with "-dirty" if it differs.
+
+    SEICHE_COMMIT names that of a copy, which may be no repository or one of its own; else it is "unknown" there.
+    """
+    named = os.environ.get("SEICHE_COMMIT")
+    if named:
+        return named
+    try:
+        run = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return run.stdout.strip()
+
+
+def heading(benchmark: str, device: str) -> dict[str, Any]:
+    """Return what every stored result says of itself: what, where, when, which commit."""
+    return {
+        "benchmark": benchmark,
+        "device": device,
+        "host": platform.machine(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit(),
+        "seiche": seiche.__version__,
+    }
+
+
+def document(benchmark: str, device: str, rows: Sequence[DataclassInstance], **more: Any) -> dict[str, Any]:
+    """Return what is stored: the heading, `more` of the whole benchmark, and the rows."""
+    return {**heading(benchmark, device), **more, "rows": [asdict(row) for row in rows]}
+
+
+def store(path: Path | None, stored: Mapping[str, Any]) -> None:
+    """Write a document as JSON where there is a path; the file keeps what it had until that is complete."""
+    if path is not None:
+        with replacing(path) as part:
+            part.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
+    """Return the rows of a stored result, each a `row`.
+
+    Raises:
+        FormatError: a file that is not what `name` says.
+    """
+    try:
+        return [row(**each) for each in json.loads(path.read_text())["rows"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(path, "rows", f"not {name}: {error}") from None
+
+
+def show(title: str, columns: Mapping[str, str], rows: Sequence[object], *, words: int = 0, width: int = 120) -> None:
+    """Print rows as a table.
+
+    Args:
+        title: above it.
+        columns: headings and what they show of a row, as format strings with the row as `{0}`.
+        rows: one a line.
+        words: number of first columns that are set to the left.
+        width: of the table in characters.
+    """
+    lines = [[text.format(row) for text in columns.values()] for row in rows]
+    show_lines(title, list(columns), lines, words=range(words), width=width)
+
+
+def show_lines(
+    title: str, names: Sequence[str], lines: Sequence[Sequence[str]], *, words: Sequence[int] = (), width: int = 120
+) -> None:
+    """Print lines of cells below their `names` as a table; the columns `words` are set to the left."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for number, name in enumerate(names):
+        table.add_column(name, justify="left" if number in words else "right")
+    for line in lines:
+        table.add_row(*line)
+    Console(width=width, highlight=False).print(table)
