@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from case_files import blood_tables, toml_of, tube_tables
+from seiche.bench.prediction_cases import EXAMPLES
 from seiche.machine.laws.file import FittedPiece, Launch, Machine, Measured
 
 WAVES = """
@@ -28,26 +29,15 @@ time = { kind = "ricker", frequency = "100 Hz" }
 [time]
 steps = 10
 """
-ULTRASOUND = """
-solver = "ultrasound"
-[grid]
-shape = [64, 48, 32]
-spacing = "0.4 mm"
-steps = 40
-[layer]
-points = 8
-[medium]
-material = "water"
-[[source]]
-kind = "disc"
-position = ["-4 mm", "0 mm", "0 mm"]
-diameter = "4 mm"
-focus = ["0 mm", "0 mm", "0 mm"]
-frequency = "0.5 MHz"
-amplitude = "100 kPa"
-[record]
-maps = ["p_max_all"]
-"""
+ULTRASOUND = EXAMPLES["ultrasound"]
+for _long, _short in (
+    ("[96, 64, 64]", "[64, 48, 32]"),
+    ("200000", "40"),
+    ("points = 10", "points = 8"),
+    ('"-8 mm"', '"-4 mm"'),
+    ('"8 mm"', '"4 mm"'),
+):
+    ULTRASOUND = ULTRASOUND.replace(_long, _short)
 
 
 def case_file(folder: Path, name: str) -> Path:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from launch import run_ranks
 
-from seiche.bench.blood_ranks import LOADS, Load, RanksRow, sizes_of, tile_of, tiled
-from seiche.bench.results import read_rows
+from seiche.bench.blood_ranks import LOADS, Load, RanksRow, tile_of, tiled
+from seiche.bench.results import read_rows, sizes_of
 from seiche.cli import main
 from seiche.errors import FormatError
 

@@ -196,7 +196,7 @@ CPUS = [Place("a", {0: (k,)}) for k in range(3)]
 
 
 def test_exchanges_of_gpus_are_the_sums_of_their_parts() -> None:
-    times = transport_times(NODE, GPUS, 0, (1, 2), (1000, 2000), (1000, 500))
+    times = transport_times(NODE, GPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500))
     assert times["host"] == pytest.approx(
         (8e-6 + 2e-11 * 3000) + (7e-6 + 2e-11 * 1500) + (1e-6 + 2e-7 + 1.5 * 1e-10 * 3000) + 2 * 2e-6 + 2 * 3e-6
     )
@@ -213,28 +213,38 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
     told = NODE.launch | {"device": Launch(kernel=2e-6, event=3e-6, graph_kernel=1e-6)}
     more = [path("peer_exchange", 6e-6, 4e-12), path("nccl_graph", 9e-6, 5e-12), path("host_exchange", 2e-6, 3e-10)]
     node = NODE.model_copy(update={"paths": [*NODE.paths, *more], "launch": told})
-    times = transport_times(node, GPUS, 0, (1, 2), (1000, 2000), (1000, 500), graphs=True)
+    times = transport_times(node, GPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500), graphs=True)
     assert times["peer"] == pytest.approx(6e-6 + 4e-12 * 3000 + 1e-6)
     several = [one.model_copy(update={"gap": 4e-7}) if one.path == "peer_exchange" else one for one in node.paths]
     told_gap = transport_times(
-        node.model_copy(update={"paths": several}), GPUS, 0, (1, 2), (1000, 2000), (1000, 500), graphs=True
+        node.model_copy(update={"paths": several}),
+        GPUS,
+        0,
+        (1, 2),
+        sent=(1000, 2000),
+        received=(1000, 500),
+        graphs=True,
     )
     assert told_gap["peer"] == pytest.approx(6e-6 + 4e-12 * 3000 + 4e-7)
-    one = transport_times(node, GPUS, 0, (1, 2), (1000, 0), (1000, 0), graphs=True)
+    one = transport_times(node, GPUS, 0, (1, 2), sent=(1000, 0), received=(1000, 0), graphs=True)
     assert one["peer"] == pytest.approx(6e-6 + 4e-12 * 1000)
     assert times["nccl"] == pytest.approx(9e-6 + 5e-12 * 3000 + 2 * 1e-6 + 2 * 1e-6)
-    by_host = transport_times(node, GPUS, 0, (1, 2), (1000, 2000), (1000, 500))
+    by_host = transport_times(node, GPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500))
     assert by_host["peer"] == pytest.approx(4e-6 + 3e-12 * 3000 + 3 * 2e-6)
-    assert times["host"] == by_host["host"] == transport_times(NODE, GPUS, 0, (1, 2), (1000, 2000), (1000, 500))["host"]
+    assert (
+        times["host"]
+        == by_host["host"]
+        == transport_times(NODE, GPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500))["host"]
+    )
     # On processors: latency, the gap that messages have, and no launches, which were measured with it.
-    cpus = transport_times(node, CPUS, 0, (1, 2), (1000, 2000), (1000, 500))
+    cpus = transport_times(node, CPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500))
     assert cpus == {"host": pytest.approx(2e-6 + 2e-7 + 3e-10 * 3000)}
     # What was measured in one class says nothing of another.
     far = [*CPUS[:2], Place("b", {0: (0,)})]
-    assert transport_times(node, far, 0, (2,), (8,), (8,)) == {"host": math.inf}
+    assert transport_times(node, far, 0, (2,), sent=(8,), received=(8,)) == {"host": math.inf}
     wide = [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]
     both = node.model_copy(update={"paths": [*node.paths, *wide]})
-    assert transport_times(both, far, 0, (1, 2), (8, 8), (8, 8))["host"] < 1e-5
+    assert transport_times(both, far, 0, (1, 2), sent=(8, 8), received=(8, 8))["host"] < 1e-5
     whole = [
         (gpu, graphs, packed_too(node, name, gpu=gpu, graphs=graphs))
         for gpu, graphs, name in (
@@ -248,21 +258,27 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
 
 
 def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:
-    times = transport_times(NODE, CPUS, 0, (1,), (1000,), (1000,))
+    times = transport_times(NODE, CPUS, 0, (1,), sent=(1000,), received=(1000,))
     assert times == {"host": pytest.approx(1e-6 + 1.5 * 1e-7 + 2 * 1e-6)}
     # A message of no bytes is not sent, one to itself does not leave.
-    assert transport_times(NODE, CPUS, 0, (0, 1), (8, 0), (8, 0)) == {"host": pytest.approx(2e-6)}
+    assert transport_times(NODE, CPUS, 0, (0, 1), sent=(8, 0), received=(8, 0)) == {"host": pytest.approx(2e-6)}
     far = [CPUS[0], Place("b", {0: (0,)})]
-    assert transport_times(NODE, far, 0, (1,), (8,), (8,)) == {"host": math.inf}
+    assert transport_times(NODE, far, 0, (1,), sent=(8,), received=(8,)) == {"host": math.inf}
     known = NODE.model_copy(update={"paths": [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]})
     limited = known.model_copy(update={"injection": [Injected(path="host", rate=1.5e10)]})
     nodes = [CPUS[0], CPUS[1], Place("b", {0: (0,)})]
-    assert transport_times(known, nodes, 2, (0,), (8000,), (8,))["host"] == pytest.approx(1e-6 + 8e-7 + 2e-6)
+    assert transport_times(known, nodes, 2, (0,), sent=(8000,), received=(8,))["host"] == pytest.approx(
+        1e-6 + 8e-7 + 2e-6
+    )
     # One rank alone does not fill its node's network, two together do: 15 GB/s, 7.5 for each.
-    assert transport_times(limited, nodes, 2, (0,), (8000,), (8,))["host"] == pytest.approx(1e-6 + 8e-7 + 2e-6)
-    assert transport_times(limited, nodes, 0, (2,), (8000,), (8,))["host"] == pytest.approx(1e-6 + 8000 / 7.5e9 + 2e-6)
+    assert transport_times(limited, nodes, 2, (0,), sent=(8000,), received=(8,))["host"] == pytest.approx(
+        1e-6 + 8e-7 + 2e-6
+    )
+    assert transport_times(limited, nodes, 0, (2,), sent=(8000,), received=(8,))["host"] == pytest.approx(
+        1e-6 + 8000 / 7.5e9 + 2e-6
+    )
     shared = [GPUS[0], GPUS[0]]
-    assert set(transport_times(NODE, shared, 0, (1,), (8,), (8,))) == {"host", "device_mpi"}
+    assert set(transport_times(NODE, shared, 0, (1,), sent=(8,), received=(8,))) == {"host", "device_mpi"}
 
 
 def test_the_machine_in_use_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from seiche.backend import parse_device
 from seiche.bench import results
 from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, thinned
+from seiche.bench.results import sizes_of
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
 from seiche.couple import Blood
 from seiche.couple.ranks import SharedBoundary
@@ -243,11 +244,6 @@ class WeakScaling:
             packing_seconds=packing_seconds,
             setup_seconds=setup,
         )
-
-
-def sizes_of(ranks: int) -> list[int]:
-    """Return 1, 2, 4 ... and `ranks` itself."""
-    return sorted({*(1 << k for k in range(ranks.bit_length()) if 1 << k <= ranks), ranks})
 
 
 def main(

@@ -179,13 +179,13 @@ def _report(
     output: Path | None,
     plots: Path | None,
 ) -> None:
-    lines = []
+    cells = []
     for row in rows:
         predicted = "-" if row.predicted is None else f"{row.predicted * 1e6:.3g}"
         times = f"{row.seconds * 1e6:.4g}", f"{row.spread:.0%}", predicted
-        lines.append((row.kind, row.strategy, f"{row.processes}", f"{row.size}", *times))
+        cells.append((row.kind, row.strategy, f"{row.processes}", f"{row.size}", *times))
     names = ("exchange", "strategy", "processes", "bytes each", "us", "spread", "predicted us")
-    results.show_lines(f"arrays on {backend.describe()}", names, lines, words=(0, 1))
+    results.show_lines(f"arrays on {backend.describe()}", names, cells, words=(0, 1))
     for name, why in absent.items():
         print(f"absent: {name}: {why}")
     results.store(output, {**results.document("collectives", backend.describe(), rows), "absent": absent})

@@ -85,6 +85,11 @@ def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
         raise FormatError(path, "rows", f"not {name}: {error}") from None
 
 
+def sizes_of(ranks: int) -> list[int]:
+    """Return 1, 2, 4 ... and `ranks` itself."""
+    return sorted({*(1 << k for k in range(ranks.bit_length()) if 1 << k <= ranks), ranks})
+
+
 def show(title: str, columns: Mapping[str, str], rows: Sequence[object], *, words: int = 0, width: int = 120) -> None:
     """Print rows as a table.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from seiche.bench import results
+from seiche.bench.results import sizes_of
 from seiche.bench.ultrasound import Physics, problem_of
 from seiche.domain.world import World
 from seiche.ultrasound.plan import Sharing
@@ -128,15 +129,6 @@ def measure(
     return row
 
 
-def _counts(ranks: int) -> Iterator[int]:
-    """Yield 2, 4, 8 ... up to `ranks`, and `ranks` itself."""
-    count = 2
-    while count < ranks:
-        yield count
-        count *= 2
-    yield ranks
-
-
 def main(
     world: World,
     *,
@@ -173,7 +165,7 @@ def main(
             del solver
             gc.collect()
         milliseconds = world.bcast(milliseconds)
-        for ranks in _counts(world.size):
+        for ranks in sizes_of(world.size)[1:] or [1]:
             some = world.first(ranks)
             for overlap in overlaps if scheme == "exact" else [0]:
                 if some is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -134,27 +134,36 @@ def main(
     elif variant != "all":
         check_variant(variant)
     rows: list[Row] = []
-    bench = _Bench(device, threads, world, transport, seconds, strong)
+    bench = _Bench(device, threads, world, transport=transport, seconds=seconds, strong=strong)
     numbers = (nodes,) if isinstance(nodes, int) else tuple(nodes)
     whole = size or (32 if parse_device(device).is_gpu else 8)
     for number in numbers:
         edge = whole if len(numbers) == 1 else max(1, round(whole * 8 / number))
-        for medium, flux in configurations:
-            for precision in precisions:
-                for row in bench.rows(medium, flux, precision, number, edge, variant, ghosts):
-                    rows.append(row)
-                    if world.rank == 0:
-                        show(row, bench.described, bench.copy, first=len(rows) == 1)
-                        stored = results.document("waves", bench.described, rows, copy_bytes_per_second=bench.copy)
-                        results.store(output, stored)
+        for (medium, flux), precision in product(configurations, precisions):
+            for row in bench.rows(_Case(medium, flux, precision, number, edge), variant, ghosts):
+                rows.append(row)
+                if world.rank == 0:
+                    show(row, bench.described, bench.copy, first=len(rows) == 1)
+                    stored = results.document("waves", bench.described, rows, copy_bytes_per_second=bench.copy)
+                    results.store(output, stored)
     return rows
+
+
+class _Case(NamedTuple):
+    """What is computed: equations, flux, precision, nodes of an element a direction, elements along an edge."""
+
+    medium: Medium
+    flux: Flux
+    precision: Real
+    nodes: int
+    edge: int
 
 
 class _Bench:
     """Measures the rows of a configuration."""
 
     def __init__(
-        self, device: str, threads: int | None, world: World, transport: str, seconds: float, strong: bool
+        self, device: str, threads: int | None, world: World, *, transport: str, seconds: float, strong: bool
     ) -> None:
         self.device, self.threads, self.world, self.transport = device, threads, world, transport
         self.seconds, self.strong = seconds, strong
@@ -169,19 +178,17 @@ class _Bench:
             self._meshes[edge, alone] = mesh
         return self._meshes[edge, alone]
 
-    def _solver(
-        self, medium: Medium, flux: Flux, real: Real, nodes: int, edge: int, how: Kernels, kind: GhostKind | None
-    ) -> Solver:
+    def _solver(self, case: _Case, how: Kernels, kind: GhostKind | None) -> Solver:
         """Return a solver at its start; without ghosts one of this rank alone."""
         alone, world = kind is None, self.world
-        mesh = self._mesh(edge, alone)
+        mesh = self._mesh(case.edge, alone)
         device = f"cuda:{world.local_rank}" if alone and self.device == "cuda" else self.device
         solver = Solver(
             mesh,
-            Material.uniform(mesh.count, 1.0, 2.0, 1.0 if medium == "elastic" else 0.0),
-            nodes=nodes,
-            flux=flux,
-            precision=real,
+            Material.uniform(mesh.count, 1.0, 2.0, 1.0 if case.medium == "elastic" else 0.0),
+            nodes=case.nodes,
+            flux=case.flux,
+            precision=case.precision,
             device=device,
             threads=world.threads(self.threads),
             world=World.serial() if alone else world,
@@ -195,23 +202,21 @@ class _Bench:
         start(solver)
         return solver
 
-    def rows(
-        self, medium: Medium, flux: Flux, precision: Real, nodes: int, edge: int, variant: str, ghosts: str
-    ) -> Iterator[Row]:
+    def rows(self, case: _Case, variant: str, ghosts: str) -> Iterator[Row]:
         """Yield a row for every kind of ghosts and variant."""
         world, size = self.world, self.world.size
         hows: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
         kinds: Sequence[Any] = (ghosts,) if ghosts != "all" else get_args(GhostKind) if size > 1 else ("traces",)
         alone = 0.0
         if size > 1:
-            solver = self._solver(medium, flux, precision, nodes, edge, hows[0], None)
+            solver = self._solver(case, hows[0], None)
             alone = float(world.allreduce_max(np.array([measure(solver, self.seconds)[0]]))[0])
             solver.close()
             del solver
         expected: npt.NDArray[Any] | None = None
         fastest = 0.0
         for kind, how in product(kinds, hows):
-            solver = self._solver(medium, flux, precision, nodes, edge, how, kind)
+            solver = self._solver(case, how, kind)
             solver.advance(_COMPARED)
             state = solver.backend.download(solver.u[-min(_ELEMENTS, solver.mesh.count) :])
             expected = state if expected is None else expected
@@ -220,15 +225,15 @@ class _Bench:
             step, steps = measure(solver, self.seconds)
             moved = solver.ghosts.bytes // 2 if solver.ghosts else 0
             leaps = how == "leapfrog"
-            total = solver.mesh.total * nodes**3
+            total = solver.mesh.total * case.nodes**3
             stage = step / (1 if leaps else STAGES) / (total / size)
             fastest = stage if how == hows[0] else fastest
             words = words_a_leap(solver.of) if leaps else words_a_node(solver.of, how)
             yield Row(
-                medium=medium,
-                flux=flux,
-                precision=precision,
-                nodes=nodes,
+                medium=case.medium,
+                flux=case.flux,
+                precision=case.precision,
+                nodes=case.nodes,
                 elements=solver.mesh.total,
                 ranks=size,
                 variant=how,
@@ -238,7 +243,7 @@ class _Bench:
                 ps_a_node_a_stage=stage * 1e12,
                 times_of_fused=stage / fastest,
                 words_a_node=words if leaps else words_a_stage(solver.of, how),
-                share_of_copy=words * np.dtype(precision).itemsize * size / stage / self.copy,
+                share_of_copy=words * np.dtype(case.precision).itemsize * size / stage / self.copy,
                 message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
                 error=float(error / largest),
                 efficiency=alone / step / (size if self.strong else 1) if alone else 1.0,

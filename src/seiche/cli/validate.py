@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The commands that compare with exact solutions: `seiche validate ...`."""
 
-from __future__ import annotations
-
+# Annotations are values here: those of the commands of `_add` are made when it is called.
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -23,62 +23,32 @@ def _alone() -> None:
         raise CaseError(f"validate runs on one rank, not on {ranks}: checks of several ranks start them themselves")
 
 
-@validate.command("flow")
-def validate_flow(
-    device: Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes: minutes instead of an hour.")] = False,
-    json: ChecksFile = None,
-    plots: Plots = None,
-    only: Only = None,
-) -> None:
-    """Run the flow solver against exact solutions; exit status 1 if one does not pass."""
-    from seiche.validate import flow, suite
+def _add(solver: str, quick_help: str, summary: str) -> None:
+    """Add the command that runs the families of a solver."""
 
-    raise typer.Exit(suite.main(flow.FAMILIES, device=device, quick=quick, json=json, plots=plots, only=only or ()))
+    def command(
+        device: Device = "cpu",
+        quick: Annotated[bool, typer.Option("--quick", help=quick_help)] = False,
+        json: ChecksFile = None,
+        plots: Plots = None,
+        only: Only = None,
+    ) -> None:
+        from seiche.validate import suite
 
+        families = import_module(f"seiche.validate.{solver}").FAMILIES
+        raise typer.Exit(suite.main(families, device=device, quick=quick, json=json, plots=plots, only=only or ()))
 
-@validate.command("cells")
-def validate_cells(
-    device: Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller meshes.")] = False,
-    json: ChecksFile = None,
-    plots: Plots = None,
-    only: Only = None,
-) -> None:
-    """Run the membranes of cells against exact and measured values; exit status 1 if one does not pass."""
-    from seiche.validate import cells, suite
-
-    raise typer.Exit(suite.main(cells.FAMILIES, device=device, quick=quick, json=json, plots=plots, only=only or ()))
+    validate.command(solver, help=f"{summary}; exit status 1 if one does not pass.")(command)
 
 
-@validate.command("ultrasound")
-def validate_ultrasound(
-    device: Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller grids; the whole sizes want a GPU.")] = False,
-    json: ChecksFile = None,
-    plots: Plots = None,
-    only: Only = None,
-) -> None:
-    """Run the ultrasound solver against exact solutions; exit status 1 if one does not pass."""
-    from seiche.validate import suite, ultrasound
-
-    raise typer.Exit(
-        suite.main(ultrasound.FAMILIES, device=device, quick=quick, json=json, plots=plots, only=only or ())
-    )
-
-
-@validate.command("waves")
-def validate_waves(
-    device: Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer orders, smaller boxes.")] = False,
-    json: ChecksFile = None,
-    plots: Plots = None,
-    only: Only = None,
-) -> None:
-    """Run the wave solver against exact solutions; exit status 1 if one does not pass."""
-    from seiche.validate import suite, waves
-
-    raise typer.Exit(suite.main(waves.FAMILIES, device=device, quick=quick, json=json, plots=plots, only=only or ()))
+_add("flow", "Smaller sizes: minutes instead of an hour.", "Run the flow solver against exact solutions")
+_add("cells", "Smaller meshes.", "Run the membranes of cells against exact and measured values")
+_add(
+    "ultrasound",
+    "Smaller grids; the whole sizes want a GPU.",
+    "Run the ultrasound solver against exact solutions",
+)
+_add("waves", "Fewer orders, smaller boxes.", "Run the wave solver against exact solutions")
 
 
 @validate.command("machine")

@@ -36,18 +36,14 @@ class _Direction:
     """Messages from owners to copies, or back: their transport, their slots on the device, and who is under way."""
 
     def __init__(
-        self,
-        backend: Backend,
-        world: World,
-        peers: tuple[int, ...],
-        sources: tuple[Slots, ...],
-        targets: tuple[Slots, ...],
-        size: int,
-        transport: TransportName,
+        self, backend: Backend, world: World, plan: HaloPlan, size: int, *, outward: bool, transport: TransportName
     ) -> None:
+        sources, targets = (plan.owned, plan.copies) if outward else (plan.copies, plan.owned)
         self.sent = tuple(size * len(part) for part in sources)
         self.received = tuple(size * len(part) for part in targets)
-        self.transport: Transport = open_transport(transport, backend, world, peers, self.sent, self.received)
+        self.transport: Transport = open_transport(
+            transport, backend, world, peers=plan.peers, sent=self.sent, received=self.received
+        )
         self.source_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *sources]))
         self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
         # Messages may be unpacked side by side only if no two of them write the same slot.
@@ -247,9 +243,8 @@ class HaloExchange:
         return self._directions[outward]
 
     def _made(self, outward: bool, transport: str) -> _Direction:
-        peers: Any = self.plan.peers
-        sources, targets = (self.plan.owned, self.plan.copies) if outward else (self.plan.copies, self.plan.owned)
-        return _Direction(self.backend, self.world, peers, sources, targets, self._size, cast(TransportName, transport))
+        name = cast(TransportName, transport)
+        return _Direction(self.backend, self.world, self.plan, self._size, outward=outward, transport=name)
 
     def _times(self, outward: bool) -> dict[str, float]:
         """Return the predicted seconds of each transport, none without a predictor or a choice."""
@@ -350,12 +345,18 @@ class HaloExchange:
         taken: Action = "UnpackAdd" if mode == "scatter_add" else "Unpack"
         transport, given = direction.transport, (self.store, pointer)
         packs = tuple(
-            moves(self.backend, "Pack", *given, direction.source_slots, direction.sent, addresses, True)
+            moves(self.backend, "Pack", *given, direction.source_slots, sizes=direction.sent, addresses=addresses)
             for addresses in transport.outgoing
         )
         unpacks = tuple(
             moves(
-                self.backend, taken, *given, direction.target_slots, direction.received, addresses, direction.disjoint
+                self.backend,
+                taken,
+                *given,
+                direction.target_slots,
+                sizes=direction.received,
+                addresses=addresses,
+                together=direction.disjoint,
             )
             for addresses in transport.incoming
         )

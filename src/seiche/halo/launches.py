@@ -25,9 +25,10 @@ def moves(
     store: Store,
     array: int,
     slots: Array,
+    *,
     sizes: tuple[int, ...],
     addresses: tuple[int, ...],
-    together: bool,
+    together: bool = True,
 ) -> tuple[Launch, ...]:
     """Return the launches for messages: one where they touch and may go `together`, or where a GPU packs them.
 

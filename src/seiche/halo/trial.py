@@ -42,10 +42,9 @@ def timed_exchange(
     slots = backend.upload(np.arange(longest, dtype=np.uint32))
     array = backend.zeros(longest, store)
     place = backend.pointer(array)
-    packs = [moves(backend, "Pack", store, place, slots, transport.sent, each, True) for each in transport.outgoing]
-    unpacks = [
-        moves(backend, "Unpack", store, place, slots, transport.received, each, True) for each in transport.incoming
-    ]
+    given, sent, received = (store, place, slots), transport.sent, transport.received
+    packs = [moves(backend, "Pack", *given, sizes=sent, addresses=each) for each in transport.outgoing]
+    unpacks = [moves(backend, "Unpack", *given, sizes=received, addresses=each) for each in transport.incoming]
 
     def once() -> None:
         for slot in range(transport.slots):

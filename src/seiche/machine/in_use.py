@@ -64,7 +64,9 @@ def predict_transports(
     if machine is None:
         return {}
     at = places(backend, world)
-    return predicted(world, transport_times(machine, at, world.rank, peers, sent, received, graphs=graphs))
+    return predicted(
+        world, transport_times(machine, at, world.rank, peers, sent=sent, received=received, graphs=graphs)
+    )
 
 
 def predicted(world: World, times: Mapping[str, float]) -> dict[str, float]:

@@ -53,11 +53,13 @@ def losses(
         ("messages", active - ideal, "transfer", _transfer(movement, item)),
         ("between steps", elapsed - active, "orchestration", _between(elapsed, movement, item)),
     )
-    return [_loss(name, seconds, elapsed, factor, efficiency, text) for name, seconds, factor, text in parts]
+    return [
+        _loss(name, seconds, elapsed, efficiency, factor=factor, text=text) for name, seconds, factor, text in parts
+    ]
 
 
 def _loss(
-    name: str, seconds: float, elapsed: float, factor: str, efficiency: Mapping[str, Any], text: tuple[str, str]
+    name: str, seconds: float, elapsed: float, efficiency: Mapping[str, Any], *, factor: str, text: tuple[str, str]
 ) -> Loss:
     seconds = max(0.0, seconds)
     share, (fact, advice) = seconds / elapsed, text

@@ -39,6 +39,7 @@ def ultrasound_figure(
     name: str,
     places: Sequence[npt.NDArray[np.float64]],
     panels: Sequence[Panel],
+    *,
     sound_speed: npt.NDArray[Any] | None,
     title: str = "",
 ) -> None:

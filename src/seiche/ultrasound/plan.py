@@ -186,7 +186,8 @@ def _local_seconds(
     for part in parts:
         received = [shared_points(part, other) * size for other in parts]
         sent = [shared_points(other, part) * size for other in parts]
-        times = transport_times(machine, places, part.rank, [other.rank for other in parts], sent, received)
+        peers = [other.rank for other in parts]
+        times = transport_times(machine, places, part.rank, peers, sent=sent, received=received)
         slowest = max(slowest, fields * min(times.values()))  # a message a field; none counts as hidden
     return total + slowest
 

@@ -159,7 +159,7 @@ class Results(Final):
         speed = np.asarray(setup.medium.sound_speed)
         shown = middle_slice(speed) if speed.ndim else None
         places = [grid.positions(axis) for axis in grid.axes[:2]]
-        ultrasound_figure(part, name, places, panels[:4], shown, setup.case.title)
+        ultrasound_figure(part, name, places, panels[:4], sound_speed=shown, title=setup.case.title)
 
 
 def unit_of(name: str) -> str:

@@ -37,6 +37,7 @@ def open_transport(
     name: TransportName,
     backend: Backend,
     world: World,
+    *,
     peers: tuple[int, ...],
     sent: tuple[int, ...],
     received: tuple[int, ...],
@@ -62,23 +63,16 @@ def open_transport(
         at = seats(backend, world)
         if world.size > 1 and all(seat.gpu for seat in at) and len(set(at)) == world.size:
             tried = ("peer", "nccl", "host")
+
+    def opened(name: str) -> Transport:
+        transport = _TRANSPORTS[name](backend, world, peers, sent, received)
+        transport.name = name
+        return transport
+
     for each in tried[:-1]:
         try:
-            return _opened(each, backend, world, peers, sent, received)
+            return opened(each)
         except TransportError as error:  # raised on all ranks together: the next one
             if world.rank == 0:
                 _log.info("transport %s is not taken: %s", each, error)
-    return _opened(tried[-1], backend, world, peers, sent, received)
-
-
-def _opened(
-    name: str,
-    backend: Backend,
-    world: World,
-    peers: tuple[int, ...],
-    sent: tuple[int, ...],
-    received: tuple[int, ...],
-) -> Transport:
-    transport = _TRANSPORTS[name](backend, world, peers, sent, received)
-    transport.name = name
-    return transport
+    return opened(tried[-1])

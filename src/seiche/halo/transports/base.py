@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
 from seiche.backend import Array, Backend
 from seiche.domain.world import World, raise_together
+from seiche.errors import TransportError
 
 #: Exchanges of one direction that may be under way: a message can be written while the one before is being read.
 UNDER_WAY = 2
@@ -96,6 +98,19 @@ class Transport(ABC):
             f"rank {self.world.rank} expects {from_each[peer]} B from rank {peer},"
             f" which sends {arriving[peer]} B: their halo plans do not belong together"
         )
+
+    def wait(self, requests: list[Any], doing: str) -> None:
+        """Wait for persistent MPI requests.
+
+        Raises:
+            TransportError: one of them failed while `doing` something.
+        """
+        from mpi4py import MPI
+
+        try:
+            MPI.Prequest.Waitall(requests)
+        except MPI.Exception as error:
+            raise TransportError(f"rank {self.world.rank}, {doing}, peers {self.peers}: {error}") from error
 
     def buffers(self, sizes: tuple[int, ...]) -> list[Array]:
         """Return device memory for messages of `sizes` bytes, one a slot."""

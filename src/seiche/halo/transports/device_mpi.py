@@ -68,7 +68,7 @@ class DeviceMpiTransport(Transport):
 
     def acquire(self, slot: int) -> None:
         """Wait until the slot's earlier messages have left; stand ready for new ones once the old ones are read."""
-        self._wait(self._sends[slot], "sending")
+        self.wait(self._sends[slot], "sending")
         self.backend.current().synchronize()
         self._mpi.Prequest.Startall(self._receives[slot])
 
@@ -79,18 +79,12 @@ class DeviceMpiTransport(Transport):
 
     def receive(self, slot: int) -> None:
         """Wait for the messages; kernels of the current stream go on meanwhile."""
-        self._wait(self._receives[slot], "receiving")
-
-    def _wait(self, requests: list[Any], doing: str) -> None:
-        try:
-            self._mpi.Prequest.Waitall(requests)
-        except self._mpi.Exception as error:
-            raise TransportError(f"rank {self.world.rank}, {doing}, peers {self.peers}: {error}") from error
+        self.wait(self._receives[slot], "receiving")
 
     def close(self) -> None:
         """Free requests and communicator; all ranks must call it together."""
         for slot in range(UNDER_WAY):
-            self._wait(self._sends[slot], "sending")
+            self.wait(self._sends[slot], "sending")
             for request in self._sends[slot] + self._receives[slot]:
                 request.Free()
             self._sends[slot], self._receives[slot] = [], []

@@ -69,7 +69,7 @@ class HostTransport(Transport):
     def acquire(self, slot: int) -> None:
         """Wait until the slot's earlier messages have left, and stand ready for the new ones."""
         at = self._slots[slot]
-        self._wait(at.sends, "sending")
+        self.wait(at.sends, "sending")
         at.stream.synchronize()  # the slot's last message has left the pinned buffer that MPI now fills again
         self._mpi.Prequest.Startall(at.receives)
 
@@ -91,22 +91,16 @@ class HostTransport(Transport):
         if not self.backend.host_memory:
             at.stream.synchronize()
             self._mpi.Prequest.Startall(at.sends)
-        self._wait(at.receives, "receiving")
+        self.wait(at.receives, "receiving")
         if not self.backend.host_memory:
             with self.backend.use(at.stream):
                 self.backend.copy_to_device(at.host_in, at.device_in)
             self.backend.current().wait(at.stream.record())
 
-    def _wait(self, requests: list[Any], doing: str) -> None:
-        try:
-            self._mpi.Prequest.Waitall(requests)
-        except self._mpi.Exception as error:
-            raise TransportError(f"rank {self.world.rank}, {doing}, peers {self.peers}: {error}") from error
-
     def close(self) -> None:
         """Free requests and communicator; all ranks must call it together."""
         for slot in self._slots:
-            self._wait(slot.sends, "sending")
+            self.wait(slot.sends, "sending")
             for request in slot.sends + slot.receives:
                 request.Free()
             slot.sends, slot.receives = [], []

@@ -16,9 +16,9 @@ def transport_times(
     places: Sequence[Place],
     rank: int,
     peers: Sequence[int],
+    *,
     sent: Sequence[int],
     received: Sequence[int],
-    *,
     graphs: bool = False,
 ) -> dict[str, float]:
     """Return predicted seconds by transport: those that all ranks could use, infinite where the file does not say.

@@ -184,8 +184,8 @@ class _Machines:
 
     def times(self, bound: Bound, rank: int, exchange: Exchange) -> dict[str, float]:
         peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
-        given = (self.places, rank, peers, sent, received)
-        return transport_times(self.at(bound), *given, graphs=self.graphs)
+        given = (self.at(bound), self.places, rank, peers)
+        return transport_times(*given, sent=sent, received=received, graphs=self.graphs)
 
 
 def predict_step(

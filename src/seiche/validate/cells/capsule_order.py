@@ -10,12 +10,9 @@ import numpy as np
 from seiche.cells import Cells, CellType, MembraneModel, NeoHookean, ellipsoid
 from seiche.couple import Blood
 from seiche.couple.immersed import Scheme
-from seiche.domain import shapes
-from seiche.flow import FlowModel, MovingWall, Newtonian, Walls
-from seiche.flow.state import site_state
 from seiche.report.figures import convergence_figure, observed_order
-from seiche.validate.cells.capsules import high_plate, low_plate
-from seiche.validate.check import Check, Floats, Setting, leaving_state, positions
+from seiche.validate.cells.capsules import sheared
+from seiche.validate.check import Check, Floats, Setting
 
 #: Radius of the capsule, edge of the box, strain of a step and viscosity with the longest step; capillary number.
 _RADIUS, _EDGE, _STRAIN, _VISCOSITY, _CAPILLARY = 4.0, 20.0, 0.01, 0.5, 0.3
@@ -24,22 +21,10 @@ _RADIUS, _EDGE, _STRAIN, _VISCOSITY, _CAPILLARY = 4.0, 20.0, 0.01, 0.5, 0.3
 def _vertices(setting: Setting, scheme: Scheme, parts: int) -> Floats:
     """Return the vertices at the strain 1, with steps of a part of the longest one on the same lattice."""
     viscosity, rate = _VISCOSITY / parts, _STRAIN / parts
-    sites = shapes.channel(_EDGE, _EDGE, _EDGE, 1.0)
-    speed = 0.5 * rate * _EDGE
-    walls = (
-        MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
-        MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, _EDGE)),
-    )
-    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), walls=Walls(moving=walls)))
-    z = positions(sites)[:, 2] - 0.5 * _EDGE
-    velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
-    velocity[:, 0], gradient[:, 2, 0] = rate * z, rate
-    solver.set_state(
-        site_state(solver, {"populations": leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * viscosity)})
-    )
+    solver = sheared(setting, (_EDGE,) * 3, rate, viscosity)
     model = MembraneModel(NeoHookean(viscosity * rate * _RADIUS / _CAPILLARY))
     kind = CellType("capsule", ellipsoid((_RADIUS,) * 3, 162), model)
-    middle = sites.coords.mean(axis=0) + np.array([0.2, 0.3, -0.1])
+    middle = solver.sites.coords.mean(axis=0) + np.array([0.2, 0.3, -0.1])
     cells = Cells(solver.backend, [kind], [[middle]])
     blood = Blood(solver, cells, scheme=scheme)
     blood.advance(round(1 / rate))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from seiche.couple import Blood
 from seiche.couple.immersed import Scheme
 from seiche.domain import shapes
 from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, Walls
+from seiche.flow.solver import FlowSolver
 from seiche.flow.state import site_state
 from seiche.kernels.registry.ibm import Delta
 from seiche.report.figures import convergence_figure, observed_order
@@ -50,24 +52,12 @@ class Capsule:
     def start(self, setting: Setting) -> Blood:
         """Return the capsule at rest in a flow that is a straight line already."""
         height = float(round(DISTANCE * self.radius))
-        sites = shapes.channel(height, height, height, 1.0)
-        speed = 0.5 * self.shear_rate * height
-        walls = (
-            MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
-            MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, height)),
-        )
-        model = FlowModel(Newtonian(self.viscosity), walls=Walls(moving=walls))
         precision = Precision("float32", "float32")
-        solver = setting.solver(sites, model, precision=precision)
-        z = positions(sites)[:, 2] - 0.5 * height
-        velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
-        velocity[:, 0], gradient[:, 2, 0] = self.shear_rate * z, self.shear_rate
-        tau = 0.5 + 3 * self.viscosity
-        solver.set_state(site_state(solver, {"populations": leaving_state(np.zeros(len(z)), velocity, gradient, tau)}))
+        solver = sheared(setting, (height,) * 3, self.shear_rate, self.viscosity, precision=precision)
         shear = self.viscosity * self.shear_rate * self.radius / self.capillary
         law = NeoHookean(shear) if self.law == "neo-Hookean" else Skalak(shear, self.area_ratio)
         kind = CellType("capsule", ellipsoid((self.radius,) * 3, self.vertices), MembraneModel(law))
-        middle = sites.coords.mean(axis=0)
+        middle = solver.sites.coords.mean(axis=0)
         cells = Cells(solver.backend, [kind], [[middle]], precision=precision.compute)
         return Blood(solver, cells, delta=self.delta, scheme=self.scheme)
 
@@ -81,6 +71,29 @@ class Capsule:
             found.append(deformation(limit_points(faces, blood.cells.vertices()[0]), faces))
         blood.solver.close()
         return float(np.mean(found))
+
+
+def sheared(
+    setting: Setting, size: tuple[float, float, float], rate: float, viscosity: float, **options: Any
+) -> FlowSolver:
+    """Return a flow between plates that move against each other, a straight line from the start.
+
+    `size` are length, width and height in sites, `rate` the shear rate a step; `options` are those of the solver.
+    """
+    length, width, height = size
+    sites = shapes.channel(height, length, width, 1.0)
+    speed = 0.5 * rate * height
+    walls = (
+        MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
+        MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, height)),
+    )
+    solver = setting.solver(sites, FlowModel(Newtonian(viscosity), walls=Walls(moving=walls)), **options)
+    z = positions(sites)[:, 2] - 0.5 * height
+    velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
+    velocity[:, 0], gradient[:, 2, 0] = rate * z, rate
+    start = leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * viscosity)
+    solver.set_state(site_state(solver, {"populations": start}))
+    return solver
 
 
 def low_plate(places: Floats) -> npt.NDArray[np.bool_]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from seiche.cells import Cells
 from seiche.couple import Blood
-from seiche.domain import shapes
-from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, Walls
-from seiche.flow.state import site_state
-from seiche.validate.cells.capsules import high_plate, low_plate
+from seiche.flow import Precision
+from seiche.validate.cells.capsules import sheared
 from seiche.validate.cells.red_cells import CYTOSOL, Lattice
-from seiche.validate.check import Floats, Setting, leaving_state, positions
+from seiche.validate.check import Floats, Setting
 
 
 @dataclass(frozen=True)
@@ -45,20 +42,9 @@ class CellInShear:
     def start(self, setting: Setting) -> Blood:
         """Return the cell at rest in a flow that is a straight line already."""
         length, width, height = (float(round(size / self.spacing)) for size in self.size)
-        sites = shapes.channel(height, length, width, 1.0)
-        speed = 0.5 * self.strain * height
-        walls = (
-            MovingWall("low", (-speed, 0.0, 0.0), patch=low_plate),
-            MovingWall("high", (speed, 0.0, 0.0), patch=partial(high_plate, height)),
-        )
-        model = FlowModel(Newtonian(self.viscosity), walls=Walls(moving=walls))
-        solver = setting.solver(sites, model, precision=Precision("float32", "float32"))
-        z = positions(sites)[:, 2] - 0.5 * height
-        velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
-        velocity[:, 0], gradient[:, 2, 0] = self.strain * z, self.strain
-        state = leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * self.viscosity)
-        solver.set_state(site_state(solver, {"populations": state}))
-        middle = sites.coords.mean(axis=0)
+        precision = Precision("float32", "float32")
+        solver = sheared(setting, (length, width, height), self.strain, self.viscosity, precision=precision)
+        middle = solver.sites.coords.mean(axis=0)
         turn = [[np.cos(self.tilt), 0, np.sin(self.tilt)], [0, 1, 0], [-np.sin(self.tilt), 0, np.cos(self.tilt)]]
         kind = self.lattice.red_cell(self.vertices)
         cells = Cells(solver.backend, [kind], [[middle]], [[turn]], precision=solver.precision.compute)

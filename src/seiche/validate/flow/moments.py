@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, Pr
 from seiche.flow.solver import FlowSolver
 from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19
-from seiche.report.figures import convergence_figure, observed_order, profile_figure
+from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Setting, leaving_state, positions, relative_error, velocity
-from seiche.validate.flow.decay import vortices
+from seiche.validate.flow.decay import shear_wave_error, vortices
 from seiche.validate.flow.equality import different, everything_at_once
-from seiche.validate.flow.steady import plates_profile, shifted_pipe
+from seiche.validate.flow.steady import plates_plot, plates_profile, shifted_pipe
 
 _LATT = "Latt, Chopard 2006, doi:10.1016/j.matcom.2006.05.017"
 _TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
@@ -34,20 +35,8 @@ def _solver(setting: Setting, *arguments: object, **options: object) -> FlowSolv
 
 def decay(setting: Setting) -> list[Check]:
     """The viscosity of a shear wave, and the order of Taylor-Green vortices."""
-    size, worst = (64 if setting.quick else 128), 0.0
-    for tau in (0.55, 0.8, 1.0) if setting.quick else (0.51, 0.55, 0.8, 1.0, 1.5):
-        viscosity, k = (tau - 0.5) / 3, 2 * np.pi / size
-        sites = shapes.box((size, _TILE, _TILE))
-        x = k * positions(sites)[:, 0]
-        wave, gradient = np.zeros((len(sites), 3)), np.zeros((len(sites), 3, 3))
-        wave[:, 1], gradient[:, 0, 1] = 1e-3 * np.sin(x), 1e-3 * k * np.cos(x)
-        solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), Regularised()))
-        solver.set_state(site_state(solver, {"populations": leaving_state(np.zeros(len(sites)), wave, gradient, tau)}))
-        amplitudes, span = [], int((0.1 if setting.quick else 0.5) / (viscosity * k**2))
-        for _ in range(2):
-            solver.advance(span)
-            amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
-        worst = max(worst, abs(np.log(amplitudes[0] / amplitudes[1]) / (span * k**2) / viscosity - 1))
+    options: Any = {"width": _TILE, "layout": "moments"}
+    worst = shear_wave_error(setting, lambda viscosity: FlowModel(Newtonian(viscosity), Regularised()), **options)
     tau, errors, sizes = 0.8, [], (16, 24, 40) if setting.quick else (16, 32, 64, 128)
     viscosity = (tau - 0.5) / 3
     for size in sizes:
@@ -113,15 +102,7 @@ def blood(setting: Setting) -> list[Check]:
         solver.advance(int(80 * height**2))
         z, u = positions(sites)[:, 2], velocity(solver)
         errors.append(relative_error(u, plates_profile(fluid, force, float(height), z)))
-    line = np.linspace(0.0, heights[-1], 200)
-    plot = partial(
-        profile_figure,
-        exact=(line, plates_profile(fluid, force, float(heights[-1]), line)),
-        measured={f"{heights[-1]} sites": (z, u)},
-        x_label="distance from the wall (sites)",
-        y_label="velocity (sites/step)",
-        exact_label="quadrature",
-    )
+    plot = plates_plot(fluid, force, heights[-1], (z, u))
     bound = 2e-2 if setting.quick else 5e-3
     name = f"moments, blood between plates, {heights[-1]} sites: velocity"
     return [Check(name, errors[-1], bound, reference=_CARREAU + "; quadrature", plot=plot)]

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -176,6 +178,21 @@ def plates_profile(fluid: ShearThinning, force: float, height: float, z: Floats)
     return np.asarray(np.interp(np.minimum(z, height - z), fine, profile))
 
 
+def plates_plot(
+    fluid: ShearThinning, force: float, height: int, measured: tuple[Floats, Floats]
+) -> Callable[[Path], None]:
+    """Return what draws a `measured` profile (places, velocities) between plates over that by quadrature."""
+    line = np.linspace(0.0, height, 200)
+    return partial(
+        profile_figure,
+        exact=(line, plates_profile(fluid, force, float(height), line)),
+        measured={f"{height} sites": measured},
+        x_label="distance from the wall (sites)",
+        y_label="velocity (sites/step)",
+        exact_label="quadrature",
+    )
+
+
 def blood_channel(setting: Setting) -> list[Check]:
     """Human blood between plates at shear rates where its viscosity falls by a factor of ten."""
     heights = (8, 16) if setting.quick else (8, 16, 32, 64)
@@ -194,15 +211,7 @@ def blood_channel(setting: Setting) -> list[Check]:
         fields = solver.fields(["shear_rate", "viscosity"])
         formula = np.array([fluid.viscosity(float(rate)) for rate in fields["shear_rate"]])
         viscosity_error = max(viscosity_error, float(np.abs(fields["viscosity"] / formula - 1).max()))
-    line = np.linspace(0.0, heights[-1], 200)
-    plot = partial(
-        profile_figure,
-        exact=(line, plates_profile(fluid, force, float(heights[-1]), line)),
-        measured={f"{heights[-1]} sites": (z, u)},
-        x_label="distance from the wall (sites)",
-        y_label="velocity (sites/step)",
-        exact_label="quadrature",
-    )
+    plot = plates_plot(fluid, force, heights[-1], (z, u))
     return [
         Check(
             f"blood between plates, {heights[-1]} sites: velocity",

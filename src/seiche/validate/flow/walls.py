@@ -79,12 +79,12 @@ def tilted_pipe(radius: float, y: float, z: float, tile: int = 1) -> tuple[SiteS
 
 
 def _pipe_errors(
-    setting: Setting, sites: SiteSet, r: Floats, axis: Floats, radius: float, kind: WallKind, tile: int = 1
+    setting: Setting, sites: SiteSet, r: Floats, axis: Floats, radius: float, *, tile: int = 1
 ) -> tuple[float, float, float]:
     """Return errors of the velocity, of the mean wall shear stress and of that of each wall site (L2)."""
     viscosity = 1 / 6
     force = _FORCE * axis
-    model = FlowModel(Newtonian(viscosity), body_force=(force[0], force[1], force[2]), walls=Walls(kind))
+    model = FlowModel(Newtonian(viscosity), body_force=(force[0], force[1], force[2]), walls=Walls("bouzidi"))
     solver = _solver(setting, sites, model, tile)
     solver.advance(int(np.log(1e8) * radius**2 / (5.783 * viscosity)) + 20)
     fields, rows = solver.fields(["velocity", "wall_shear_stress"]), solver.measures.wall_rows()
@@ -113,7 +113,7 @@ def pipes(setting: Setting) -> list[Check]:
                 else:
                     sites = shifted_pipe(radius, y, z)
                     r = np.hypot(positions(sites)[:, 1] - y, positions(sites)[:, 2] - z)
-                found.append(_pipe_errors(setting, sites, r, _TILT if tilted else axial, radius, "bouzidi"))
+                found.append(_pipe_errors(setting, sites, r, _TILT if tilted else axial, radius))
             errors.append(np.mean(found, axis=0))
         profile, mean, single = (list(map(float, column)) for column in np.transpose(errors))
         plot = partial(
@@ -313,11 +313,11 @@ def in_moments(setting: Setting) -> list[Check]:
             sites = shifted_pipe(radius, y, z, float(tile))
             r = np.hypot(positions(sites)[:, 1] - y, positions(sites)[:, 2] - z)
             axis = np.array([1.0, 0.0, 0.0])
-            found.append(_pipe_errors(setting, sites, r, axis, radius, "bouzidi", tile)[0])
+            found.append(_pipe_errors(setting, sites, r, axis, radius, tile=tile)[0])
         errors["along"].append(float(np.mean(found)))
         y, z = random.uniform(0, 1, 2)
         sites, r = tilted_pipe(radius, y, z, tile)
-        errors["tilted"].append(_pipe_errors(setting, sites, r, _TILT, radius, "bouzidi", tile)[0])
+        errors["tilted"].append(_pipe_errors(setting, sites, r, _TILT, radius, tile=tile)[0])
         errors["turning"].append(_ring_error(setting, radius, "bouzidi", tile))
     order = {name: observed_order(radii, list_) for name, list_ in errors.items()}
     plot = partial(convergence_figure, sizes=radii, errors=errors, order=2.0, x_label="radius (sites)")

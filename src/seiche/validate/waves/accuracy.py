@@ -31,7 +31,7 @@ def periodic(dim: int, level: int, *, hanging: bool = False) -> Mesh:
     return Mesh.of_forest(forest)
 
 
-def plane_wave_error(mesh: Mesh, kind: str, medium: Medium, flux: Flux, nodes: int, setting: Setting) -> float:
+def plane_wave_error(setting: Setting, mesh: Mesh, kind: str, medium: Medium, *, flux: Flux, nodes: int) -> float:
     """Return the relative error of a diagonal plane wave of one period a side after a quarter of a unit of time."""
     wave = PlaneWave(kind, (1.0,) * mesh.dim, 1.5, 2.0, 1.0 if medium == "elastic" else 0.0)  # type: ignore[arg-type]
     material = Material.uniform(mesh.count, wave.density, wave.cp, wave.cs)
@@ -61,7 +61,8 @@ def orders(setting: Setting) -> list[Check]:
             fluxes: tuple[Flux, ...] = ("upwind", "central")
             for flux in fluxes:
                 errors[flux] = [
-                    plane_wave_error(periodic(2, level), kind, medium, flux, nodes, setting) for level in _LEVELS[nodes]
+                    plane_wave_error(setting, periodic(2, level), kind, medium, flux=flux, nodes=nodes)
+                    for level in _LEVELS[nodes]
                 ]
             sizes = [2.0**level for level in _LEVELS[nodes]]
             name = f"{medium} {kind} wave, {nodes} nodes"
@@ -83,7 +84,8 @@ def hanging_orders(setting: Setting) -> list[Check]:
     for medium, kind, bound in kinds:
         levels = (2, 3) if setting.quick else (2, 3, 4)
         errors = [
-            plane_wave_error(periodic(2, level, hanging=True), kind, medium, "upwind", 4, setting) for level in levels
+            plane_wave_error(setting, periodic(2, level, hanging=True), kind, medium, flux="upwind", nodes=4)
+            for level in levels
         ]
         order = float(np.log2(errors[-2] / errors[-1]))
         name = f"{medium} {kind} wave across hanging faces, 4 nodes: order"

@@ -85,7 +85,7 @@ class Layered:
         k = spacing * (np.arange(int(largest / spacing)) + 0.5)
         angle = np.arctan2(receivers[:, 1], receivers[:, 0])
         parts = [
-            self._sum(*self._surface(k[None], omega[first : first + _TOGETHER]), k, spacing, r, angle)
+            self._sum(*self._surface(k[None], omega[first : first + _TOGETHER]), k, spacing, r=r, angle=angle)
             for first in range(0, len(omega), _TOGETHER)
         ]
         found = np.concatenate(parts)
@@ -147,7 +147,7 @@ class Layered:
         return u, v, w
 
     @staticmethod
-    def _sum(u: Complex, v: Complex, w: Complex, k: Floats, spacing: float, r: Floats, angle: Floats) -> Complex:
+    def _sum(u: Complex, v: Complex, w: Complex, k: Floats, spacing: float, *, r: Floats, angle: Floats) -> Complex:
         """Return the sums over wave numbers, (frequencies, receivers, 3): radial, transverse, upward."""
         from scipy.special import jv
 
