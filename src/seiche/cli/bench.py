@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from seiche.cli.options import Device, JsonFile, RankThreads, Seconds, Threads, Transport, world_of_command
-
-if TYPE_CHECKING:
-    pass
 
 bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -126,6 +123,8 @@ def bench_blood(
     from seiche.errors import CaseError
 
     world = world_of_command()
+    options: dict[str, Any] = {"device": device, "precision": precision.value, "points": points, "steps": steps}
+    options |= {"layout": layout, "threads": threads, "output": json}
     if weak:
         from seiche.bench.blood_ranks import LOADS, Load
         from seiche.bench.blood_ranks import main as measure_ranks
@@ -134,35 +133,23 @@ def bench_blood(
         if size is not None:
             loads = [Load(f"{size}^3", (size, size, size), spacing, vertices, (hematocrit or [0.4])[0])]
         measure_ranks(
+            **options,
             world=world,
-            device=device,
             loads=loads,
             deltas=[DELTAS[number] for number in support or (3, 4)],
-            precision=precision.value,
-            points=points,
-            steps=steps,
-            layout=layout,
-            threads=threads,
             transport=transport,
             sizes=ranks or (),
-            output=json,
         )
         return
     if world.size > 1:
         raise CaseError(f"bench blood on {world.size} ranks: add --weak")
     measure(
-        device=device,
+        **options,
         hematocrits=hematocrit or HEMATOCRITS,
         deltas=[DELTAS[number] for number in support or sorted(DELTAS)],
-        precision=precision.value,
         size=size,
         spacing=spacing,
         vertices=vertices,
-        points=points,
-        steps=steps,
-        layout=layout,
-        threads=threads,
-        output=json,
         figure=figure,
     )
 
