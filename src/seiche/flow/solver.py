@@ -113,41 +113,47 @@ class FlowSolver(SolverBase):
             world=self.world,
             transport=transport,
         )
-        plan = self.populations.plan
-        self.halo = HaloExchange(
-            self.backend,
-            self.world,
-            plan,
-            store,
-            transport=transport,  # type: ignore[arg-type]
-            predict=predict_transports,
-        )
-        precisions = (self.precision.compute, store)
-        beside = (self.precision.compute, self.populations.boundary_store)
-        named = partial(annotated, self.backend)
-        self._walls = WallStages(
-            self.backend, self.populations, self.region, model.walls, precision=beside, world=self.world, named=named
-        )
-        openings = IoletStages(
-            self.backend, self.populations, self.iolets, self._physics, precision=precisions, named=named
-        )
         self.timers = StageTimers(self.backend.clock())
-        self._steps = Steps(
-            self.backend,
-            self.populations,
-            self.halo,
-            self._physics,
-            precision=precisions,
-            walls=self._walls,
-            iolets=openings,
-            timers=self.timers,
-        )
+        self._assemble(transport)
         self.measures = Measures(self, self._walls, self._physics)
         self._prepare: Callable[[int], int] | None = None
         self._contrast: Contrast | None = None
         self.restored_inside: npt.NDArray[np.bool_] | None = None
         self._phases = self._steps.phases()
-        several = bool(plan.peers) or self.world.size > 1
+        self._prepare_messages()
+        self.populations.start(model.initial_density, model.initial_velocity)
+
+    def _assemble(self, transport: str) -> None:
+        """Set up the halo and what makes the stages; all ranks refuse impossible moving walls (collective)."""
+        backend, populations, physics, compute = self.backend, self.populations, self._physics, self.precision.compute
+        precision, beside = (compute, self.precision.storage), (compute, populations.boundary_store)
+        named = partial(annotated, backend)
+        self.halo = HaloExchange(
+            backend,
+            self.world,
+            populations.plan,
+            self.precision.storage,
+            transport=transport,  # type: ignore[arg-type]
+            predict=predict_transports,
+        )
+        self._walls = WallStages(
+            backend, populations, self.region, self.model.walls, precision=beside, world=self.world, named=named
+        )
+        openings = IoletStages(backend, populations, self.iolets, physics, precision=precision, named=named)
+        self._steps = Steps(
+            backend,
+            populations,
+            self.halo,
+            physics,
+            precision=precision,
+            walls=self._walls,
+            iolets=openings,
+            timers=self.timers,
+        )
+
+    def _prepare_messages(self) -> None:
+        """Set up the halo of every kind of step; list the exchanges of a step (collective)."""
+        several = bool(self.populations.plan.peers) or self.world.size > 1
         for phase in range(self.populations.phases if several else 0):
             self.halo.prepare(self.populations.source(phase), self.populations.halo_mode(phase))
         deep = self.iolets.depths.exchange if self.iolets.depths is not None else None
@@ -157,7 +163,6 @@ class FlowSolver(SolverBase):
         if self._walls.mass is not None:
             self.graph_steps = WINDOW
         self._replay = Replay(self.backend, self.exchanges)
-        self.populations.start(model.initial_density, model.initial_velocity)
 
     @property
     def stages(self) -> list[Stage]:
@@ -184,14 +189,14 @@ class FlowSolver(SolverBase):
         """Return the name of the storage layout."""
         return self._layout
 
-    def before(self, steps: int) -> int:
+    def _before(self, steps: int) -> int:
         """Let what is immersed prepare for `steps` steps; return how many the next launch does."""
         ready = self._prepare(steps) if self._prepare is not None else steps
         if self._walls.mass is not None:
             ready = min(ready, self._walls.mass.steps_left(self.step))
         return self.graph_steps if self._can_replay(min(steps, ready)) else 1
 
-    def before_launch(self, steps: int) -> Hashable:
+    def _before_launch(self, steps: int) -> Hashable:
         """Prepare walls, iolets and the marking of sites inside cells; return where in its period the marking is."""
         self._walls.restore()
         if self._walls.mass is not None:
@@ -202,12 +207,12 @@ class FlowSolver(SolverBase):
         self._contrast.begin(self.step)
         return self.step % self._contrast.every
 
-    def after_launch(self, steps: int) -> None:
+    def _after_launch(self, steps: int) -> None:
         """Account for a launch of `steps` steps."""
         self.phase = (self.phase + steps) % self.populations.phases
         self.restored_inside = None
 
-    def may_replay(self) -> bool:
+    def _may_replay(self) -> bool:
         """Return whether the next steps may come from a graph: from the first phase on, without work of the host."""
         circuits = self.iolets.windkessels
         return self.phase == 0 and self.step > 0 and not (circuits and circuits.needs_host)

@@ -157,28 +157,28 @@ class SolverBase(ABC):
 
     # ---- hooks
 
-    def before(self, steps: int) -> int:
+    def _before(self, steps: int) -> int:
         """Prepare for at most `steps` steps; return for how many of them, one or more, that is enough."""
         return steps
 
-    def before_launch(self, steps: int) -> Hashable:
+    def _before_launch(self, steps: int) -> Hashable:
         """Prepare for the next launch, of one step or one graph; return the key of a graph of these steps."""
         return 0
 
-    def after_launch(self, steps: int) -> None:  # noqa: B027  (a hook)
+    def _after_launch(self, steps: int) -> None:  # noqa: B027  (a hook)
         """Account for a launch of `steps` steps; `step` is already the new number."""
 
-    def after(self, steps: int) -> None:  # noqa: B027  (a hook)
-        """Do what has to follow the steps that `before` allowed."""
+    def _after(self, steps: int) -> None:  # noqa: B027  (a hook)
+        """Do what has to follow the steps that `_before` allowed."""
 
-    def collect(self) -> None:  # noqa: B027  (a hook)
+    def _collect(self) -> None:  # noqa: B027  (a hook)
         """Bring what was recorded to the host, once the device is idle."""
 
-    def may_replay(self) -> bool:
+    def _may_replay(self) -> bool:
         """Return whether the next steps may come from a graph: not the first, which makes what is made on first use."""
         return self.step > 0 and self.step % len(self.phases) == 0
 
-    def upcoming(self, steps: int) -> Sequence[Sequence[Stage]]:
+    def _upcoming(self, steps: int) -> Sequence[Sequence[Stage]]:
         """Return the stages of the next `steps` steps, for a graph."""
         return [self.phases[k % len(self.phases)] for k in range(steps)]
 
@@ -201,21 +201,21 @@ class SolverBase(ABC):
             end = self.step + steps
             while self.step < end:
                 first = self.step
-                last = min(end, first + max(1, self.before(end - first)))
+                last = min(end, first + max(1, self._before(end - first)))
                 while self.step < last:
                     self._launch(last - self.step)
-                self.after(last - first)
+                self._after(last - first)
 
     def _launch(self, remaining: int) -> None:
         replayed = self._can_replay(remaining)
         count = self.graph_steps if replayed else 1
-        key = self.before_launch(count)
+        key = self._before_launch(count)
         if replayed:
-            self.timers.replay(count, lambda: self._replay.launch(self.upcoming(count), key))
+            self.timers.replay(count, lambda: self._replay.launch(self._upcoming(count), key))
         else:
             self.timers.step(self.stages)
         self.step += count
-        self.after_launch(count)
+        self._after_launch(count)
 
     def _can_replay(self, remaining: int) -> bool:
         return (
@@ -223,7 +223,7 @@ class SolverBase(ABC):
             and self.backend.has_graphs
             and not self.timers.due
             and all(exchange.capturable for exchange in self.exchanges)
-            and self.may_replay()
+            and self._may_replay()
         )
 
     def mark(self) -> Any:
@@ -244,7 +244,7 @@ class SolverBase(ABC):
             for exchange in self.exchanges:
                 exchange.check()
         if mark is None:
-            self.collect()
+            self._collect()
 
     @property
     def transport(self) -> str:

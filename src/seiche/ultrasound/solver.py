@@ -222,30 +222,30 @@ class UltrasoundSolver(SolverBase):
         pressure = np.ascontiguousarray(self._partition.problem.initial_pressure, self._state.real)
         self.backend.assign(self._state.p, pressure.reshape(-1))
 
-    def before(self, steps: int) -> int:
+    def _before(self, steps: int) -> int:
         """Return how many steps may follow before the pressure is checked."""
         return min(steps, _CHECK_EVERY - self.step % _CHECK_EVERY)
 
-    def may_replay(self) -> bool:
+    def _may_replay(self) -> bool:
         """Return whether a graph of the next step may be captured: what is done on first use must not be in it."""
         return self._partition.basis is None and not self._begins and self._kind() in self._counts
 
-    def before_launch(self, steps: int) -> Hashable:
+    def _before_launch(self, steps: int) -> Hashable:
         """Count the next step; return its kind."""
         kind = self._kind()
         if not self._begins:
             self._counts[kind] = self._counts.get(kind, 0) + 1
         return kind
 
-    def upcoming(self, steps: int) -> Sequence[Sequence[Stage]]:
+    def _upcoming(self, steps: int) -> Sequence[Sequence[Stage]]:
         """Return the stages of the next step."""
         return [self.stages]
 
-    def after_launch(self, steps: int) -> None:
+    def _after_launch(self, steps: int) -> None:
         """Hand full rings of series on."""
         self._recorder.done(self.step)
 
-    def after(self, steps: int) -> None:
+    def _after(self, steps: int) -> None:
         """Check the pressure now and then."""
         if self.step % _CHECK_EVERY == 0:
             self.check()
@@ -265,7 +265,7 @@ class UltrasoundSolver(SolverBase):
             )
         return Health(self.step, {"largest_pressure": largest})
 
-    def collect(self) -> None:
+    def _collect(self) -> None:
         """Hand what was recorded on."""
         self.recorder.flush()
 
@@ -328,7 +328,7 @@ class UltrasoundSolver(SolverBase):
         in the same parts has the same bits as one without a stop. In others it begins with the same bits and goes on
         as their steps do, with slabs to round-off. Series that go to a sink are not in it either.
         """
-        self.collect()
+        self._collect()
         self._scheme.settle()
         points = {
             name: self._partition.own(self.backend.download(array)).reshape(-1) for name, array in self._arrays.items()

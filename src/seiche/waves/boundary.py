@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,17 +16,19 @@ Floats = npt.NDArray[np.float64]
 Boundary = Literal["free", "rigid", "absorbing"]
 
 
-def check_boundaries(boundaries: tuple[str, ...], dim: int) -> None:
-    """Refuse kinds that do not exist.
+def sides_of(boundaries: Sequence[Boundary] | Boundary, dim: int) -> tuple[Boundary, ...]:
+    """Return the kind of each side of the box, one word standing for all.
 
     Raises:
         CaseError: an unknown kind, or not one a side of the box.
     """
-    if len(boundaries) != 2 * dim:
-        raise CaseError(f"boundaries: {len(boundaries)} kinds for the {2 * dim} sides of the box")
-    for kind in boundaries:
+    sides = (boundaries,) * (2 * dim) if isinstance(boundaries, str) else tuple(boundaries)
+    if len(sides) != 2 * dim:
+        raise CaseError(f"boundaries: {len(sides)} kinds for the {2 * dim} sides of the box")
+    for kind in sides:
         if kind not in get_args(Boundary):
             raise CaseError(f"boundaries: {kind!r} is not one of {', '.join(get_args(Boundary))}")
+    return sides
 
 
 def inner_coefficients(flux: Flux, own: Floats, other: Floats) -> Floats:

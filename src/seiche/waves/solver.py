@@ -34,7 +34,7 @@ from seiche.solver import Health, SolverBase, State
 from seiche.solver.replay import Replay
 from seiche.waves.attenuation import Attenuation, Bodies
 from seiche.waves.basis import NODES
-from seiche.waves.boundary import Boundary, check_boundaries
+from seiche.waves.boundary import Boundary, sides_of
 from seiche.waves.energy import energy, exact_sum, products
 from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
 from seiche.waves.leapfrog import Integrator, Leapfrog, check_integrator
@@ -125,8 +125,7 @@ class WaveSolver(SolverBase):
             CaseError: something that cannot be computed, or an unstable time step.
             BackendUnavailable: the device is not there.
         """
-        sides = (boundaries,) * mesh.faces if isinstance(boundaries, str) else tuple(boundaries)
-        check_boundaries(sides, mesh.dim)
+        sides = sides_of(boundaries, mesh.dim)
         _check_scheme(nodes, flux, variant, integrator, ghosts=ghosts, attenuated=attenuation is not None)
         check_kernels(variant, flux, precision, medium)
         leapfrog = integrator == "leapfrog"
@@ -153,8 +152,6 @@ class WaveSolver(SolverBase):
         self.timers = StageTimers(self.backend.clock())
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
-        exchanges = self.ghosts.exchanges if self.ghosts else []
-        self.exchanges, self._replay = exchanges, Replay(self.backend, exchanges)
         probes = (self._clock, self._window, self.world)
         self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
         self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
@@ -162,21 +159,7 @@ class WaveSolver(SolverBase):
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
         self.bodies = Bodies(self.operator, attenuation) if attenuation is not None else None
         self._parts = Parts(self.ghosts, self.sources, self.receivers, self.sponge, self.peak, self.bodies)
-        self._steps = WaveSteps(self.operator, arrays, self._parts, self.dt)
-        self._begin = (self._steps.first_traces(0), self._steps.first_traces(1))
-        self._leap: Leapfrog | None = None
-        self._rate: tuple[list[Stage], ...] = ()
-        self._phases: tuple[list[Stage], list[Stage]]
-        if leapfrog:
-            self._leap = Leapfrog(self.operator, self.u, arrays.traces[0], self.ghosts, self.dt)
-            self._phases = (self._steps.leapfrog(self._leap),) * 2
-        else:
-            how = variant if self.bodies is None else "fused-flux"
-            self._sweeps = sweeps = Sweeps(
-                self.operator, how, (self.u, arrays.k), arrays.traces, ghosts=self.ghosts, bodies=self.bodies
-            )
-            self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
-            self._rate = sweeps.stage(0, 0, dt=1.0, b=0.0), sweeps.stage(0, 1, dt=1.0, b=0.0)
+        self._assemble(arrays, variant if self.bodies is None else "fused-flux", leapfrog=leapfrog)
 
     def _allocate(self, kind: GhostKind, transport: TransportName, *, leapfrog: bool) -> Arrays:
         """Reserve unknowns, register, traces and clock, and set up the messages of a stage (collective)."""
@@ -190,7 +173,26 @@ class WaveSolver(SolverBase):
         self.ghosts: Ghosts | None = None
         if self.world.size > 1:
             self.ghosts = Ghosts(operator, self.world, kind, transport, state=state, traces=traces, timers=self.timers)
+        exchanges = self.ghosts.exchanges if self.ghosts else []
+        self.exchanges, self._replay = exchanges, Replay(self.backend, exchanges)
         return Arrays(self.u, self._k, traces, self._clock)
+
+    def _assemble(self, arrays: Arrays, variant: Variant, *, leapfrog: bool) -> None:
+        """Put the stages of both kinds of step together, those of a start and those of the rate alone."""
+        self._steps = WaveSteps(self.operator, arrays, self._parts, self.dt)
+        self._begin = (self._steps.first_traces(0), self._steps.first_traces(1))
+        self._leap: Leapfrog | None = None
+        self._rate: tuple[list[Stage], ...] = ()
+        self._phases: tuple[list[Stage], list[Stage]]
+        if leapfrog:
+            self._leap = Leapfrog(self.operator, self.u, arrays.traces[0], self.ghosts, self.dt)
+            self._phases = (self._steps.leapfrog(self._leap),) * 2
+        else:
+            state = self.u, arrays.k
+            sweeps = Sweeps(self.operator, variant, state, arrays.traces, ghosts=self.ghosts, bodies=self.bodies)
+            self._sweeps = sweeps  # its arrays have to outlive the launches, which have but their addresses
+            self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
+            self._rate = sweeps.stage(0, 0, dt=1.0, b=0.0), sweeps.stage(0, 1, dt=1.0, b=0.0)
 
     def _time_step(self, wanted: float | None) -> float:
         if wanted is None:
@@ -361,7 +363,7 @@ class WaveSolver(SolverBase):
             raise UnstableError(f"waves: the state is not finite after step {self.step}, time step {self.dt:g}")
         return Health(self.step)
 
-    def before(self, steps: int) -> int:
+    def _before(self, steps: int) -> int:
         """Begin a window of steps between two visits of the host: set its clock, upload the amplitudes of sources."""
         first = self.step % self._window
         self.backend.assign(self._clock, np.array([first], np.uint64))
@@ -369,12 +371,11 @@ class WaveSolver(SolverBase):
             self.sources.send(self.step - first, self.dt)
         return min(self._window - first, steps)
 
-    def after(self, steps: int) -> None:
+    def _after(self, steps: int) -> None:
         """Bring the samples of a window to the host."""
         if self.receivers is not None:
             first = (self.step - steps) % self._window
             self.receivers.fetch(first, first + steps)
-
 
 def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghosts: str, attenuated: bool) -> None:
     """Refuse schemes that do not exist.

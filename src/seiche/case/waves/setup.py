@@ -235,16 +235,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     case, media, sources, start = on_rank_zero(world, read)
     table = case.mesh
     lower, upper = np.array(table.lower), np.array(table.upper)
-    trees = np.array(table.trees or (1,) * case.dim)
-    tree = (upper - lower) / trees
-    if table.size is not None:
-        sizes = SizeField.uniform(table.size / float(tree.max()) * (1 + 1e-9), case.dim)
-    else:
-        assert table.frequency is not None
-        sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
-    brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
-    _refuse_huge(sizes, brick, str(path))
-    mesh = Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
+    mesh = _generate(case, media, str(path), world)
     nodes = _nodes(mesh, table.nodes) if table.material == "node" else None
     slow = material = media.material(mesh, nodes)
     attenuation = None
@@ -252,27 +243,18 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         material, attenuation = media.attenuated(mesh, slow, case.attenuation)
     leapfrog = case.time.integrator == "leapfrog"
     limit = largest_step(mesh, material, table.nodes, table.flux, world, leapfrog=leapfrog)
-    step = case.time.step if case.time.step is not None else SAFETY * limit
-    if step > limit:
-        raise CaseError(f"{path}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
-    if case.time.steps is None:
-        assert case.time.duration is not None
-        steps = max(1, math.ceil(case.time.duration / step * (1 - 1e-12)))
-        if case.time.step is None:  # the last step ends with the duration
-            step = case.time.duration / steps
-    else:
-        steps = case.time.steps
+    step, steps = _time_steps(case, limit, str(path))
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
     frequency = highest_frequency(case, functions) or table.frequency
     names, places = _receivers(case)
-    for what, number, spot in (
-        *(("source", f"[{n}]", source.position) for n, source in enumerate(sources)),
-        *(("receiver", f'["{name}"]', place) for name, place in zip(names, places, strict=True)),
-        *([("plane_wave", "", case.plane_wave.position)] if case.plane_wave else []),
+    for what, spot in (
+        *((f"source[{n}]", source.position) for n, source in enumerate(sources)),
+        *((f'receiver["{name}"]', place) for name, place in zip(names, places, strict=True)),
+        *([("plane_wave", case.plane_wave.position)] if case.plane_wave else []),
     ):
         if not (np.all(np.array(spot) >= lower) and np.all(np.array(spot) <= upper)):
             raise CaseError(
-                f"{path}: {what}{number}: {_meters(spot)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
+                f"{path}: {what}: {_meters(spot)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
             )
     return WaveSetup(
         read=source,
@@ -292,6 +274,35 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         remarks=(*media.notes(lower, upper), *media.lost(mesh, nodes, world)),
         start=start,
     )
+
+
+def _generate(case: WaveCase, media: Media, source: str, world: World) -> Mesh:
+    """Return this rank's elements, as large as the mesh table says (collective)."""
+    table = case.mesh
+    lower, upper = np.array(table.lower), np.array(table.upper)
+    trees = np.array(table.trees or (1,) * case.dim)
+    tree = (upper - lower) / trees
+    if table.size is not None:
+        sizes = SizeField.uniform(table.size / float(tree.max()) * (1 + 1e-9), case.dim)
+    else:
+        assert table.frequency is not None
+        sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
+    brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
+    _refuse_huge(sizes, brick, source)
+    return Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
+
+
+def _time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
+    """Return the duration of a time step (s), at most `limit`, and the number of them."""
+    time = case.time
+    step = time.step if time.step is not None else SAFETY * limit
+    if step > limit:
+        raise CaseError(f"{source}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
+    if time.steps is not None:
+        return step, time.steps
+    assert time.duration is not None
+    steps = max(1, math.ceil(time.duration / step * (1 - 1e-12)))
+    return (step if time.step is not None else time.duration / steps), steps  # the last step ends with the duration
 
 
 def _resolution(
