@@ -18,7 +18,7 @@ from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError, FormatError
 from seiche.flow.model import SiteProfile
 from seiche.flow.section import developed_profile, flow_of_profile
-from seiche.flow.velocity_set import VELOCITY_SETS
+from seiche.flow.velocity_set import VELOCITY_SETS, VelocitySet
 
 Content = TypeVar("Content")
 
@@ -60,9 +60,10 @@ def supplies(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Supply]:
             course = _course(folder / opening.table, opening, source)
         if isinstance(opening, VelocityOpening) and (opening.weights is not None or opening.profile == "computed"):
             try:
-                profile = _profile(folder, opening, sites, numbers[opening.name], source, case.lattice.velocity_set)
-                lattice = VELOCITY_SETS[case.lattice.velocity_set]
-                area = flow_of_profile(sites, numbers[opening.name], profile, lattice) * sites.spacing**2
+                lattice, number = VELOCITY_SETS[case.lattice.velocity_set], numbers[opening.name]
+                path = folder / opening.weights if opening.weights is not None else None
+                profile = _profile(path, f'{source}: iolet["{opening.name}"].weights', sites, number, lattice)
+                area = flow_of_profile(sites, number, profile, lattice) * sites.spacing**2
             except CaseError as error:
                 raise CaseError(f"{source}: {error}") from None
             if opening.flow_rate is not None and not area > 0:
@@ -101,14 +102,12 @@ def _course(path: Path, opening: PressureOpening | VelocityOpening, source: str)
     return Course(times, values * unit, bool(opening.repeat))
 
 
-def _profile(
-    folder: Path, opening: VelocityOpening, sites: SiteSet, number: int, source: str, velocity_set: str
-) -> SiteProfile:
-    if opening.weights is None:
-        return developed_profile(sites, number, VELOCITY_SETS[velocity_set])
+def _profile(path: Path | None, key: str, sites: SiteSet, number: int, lattice: VelocitySet) -> SiteProfile:
+    if path is None:
+        return developed_profile(sites, number, lattice)
     from seiche.io.formats.columns import read_weights
 
-    return SiteProfile(*_read(folder / opening.weights, read_weights, f'{source}: iolet["{opening.name}"].weights'))
+    return SiteProfile(*_read(path, read_weights, key))
 
 
 def _read(path: Path, reader: Callable[[Path], Content], key: str) -> Any:

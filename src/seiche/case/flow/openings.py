@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.iolet_files import Course, Supply
+from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.flow.units import LatticeUnits
@@ -121,16 +122,16 @@ def conditions(
     case: FlowCase,
     planes: Sequence[IoletPlane],
     units: LatticeUnits,
-    kinematic_viscosity: float,
     source: str,
     given: dict[str, Supply],
 ) -> tuple[Iolet, ...]:
     """Return the condition of every plane in lattice units, in the order of `planes`.
 
-    `kinematic_viscosity` (m^2/s, at high shear) shapes the Womersley profiles; `given` is what files say.
+    The viscosity at high shear shapes the Womersley profiles; `given` is what files say.
     """
     openings = {opening.name: opening for opening in case.iolet}
     start = initial_pressure(case)
+    viscosity = units.to_lattice("viscosity", rheology_of(case).eta_inf / case.fluid.density)
     result: list[Iolet] = []
     for plane in planes:
         opening, supply = openings[plane.name], given[plane.name]
@@ -146,7 +147,7 @@ def conditions(
                     mean=units.to_lattice("velocity", inflow.mean),
                     harmonics=tuple(h / units.scale("velocity") for h in inflow.harmonics),
                     period=units.to_lattice("time", inflow.period) if inflow.period else 1.0,
-                    viscosity=units.to_lattice("viscosity", kinematic_viscosity),
+                    viscosity=viscosity,
                     ramp=ramp,
                     table=_in_steps(supply.course, units, lambda u: units.to_lattice("velocity", u)),
                     profile=supply.profile,

@@ -12,7 +12,7 @@ from typing import Any
 from seiche.case.flow.geometry import Vessel
 from seiche.case.flow.iolet_files import Supply, notes_of, supplies
 from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of
-from seiche.case.flow.rheology import Rheology, rheology_of
+from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema import FlowCase, Lattice
 from seiche.case.flow.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
@@ -97,7 +97,7 @@ def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
         _refuse_pulsation(inflow, viscosity, source)
     pressures = pressure_range(case, given)
     speeds = wall_speeds(case, vessel.sites, source)
-    velocity = velocity_scale(case, vessel, inflows, law.eta_inf, pressures, tuple(speeds.values()))
+    velocity = velocity_scale(case, vessel, inflows, pressures, walls=tuple(speeds.values()))
     step = _time_step(case, velocity, viscosity, source)
     units = LatticeUnits(case.geometry.spacing, step, case.fluid.density, case.fluid.reference_pressure)
     period = _period(case, given)
@@ -107,7 +107,7 @@ def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     model = FlowModel(
         rheology=law.to_lattice(units),
         collision=_collision(case.lattice),
-        iolets=conditions(case, vessel.sites.iolets, units, viscosity, source, given),
+        iolets=conditions(case, vessel.sites.iolets, units, source, given),
         body_force=(x, y, z),
         velocity_set=case.lattice.velocity_set,
         initial_density=units.density_of_pressure(initial_pressure(case)),
@@ -116,7 +116,11 @@ def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     )
     table = case.run.precision
     precision = Precision(table.compute, table.storage or table.compute)
-    invariants = _invariants(case, vessel, units, law, velocity, inflows, period, pressures)
+    if inflows and velocity:
+        # The pressure at a velocity iolet is not imposed: it exceeds the others by the drop of developed flow.
+        drop = 4.0 * law.eta_inf * velocity * _distance(vessel) / (0.5 * length_scale(case, vessel)) ** 2
+        pressures = pressures[0], max(pressures[1], initial_pressure(case)) + drop
+    invariants = _invariants(case, vessel, units, velocity=velocity, period=period, pressures=pressures)
     iolets, rules = with_schemes(case, vessel.sites, model.iolets, invariants.tau)
     model = replace(model, iolets=iolets)
     steps = _steps(case, units, period, source)
@@ -147,8 +151,8 @@ def velocity_scale(
     case: FlowCase,
     vessel: Vessel,
     inflows: list[Inflow],
-    eta: float,
     pressures: tuple[float, float],
+    *,
     walls: tuple[float, ...] = (),
 ) -> float | None:
     """Return the largest velocity (m/s) to expect, or None when nothing says it.
@@ -159,7 +163,7 @@ def velocity_scale(
     """
     if case.lattice.velocity_scale is not None:
         return case.lattice.velocity_scale
-    density = case.fluid.density
+    density, eta = case.fluid.density, rheology_of(case).eta_inf
     peaks = [*walls, *(inflow.peak(eta / density) for inflow in inflows)]
     peaks.append(math.dist(case.fluid.initial_velocity, (0.0, 0.0, 0.0)))
     force = math.dist(case.body_force.force, (0.0, 0.0, 0.0)) if case.body_force else 0.0
@@ -278,18 +282,15 @@ def _invariants(
     case: FlowCase,
     vessel: Vessel,
     units: LatticeUnits,
-    law: Rheology,
+    *,
     velocity: float | None,
-    inflows: list[Inflow],
     period: float | None,
     pressures: tuple[float, float],
 ) -> Invariants:
+    law = rheology_of(case)
     length, viscosity = length_scale(case, vessel), law.eta_inf / case.fluid.density
     low, high = pressures
     low, high = min(low, initial_pressure(case)), max(high, initial_pressure(case))
-    if inflows and velocity:
-        # The pressure at a velocity iolet is not imposed: it exceeds the others by the drop of developed flow.
-        high += 4.0 * law.eta_inf * velocity * _distance(vessel) / (0.5 * length) ** 2
     return Invariants(
         length_scale=length,
         velocity_scale=velocity,
