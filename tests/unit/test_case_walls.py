@@ -14,7 +14,7 @@ import seiche
 from case_files import changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.check import describe
 from seiche.case.flow.limits import advice
-from seiche.case.flow.schema_walls import WallInBox, WallInCylinder, WallInSphere, WallOnPlane
+from seiche.case.flow.schema_shapes import WallInBox, WallInCylinder, WallInSphere, WallOnPlane
 from seiche.case.flow.walls import patch_of
 from seiche.domain.world import World
 

@@ -12,7 +12,7 @@ import pytest
 
 import seiche
 from case_files import changed, toml_of, tube_tables
-from seiche.case.flow.schema import Line, Plane, Points, Sphere
+from seiche.case.flow.schema_shapes import Nearest, Plane, Segment, Sphere
 from seiche.case.flow.where import select
 from seiche.case.loading import prepare
 from seiche.domain import shapes
@@ -41,7 +41,7 @@ def test_a_plane_holds_one_layer_of_sites():
 
 def test_a_line_holds_a_chain_of_sites_without_gaps():
     ends = ["0.1 mm", "-0.5 mm", "0.1 mm"], ["3.9 mm", "0.5 mm", "0.4 mm"]
-    chosen = TUBE.coords[select(Line(kind="line", start=ends[0], end=ends[1]), TUBE, "key")]
+    chosen = TUBE.coords[select(Segment(kind="line", start=ends[0], end=ends[1]), TUBE, "key")]
     assert np.unique(chosen[:, 0]).tolist() == list(range(16))
     assert 16 <= len(chosen) < 16 * 5
 
@@ -52,7 +52,7 @@ def test_a_sphere_and_points_hold_what_lies_there():
     expected = np.flatnonzero(np.linalg.norm(PLACE - center, axis=1) <= 0.6e-3)
     np.testing.assert_array_equal(select(sphere, TUBE, "key"), expected)
     wanted = [["1.1 mm", "0.1 mm", "0.1 mm"], ["2.1 mm", "0.1 mm", "-0.2 mm"], ["2.11 mm", "0.1 mm", "-0.2 mm"]]
-    found = select(Points(kind="points", points=wanted), TUBE, "key")
+    found = select(Nearest(kind="points", points=wanted), TUBE, "key")
     places = np.array([[1.1, 0.1, 0.1], [2.1, 0.1, -0.2]]) * 1e-3
     nearest = [int(np.argmin(np.linalg.norm(PLACE - place, axis=1))) for place in places]
     assert found.tolist() == sorted(nearest)

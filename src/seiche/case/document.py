@@ -85,7 +85,8 @@ def _sentences(model: type[BaseModel]) -> str:
 
 
 def _leaves(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    return [(f.alias or n, f) for n, f in model.model_fields.items() if not list(_models(f.annotation)) or _choices(f)]
+    fields = sorted(model.model_fields.items(), key=lambda item: item[0] != "kind")
+    return [(f.alias or n, f) for n, f in fields if not list(_models(f.annotation)) or _choices(f)]
 
 
 def _choices(field: FieldInfo) -> bool:

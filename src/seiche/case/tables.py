@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticKnownError
@@ -27,6 +27,33 @@ class Table(BaseModel):
             found = "none is given" if not given else f"{' and '.join(given)} are given"
             raise ValueError(f"give exactly one of {', '.join(names)}; {found}")
         return given[0]
+
+    def at_most_one_of(self, one: str, other: str) -> None:
+        """Raise a ValueError if both of two keys are given."""
+        if getattr(self, one) is not None and getattr(self, other) is not None:
+            raise ValueError(f"give at most one of {one} and {other}; both are given")
+
+
+class Named(Protocol):
+    """A table with a name."""
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+
+
+def refuse_twins(start: str, tables: Sequence[Named]) -> None:
+    """Raise a ValueError, which begins with `start`, if two tables have one name."""
+    names = [table.name for table in tables]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise ValueError(f'{start} the name "{twice}"')
+
+
+def refuse_null(key: str, vector: Sequence[float] | None, expected: str) -> None:
+    """Raise a ValueError if a direction is given that has no length."""
+    if vector is not None and sum(c * c for c in vector) < 1e-24:
+        raise ValueError(f"{key}: its length is zero; expected {expected}")
 
 
 def _a_file_name(value: str) -> str:

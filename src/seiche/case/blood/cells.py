@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.backend import open_backend
 from seiche.case.blood.margins import kept_free
 from seiche.case.blood.positions import read_places
-from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, Ellipsoid, MeshFile, SphereShape
+from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, EllipsoidShape, MeshFile, SphereShape
 from seiche.case.blood.setup import BloodSetup, CellsSetup, mean_half_width, radius_of
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Morse, Repulsion
@@ -104,7 +104,7 @@ def _mesh(table: CellTable, folder: Path) -> Surface:
         return biconcave(shape.vertices, 0.5 * shape.diameter, shape.coefficients)
     if isinstance(shape, SphereShape):
         return ellipsoid([0.5 * shape.diameter] * 3, shape.vertices)
-    if isinstance(shape, Ellipsoid):
+    if isinstance(shape, EllipsoidShape):
         return ellipsoid(shape.half_axes, shape.vertices)
     assert isinstance(shape, MeshFile)
     mesh = read_mesh(folder / shape.file)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from seiche.backend.planned import PlannedBackend
-from seiche.case.agreement import on_rank_zero
 from seiche.case.blood.case_run import BloodCaseRun
 from seiche.case.blood.cells import cells_setup
 from seiche.case.blood.check import describe
@@ -14,9 +13,7 @@ from seiche.case.blood.coupled import couple, packed
 from seiche.case.blood.limits import refuse_impossible_cells
 from seiche.case.blood.schema import BloodCase
 from seiche.case.blood.setup import BloodSetup
-from seiche.case.flow.kind import FlowPlan, flow_setup, shared_setup
-from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
-from seiche.case.flow.rims import rim_lines
+from seiche.case.flow.kind import FlowPlan, check_with, flow_setup, shared_setup
 from seiche.case.flow.run import open_solver
 from seiche.case.kind import Kind
 from seiche.case.load import check_tables
@@ -45,16 +42,6 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     return shared_setup(world, make)
 
 
-def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    lines = on_rank_zero(world, lambda: rim_lines(source, BloodCase))
-    if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
-        print("\n".join(lines), end="\n" if lines else "")
-    setup = prepare(source, world)
-    refuse_impossible(setup, ranks)
-    refuse_too_many_states(setup)
-    return describe(setup, ranks)
-
-
 class BloodPlan(FlowPlan):
     """A case of blood whose runs can be planned."""
 
@@ -78,4 +65,4 @@ class BloodPlan(FlowPlan):
         return planned_rank(backend, kinds, len(solver.owned)), solver.layout
 
 
-BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan)
+BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, check_with(BloodCase, prepare, describe), BloodPlan)

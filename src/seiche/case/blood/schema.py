@@ -23,7 +23,7 @@ from seiche.case.quantities import (
     Viscosity,
     VolumeModulus,
 )
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table, refuse_twins
 from seiche.cells.mesh import EVANS_FUNG
 from seiche.cells.red import AREA_RATIO, DIAMETER, MODEL, SHEAR
 from seiche.io.cell_files import is_made_by
@@ -53,7 +53,7 @@ class SphereShape(Table):
     vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
 
 
-class Ellipsoid(Table):
+class EllipsoidShape(Table):
     """An ellipsoid, such as a platelet."""
 
     kind: Literal["ellipsoid"]
@@ -78,7 +78,7 @@ class CellTable(Table):
     """
 
     name: PlainName = Field(min_length=1, max_length=60, description="name of the type, for messages and outputs")
-    shape: Annotated[Biconcave | SphereShape | Ellipsoid | MeshFile, Field(discriminator="kind")] = Field(
+    shape: Annotated[Biconcave | SphereShape | EllipsoidShape | MeshFile, Field(discriminator="kind")] = Field(
         default=Biconcave(kind="biconcave"), description="undeformed shape; a red cell by default"
     )
     share: float = Field(default=1.0, ge=0, description="number of these cells over that of all, when they are packed")
@@ -242,9 +242,7 @@ def refuse_unplaced(cells: tuple[CellTable, ...], packing: Packing | None) -> No
     if not cells:
         raise ValueError('cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells')
     names = [table.name for table in cells]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise ValueError(f'cells: two types have the name "{twice}"')
+    refuse_twins("cells: two types have", cells)
     placed = [table.name for table in cells if table.positions is not None]
     if packing is not None and placed:
         raise ValueError(f'cells["{placed[0]}"].positions: goes not with [packing]; give one of them')

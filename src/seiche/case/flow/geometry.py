@@ -14,7 +14,7 @@ from seiche.case.flow.fit import fitted
 from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of
 from seiche.case.flow.schema import FlowCase
-from seiche.case.flow.schema_geometry import Bifurcation, Box, Channel, Duct, Tube
+from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, Tube
 from seiche.case.flow.surfaces import read_surface
 from seiche.domain.links import with_iolets
 from seiche.domain.sites import IoletPlane, SiteSet
@@ -90,7 +90,7 @@ def _from_shape(case: FlowCase) -> Vessel:
             return Vessel(shapes.duct(shape.width, shape.height, shape.length, spacing, periodic=shape.periodic))
         if isinstance(shape, Channel):
             return Vessel(shapes.channel(shape.height, shape.length, shape.width, spacing))
-        if isinstance(shape, Box):
+        if isinstance(shape, PeriodicBox):
             nx, ny, nz = (round(size / spacing) for size in shape.size)
             return Vessel(shapes.box((nx, ny, nz), spacing))
         keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
@@ -117,13 +117,13 @@ def _voxelised(
     return Vessel(sites, surface, tuple(report.lines()))
 
 
-def _refuse_misfit(shape: Tube | Duct | Channel | Box | Bifurcation, spacing: float) -> None:
+def _refuse_misfit(shape: Tube | Duct | Channel | PeriodicBox | Bifurcation, spacing: float) -> None:
     """Refuse a spacing that is wider than the shape, or so small that the sites could never be stored."""
     if isinstance(shape, Tube):
         size: tuple[float, ...] = (2.0 * shape.radius, 2.0 * shape.radius, shape.length)
     elif isinstance(shape, Duct | Channel):
         size = (shape.width, shape.height, shape.length)
-    elif isinstance(shape, Box):
+    elif isinstance(shape, PeriodicBox):
         size = shape.size
     else:
         return

@@ -71,14 +71,23 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     )
 
 
-def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    lines = on_rank_zero(world, lambda: rim_lines(source, FlowCase))
-    if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
-        print("\n".join(lines), end="\n" if lines else "")
-    setup = prepare(source, world)
-    refuse_impossible(setup, ranks)
-    refuse_too_many_states(setup)
-    return describe(setup, ranks)
+def check_with(
+    schema: type[FlowCase],
+    prepare: Callable[[CaseFile, World], SetupOf],
+    describe: Callable[[SetupOf, int], list[str]],
+) -> Callable[[CaseFile, World, int], list[str]]:
+    """Return the check of a kind of case that `prepare` makes the set-up of and `describe` gives the lines of."""
+
+    def check(source: CaseFile, world: World, ranks: int) -> list[str]:
+        lines = on_rank_zero(world, lambda: rim_lines(source, schema))
+        if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
+            print("\n".join(lines), end="\n" if lines else "")
+        setup = prepare(source, world)
+        refuse_impossible(setup, ranks)
+        refuse_too_many_states(setup)
+        return describe(setup, ranks)
+
+    return check
 
 
 class FlowPlan(PlannedCase):
@@ -111,4 +120,4 @@ class FlowPlan(PlannedCase):
         return {"stream-collide": moved / needed}
 
 
-FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, _check, FlowPlan)
+FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, prepare, describe), FlowPlan)

@@ -15,7 +15,7 @@ from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.picture import Moment, capture, draw, picture_step
 from seiche.case.flow.schema import FieldOutput
-from seiche.case.flow.schema_geometry import Bifurcation
+from seiche.case.flow.schema_shapes import Bifurcation
 from seiche.case.flow.series import AveragesFile, ExtractionFile, SiteFile, WallFile
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.wall import Wall, make_wall, wall_surface

@@ -13,13 +13,11 @@ from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.flow.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.flow.schema_geometry import Geometry
 from seiche.case.flow.schema_iolet import IoletTable
+from seiche.case.flow.schema_shapes import Nearest, Plane, Segment, Sphere
 from seiche.case.flow.schema_walls import WallsTable
 from seiche.case.quantities import (
     Density,
-    Direction,
     ForceDensity,
-    Point,
-    PositiveLength,
     PositiveTime,
     PositiveVelocity,
     Pressure,
@@ -28,7 +26,7 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.run_tables import OutputTable, RunTable
-from seiche.case.tables import FromList, OneOrMore, OutputName, PictureName, Table
+from seiche.case.tables import FromList, OneOrMore, OutputName, PictureName, Table, refuse_twins
 
 #: Tables of a case with cells.
 _OF_CELLS = {"cells", "packing", "contact", "coupling", "reservoir"}
@@ -165,46 +163,7 @@ class FlowRun(RunTable):
     )
 
 
-class Plane(Table):
-    """Sites within half a spacing of a plane."""
-
-    kind: Literal["plane"]
-    point: Point = Field(description="a point of the plane")
-    normal: Direction = Field(description="direction across the plane (any length)")
-
-    @model_validator(mode="after")
-    def _normal_has_length(self) -> Plane:
-        if sum(c * c for c in self.normal) < 1e-24:
-            raise ValueError("normal: its length is zero; expected the direction across the plane")
-        return self
-
-
-class Line(Table):
-    """Sites along a straight line: those not farther from it than half the diagonal of a lattice cell."""
-
-    kind: Literal["line"]
-    start: Point = Field(description="first end")
-    end: Point = Field(description="other end")
-
-
-class Points(Table):
-    """The site nearest to each of some points."""
-
-    kind: Literal["points"]
-    points: Annotated[tuple[Point, ...], FromList] = Field(
-        min_length=1, max_length=100_000, description="places, each a list of three lengths"
-    )
-
-
-class Sphere(Table):
-    """Sites inside a sphere."""
-
-    kind: Literal["sphere"]
-    center: Point = Field(description="its centre")
-    radius: PositiveLength = Field(description="its radius")
-
-
-Where = Annotated[Plane | Line | Points | Sphere, Field(discriminator="kind")]
+Where = Annotated[Plane | Segment | Nearest | Sphere, Field(discriminator="kind")]
 
 
 class FieldOutput(Table):
@@ -300,8 +259,5 @@ class FlowCase(Table):
 
     @model_validator(mode="after")
     def _iolet_names_differ(self) -> Self:
-        names = [iolet.name for iolet in self.iolet]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f'iolet: two have the name "{twice}"')
+        refuse_twins("iolet: two have", self.iolet)
         return self

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import Direction, Point, PositiveLength, StepsOrTime, shorten
-from seiche.case.tables import FromList, OutputName, Table
+from seiche.case.tables import FromList, OutputName, Table, refuse_null
 
 ExtractedField = Literal[
     "pressure",
@@ -65,8 +65,7 @@ class ExtractionOutput(Table):
                 raise ValueError(f'{key}: is missing; sites = "{self.sites}" needs {" and ".join(needed)}')
             if given and key not in (*needed, *possible):
                 raise ValueError(f'{key}: has no meaning with sites = "{self.sites}"')
-        if self.normal is not None and sum(c * c for c in self.normal) < 1e-24:
-            raise ValueError("normal: its length is zero; expected a direction")
+        refuse_null("normal", self.normal, "a direction")
         if self.end is not None and self.end == self.point:
             raise ValueError("end: is the same place as point; a line needs two")
         names = self.field_names()

@@ -7,62 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from seiche.case.quantities import AngularVelocity, Direction, Point, PositiveLength, VelocityVector
-from seiche.case.tables import FromList, Table
-
-_SHORTEST = 1e-24
-
-
-class WallOnPlane(Table):
-    """The wall within a quarter of a spacing of a plane."""
-
-    kind: Literal["plane"]
-    point: Point = Field(description="a point of the plane")
-    normal: Direction = Field(description="direction across the plane (any length)")
-
-    @model_validator(mode="after")
-    def _normal_has_length(self) -> WallOnPlane:
-        if sum(c * c for c in self.normal) < _SHORTEST:
-            raise ValueError("normal: its length is zero; expected the direction across the plane")
-        return self
-
-
-class WallInSphere(Table):
-    """The wall inside a sphere."""
-
-    kind: Literal["sphere"]
-    center: Point = Field(description="its centre")
-    radius: PositiveLength = Field(description="its radius")
-
-
-class WallInCylinder(Table):
-    """The wall inside a round cylinder."""
-
-    kind: Literal["cylinder"]
-    start: Point = Field(description="one end of its axis")
-    end: Point = Field(description="other end of its axis")
-    radius: PositiveLength = Field(description="its radius")
-
-    @model_validator(mode="after")
-    def _axis_has_length(self) -> WallInCylinder:
-        if self.start == self.end:
-            raise ValueError("end: is the same as start; expected the other end of the axis")
-        return self
-
-
-class WallInBox(Table):
-    """The wall inside a box along the axes."""
-
-    kind: Literal["box"]
-    low: Point = Field(description="its lowest corner")
-    high: Point = Field(description="its highest corner")
-
-    @model_validator(mode="after")
-    def _corners_in_order(self) -> WallInBox:
-        if any(low >= high for low, high in zip(self.low, self.high, strict=True)):
-            raise ValueError("high: is not above low along every axis")
-        return self
-
+from seiche.case.flow.schema_shapes import WallInBox, WallInCylinder, WallInSphere, WallOnPlane
+from seiche.case.quantities import AngularVelocity, Direction, Point, VelocityVector
+from seiche.case.tables import FromList, Table, refuse_null, refuse_twins
 
 PatchTable = Annotated[WallOnPlane | WallInSphere | WallInCylinder | WallInBox, Field(discriminator="kind")]
 
@@ -87,8 +34,7 @@ class MovingWallTable(Table):
                 raise ValueError(f"{name} goes only with rotation")
             if not given and self.rotation is not None:
                 raise ValueError(f"{name} is missing beside rotation")
-        if self.axis is not None and sum(c * c for c in self.axis) < _SHORTEST:
-            raise ValueError("axis: its length is zero; expected the direction of the axis")
+        refuse_null("axis", self.axis, "the direction of the axis")
         return self
 
 
@@ -103,8 +49,5 @@ class WallsTable(Table):
 
     @model_validator(mode="after")
     def _names_differ(self) -> WallsTable:
-        names = [wall.name for wall in self.moving]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f'moving: two have the name "{twice}"')
+        refuse_twins("moving: two have", self.moving)
         return self

@@ -14,8 +14,8 @@ from seiche.case.flow.iolet_files import Supply, notes_of, supplies
 from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of
 from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema import FlowCase, Lattice
-from seiche.case.flow.schema_geometry import Box, Channel, Duct, Tube
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
+from seiche.case.flow.schema_shapes import Channel, Duct, PeriodicBox, Tube
 from seiche.case.flow.schemes import with_schemes
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.flow.walls import wall_speeds, walls_of
@@ -188,7 +188,7 @@ def _developed_peak(case: FlowCase, vessel: Vessel, gradient: float, eta: float)
     The plates bound a duct from above. A box without walls accelerates for ever and has no peak: 0.
     """
     shape = case.geometry.shape
-    if isinstance(shape, Box):
+    if isinstance(shape, PeriodicBox):
         return 0.0
     if isinstance(shape, Channel | Duct):
         gap = min(shape.height, shape.width) if isinstance(shape, Duct) else shape.height
@@ -205,7 +205,7 @@ def length_scale(case: FlowCase, vessel: Vessel) -> float:
         return 2.0 * shape.width * shape.height / (shape.width + shape.height)
     if isinstance(shape, Channel):
         return shape.height
-    if isinstance(shape, Box):
+    if isinstance(shape, PeriodicBox):
         return max(shape.size)
     radii = [plane.radius for plane in vessel.sites.iolets if plane.radius is not None]
     return 2.0 * max(radii) if radii else case.geometry.spacing * min(vessel.sites.shape)

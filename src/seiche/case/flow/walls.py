@@ -9,14 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.schema import FlowCase
-from seiche.case.flow.schema_walls import (
-    MovingWallTable,
-    PatchTable,
-    WallInBox,
-    WallInCylinder,
-    WallInSphere,
-    WallOnPlane,
-)
+from seiche.case.flow.schema_shapes import WallInBox, WallInCylinder, WallInSphere, WallOnPlane
+from seiche.case.flow.schema_walls import MovingWallTable, PatchTable
 from seiche.case.flow.units import LatticeUnits
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError

@@ -6,24 +6,24 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.flow.schema import Line, Plane, Points, Sphere
+from seiche.case.flow.schema_shapes import Nearest, Plane, Segment, Sphere
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 
 
-def select(where: Plane | Line | Points | Sphere, sites: SiteSet, key: str) -> npt.NDArray[np.int64]:
+def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) -> npt.NDArray[np.int64]:
     """Return the indices of the sites that `where` names, ascending; `key` begins messages.
 
     Raises CaseError when there is none, or a point is farther than a spacing from every site.
     """
     place = np.asarray(sites.origin) + sites.spacing * sites.coords
-    if isinstance(where, Points):
+    if isinstance(where, Nearest):
         return _nearest(np.array(where.points), place, sites.spacing, key)
     if isinstance(where, Plane):
         normal = np.array(where.normal) / np.linalg.norm(where.normal)
         height = (place - np.array(where.point)) @ normal / sites.spacing
         chosen = (height >= -0.5) & (height < 0.5)
-    elif isinstance(where, Line):
+    elif isinstance(where, Segment):
         along = np.array(where.end) - np.array(where.start)
         share = (place - np.array(where.start)) @ along / max(float(along @ along), 1e-300)
         foot = np.array(where.start) + np.clip(share, 0.0, 1.0)[:, None] * along

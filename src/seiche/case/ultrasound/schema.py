@@ -52,8 +52,7 @@ class GridTable(Table):
     @model_validator(mode="after")
     def _one_of_each(self) -> GridTable:
         for one, other in (("cfl", "time_step"), ("duration", "steps")):
-            if getattr(self, one) is not None and getattr(self, other) is not None:
-                raise ValueError(f"give at most one of {one} and {other}; both are given")
+            self.at_most_one_of(one, other)
         return self
 
 
@@ -77,6 +76,13 @@ class Properties(Table):
     alpha_coeff: float | None = Field(default=None, ge=0, description="absorption in dB/(MHz^y cm)")
 
 
+class Ball(Table):
+    """A disc (2D) or ball, or what bounds it."""
+
+    center: Place = Field(description="its centre")
+    radius: PositiveLength = Field(description="its radius")
+
+
 class BoxRegion(Properties):
     """Points in a box."""
 
@@ -85,12 +91,10 @@ class BoxRegion(Properties):
     upper: Place = Field(description="its highest corner")
 
 
-class BallRegion(Properties):
+class BallRegion(Ball, Properties):
     """Points in a disc (2D) or ball."""
 
     kind: Literal["ball"]
-    center: Place = Field(description="its centre")
-    radius: PositiveLength = Field(description="its radius")
 
 
 class ShellRegion(Properties):
@@ -157,33 +161,36 @@ class Signal(Table):
     delay: Delay = Field(default=0.0, description="how much later it begins")
 
 
-class ArcSource(Signal):
+class FocusedSource(Signal):
+    """A source that faces a point on its axis."""
+
+    position: Place = Field(description="its middle")
+    focus: Place = Field(description="a point on its axis")
+    diameter: PositiveLength = Field(description="its diameter; of an arc, the distance of its ends")
+
+
+class CurvedSource(FocusedSource):
+    """A source that is a part of a circle or sphere."""
+
+    radius: PositiveLength = Field(description="radius of curvature")
+
+
+class ArcSource(CurvedSource):
     """A circular arc (2D) that faces its focus."""
 
     kind: Literal["arc"]
-    position: Place = Field(description="its middle")
-    focus: Place = Field(description="a point on its axis")
-    radius: PositiveLength = Field(description="radius of curvature")
-    diameter: PositiveLength = Field(description="distance of its ends")
 
 
-class BowlSource(Signal):
+class BowlSource(CurvedSource):
     """A spherical cap (3D) that faces its focus."""
 
     kind: Literal["bowl"]
-    position: Place = Field(description="its middle")
-    focus: Place = Field(description="a point on its axis")
-    radius: PositiveLength = Field(description="radius of curvature")
-    diameter: PositiveLength = Field(description="aperture")
 
 
-class DiscSource(Signal):
+class DiscSource(FocusedSource):
     """A flat disc (3D)."""
 
     kind: Literal["disc"]
-    position: Place = Field(description="its centre")
-    focus: Place = Field(description="a point on its axis")
-    diameter: PositiveLength = Field(description="its diameter")
 
 
 class RectangleSource(Signal):
@@ -203,12 +210,10 @@ class LineSource(Signal):
     end: Place = Field(description="other end")
 
 
-class BallSource(Table):
+class BallSource(Ball):
     """Pressure at the start in a disc (2D) or ball, smoothed."""
 
     kind: Literal["initial-ball"]
-    center: Place = Field(description="its centre")
-    radius: PositiveLength = Field(description="its radius")
     pressure: PositivePressure = Field(description="pressure in it")
 
 
@@ -225,11 +230,8 @@ Source = Annotated[
 ]
 
 
-class RingTable(Table):
+class RingTable(Ball):
     """The points of the grid nearest to a circle (2D) or sphere."""
-
-    center: Place = Field(description="its centre")
-    radius: PositiveLength = Field(description="its radius")
 
 
 class RecordTable(Table):
@@ -304,8 +306,7 @@ class UltrasoundRun(RunTable):
 
     @model_validator(mode="after")
     def _one_of_overlap_and_error(self) -> UltrasoundRun:
-        if self.overlap is not None and self.error is not None:
-            raise ValueError("give at most one of overlap and error; both are given")
+        self.at_most_one_of("overlap", "error")
         return self
 
 

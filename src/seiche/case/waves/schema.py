@@ -23,7 +23,7 @@ from seiche.case.quantities import (
     Volume,
 )
 from seiche.case.run_tables import OutputTable, RunTable
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, refuse_twins
 
 Side = Literal["free", "rigid", "absorbing"]
 Sides = Annotated[tuple[Side, ...], FromList]
@@ -363,10 +363,7 @@ class WaveCase(Table):
                 if lossy is not None
                 else "attenuation: no material has qp or qs"
             )
-        names = [table.name for table in self.receiver]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f'receiver: two have the name "{twice}"')
+        refuse_twins("receiver: two have", self.receiver)
         return self
 
     @property

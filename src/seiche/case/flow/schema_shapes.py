@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tables of shapes in a case of flow: built-in vessels, sites of an output, parts of the wall."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from seiche.case.quantities import Angle, Direction, Point, PositiveLength
+from seiche.case.tables import FromList, OutputName, Table, refuse_null
+
+
+class Tube(Table):
+    """A round tube; its ends are the iolets "inlet" and "outlet" unless it is periodic."""
+
+    kind: Literal["tube"]
+    radius: PositiveLength = Field(description="inner radius")
+    length: PositiveLength = Field(description="distance between the ends")
+    axis: Direction = Field(
+        default=(1.0, 0.0, 0.0), description="direction from inlet to outlet; a lattice axis if periodic"
+    )
+    periodic: bool = Field(default=False, description="join the ends instead of opening them")
+
+
+class Duct(Table):
+    """A rectangular duct along x; its ends are the iolets "inlet" and "outlet" unless it is periodic."""
+
+    kind: Literal["duct"]
+    width: PositiveLength = Field(description="inner size along y")
+    height: PositiveLength = Field(description="inner size along z")
+    length: PositiveLength = Field(description="size along x")
+    periodic: bool = Field(default=True, description="join the ends instead of opening them")
+
+
+class Channel(Table):
+    """Two parallel plates, the gap along z, periodic along x and y."""
+
+    kind: Literal["channel"]
+    height: PositiveLength = Field(description="gap between the plates, half way between lattice planes")
+    length: PositiveLength = Field(description="size along x")
+    width: PositiveLength = Field(description="size along y")
+
+
+class PeriodicBox(Table):
+    """A box that is periodic in all directions."""
+
+    kind: Literal["box"]
+    size: Point = Field(description="edge lengths along x, y and z")
+
+
+class Bifurcation(Table):
+    """A vessel that divides in two, with an aneurysm sac at the apex; iolets "inlet", "outlet1" and "outlet2".
+
+    A key that is left out keeps the default of `seiche.domain.bifurcation.bifurcation_surface`.
+    """
+
+    kind: Literal["bifurcation"]
+    parent_radius: PositiveLength | None = Field(default=None, description="radius of the parent vessel")
+    daughter_radii: Annotated[tuple[PositiveLength, PositiveLength], FromList] | None = Field(
+        default=None, description="radii of both daughters"
+    )
+    angles: Annotated[tuple[Angle, Angle], FromList] | None = Field(
+        default=None, description="angle of each daughter to the parent's axis"
+    )
+    sac_radius: PositiveLength | None = Field(default=None, description="radius of the aneurysm sac")
+    parent_length: PositiveLength | None = Field(default=None, description="length of the parent vessel")
+    daughter_length: PositiveLength | None = Field(default=None, description="length of each daughter")
+    stl: OutputName | None = Field(default=None, description="also write the surface to this file of the output folder")
+
+
+class Plane(Table):
+    """Sites within half a spacing of a plane."""
+
+    kind: Literal["plane"]
+    point: Point = Field(description="a point of the plane")
+    normal: Direction = Field(description="direction across the plane (any length)")
+
+    @model_validator(mode="after")
+    def _normal_has_length(self) -> Self:
+        refuse_null("normal", self.normal, "the direction across the plane")
+        return self
+
+
+class Segment(Table):
+    """Sites along a straight line: those not farther from it than half the diagonal of a lattice cell."""
+
+    kind: Literal["line"]
+    start: Point = Field(description="first end")
+    end: Point = Field(description="other end")
+
+
+class Nearest(Table):
+    """The site nearest to each of some points."""
+
+    kind: Literal["points"]
+    points: Annotated[tuple[Point, ...], FromList] = Field(
+        min_length=1, max_length=100_000, description="places, each a list of three lengths"
+    )
+
+
+class Sphere(Table):
+    """Sites inside a sphere."""
+
+    kind: Literal["sphere"]
+    center: Point = Field(description="its centre")
+    radius: PositiveLength = Field(description="its radius")
+
+
+class WallOnPlane(Plane):
+    """The wall within a quarter of a spacing of a plane."""
+
+
+class WallInSphere(Sphere):
+    """The wall inside a sphere."""
+
+
+class WallInCylinder(Table):
+    """The wall inside a round cylinder."""
+
+    kind: Literal["cylinder"]
+    start: Point = Field(description="one end of its axis")
+    end: Point = Field(description="other end of its axis")
+    radius: PositiveLength = Field(description="its radius")
+
+    @model_validator(mode="after")
+    def _axis_has_length(self) -> Self:
+        if self.start == self.end:
+            raise ValueError("end: is the same as start; expected the other end of the axis")
+        return self
+
+
+class WallInBox(Table):
+    """The wall inside a box along the axes."""
+
+    kind: Literal["box"]
+    low: Point = Field(description="its lowest corner")
+    high: Point = Field(description="its highest corner")
+
+    @model_validator(mode="after")
+    def _corners_in_order(self) -> Self:
+        if any(low >= high for low, high in zip(self.low, self.high, strict=True)):
+            raise ValueError("high: is not above low along every axis")
+        return self
