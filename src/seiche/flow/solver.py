@@ -94,14 +94,15 @@ class FlowSolver(SolverBase):
         check_model(sites, model, self.precision, self.world.size)
         self.backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
-        self._layout = by_rank_zero(
+        self.layout = by_rank_zero(
             self.world, lambda: choose_layout(sites, layout, store, device, lattice, model=model)
         )
-        edge = tile_edge(self._layout)
+        edge = tile_edge(self.layout)
         owner = owners(sites, self.world, method=partition, weights=weights, block=edge)
         self.region = Region(sites, owner, self.world.rank, lattice)
         self.owned: npt.NDArray[np.int64] = self.region.owned
-        self.populations = make_layout(self._layout, self.backend, self.world, self.region, self.precision)
+        self.items, self.total_items = len(self.owned), len(sites)
+        self.populations = make_layout(self.layout, self.backend, self.world, self.region, self.precision)
         self.step = self.phase = 0
         self._physics = Physics(self.backend, self.populations, model, self.precision.compute)
         self.iolets = Iolets(
@@ -173,21 +174,6 @@ class FlowSolver(SolverBase):
     def phases(self) -> list[list[Stage]]:
         """Return the stages of each kind of step; the kinds alternate."""
         return self._phases
-
-    @property
-    def items(self) -> int:
-        """Return the number of sites of this rank."""
-        return len(self.owned)
-
-    @property
-    def total_items(self) -> int:
-        """Return the number of sites of all ranks."""
-        return len(self.sites)
-
-    @property
-    def layout(self) -> str:
-        """Return the name of the storage layout."""
-        return self._layout
 
     def _before(self, steps: int) -> int:
         """Let what is immersed prepare for `steps` steps; return how many the next launch does."""
@@ -302,7 +288,7 @@ class FlowSolver(SolverBase):
         if self._physics.has_rates:
             needed["relaxation"] = ()
         optional: dict[str, tuple[int, ...]] = {"reference_velocity": (3,), "inside": ()}
-        if self._layout == "moments":
+        if self.layout == "moments":
             optional["moments"] = (COEFFICIENTS,)
         present = rows.arrays if rows is not None else {}
         needed |= {name: shape for name, shape in optional.items() if name in present}

@@ -69,6 +69,9 @@ class SolverBase(ABC):
         step: number of steps done.
         dt: duration of a step; 1 in lattice units, otherwise in seconds or in the unit of the speeds.
         item: what the ranks share out: "sites", "elements" or "points".
+        items: number of items of this rank.
+        total_items: number of items of all ranks.
+        layout: the storage layout, scheme or kind of element, in words, for summaries.
         exchanges: messages of a step.
         lookahead: whether the host may be one chunk of steps behind the device.
     """
@@ -80,6 +83,9 @@ class SolverBase(ABC):
     step: int
     dt: float
     item: str
+    items: int
+    total_items: int
+    layout: str
     exchanges: Sequence[Exchange]
     lookahead = False
     #: Steps that one graph holds.
@@ -102,21 +108,6 @@ class SolverBase(ABC):
     def weights(self) -> Sequence[float] | None:
         """Return how often each kind of step came; None where the kinds alternate."""
         return None
-
-    @property
-    @abstractmethod
-    def items(self) -> int:
-        """Return the number of items of this rank (not collective)."""
-
-    @property
-    @abstractmethod
-    def total_items(self) -> int:
-        """Return the number of items of all ranks (not collective)."""
-
-    @property
-    @abstractmethod
-    def layout(self) -> str:
-        """Return the storage layout, scheme or kind of element, in words, for summaries (not collective)."""
 
     @abstractmethod
     def check(self) -> Health:

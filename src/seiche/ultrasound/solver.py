@@ -110,6 +110,9 @@ class UltrasoundSolver(SolverBase):
         basis = partition.basis
         self._state = DeviceState(self.backend, partition.problem, precision, basis)
         self._scheme = self._open_scheme(partition.transforms)
+        self.layout = f"{scheme}, transforms by {self.transforms}"
+        self.items = int(np.prod([window.core for window in self.part.windows]))
+        self.total_items = problem.points
         self.sources = SourceStages(self._state)
         self.recorder = Records(partition, self._state, request)
         self._recorder = self.recorder.part
@@ -146,11 +149,6 @@ class UltrasoundSolver(SolverBase):
         return self._state.transforms.name if library else "lines"
 
     @property
-    def layout(self) -> str:
-        """Return scheme and transforms."""
-        return f"{self.scheme}, transforms by {self.transforms}"
-
-    @property
     def plan(self) -> Plan | None:
         """Return why the grid is shared as it is; None where one rank has all of it."""
         return self._partition.plan
@@ -169,16 +167,6 @@ class UltrasoundSolver(SolverBase):
     def overlap(self) -> int:
         """Return the width of the narrowest overlap, 0 where transforms cover the whole grid."""
         return least_overlap(self.parts)
-
-    @property
-    def items(self) -> int:
-        """Return the number of this rank's own points."""
-        return int(np.prod([window.core for window in self.part.windows]))
-
-    @property
-    def total_items(self) -> int:
-        """Return the number of points of the whole grid."""
-        return self.problem.points
 
     # ---- steps
 

@@ -163,7 +163,10 @@ class WaveSolver(SolverBase):
 
     def _allocate(self, kind: GhostKind, transport: TransportName, *, leapfrog: bool) -> Arrays:
         """Reserve unknowns, register, traces and clock, and set up the messages of a stage (collective)."""
-        mesh, operator = self.mesh, self.operator
+        mesh, operator, n = self.mesh, self.operator, self.operator.basis.n
+        self.items, self.total_items = mesh.count * n**mesh.dim, mesh.total * n**mesh.dim
+        words = f"{self.medium} {mesh.dim}D, {n} nodes, {self.of.flux}"
+        self.layout = words + (", leapfrog" if leapfrog else "")
         u = operator.zeros(mesh.ghosts if kind in ("faces", "variables", "elements") else 0)
         state = (u, u if leapfrog else operator.zeros(mesh.ghosts if kind == "elements" else 0))
         self.u, self._k = (array[: mesh.count] for array in state)
@@ -220,22 +223,6 @@ class WaveSolver(SolverBase):
     def phases(self) -> tuple[list[Stage], list[Stage]]:
         """Return the stages of the two kinds of step that alternate."""
         return self._phases
-
-    @property
-    def items(self) -> int:
-        """Return the number of nodes of this rank's elements."""
-        return int(self.mesh.count * self.operator.basis.n**self.mesh.dim)
-
-    @property
-    def total_items(self) -> int:
-        """Return the number of nodes of all ranks."""
-        return int(self.mesh.total * self.operator.basis.n**self.mesh.dim)
-
-    @property
-    def layout(self) -> str:
-        """Return medium, dimension, nodes of an element and flux, in words."""
-        words = f"{self.medium} {self.mesh.dim}D, {self.operator.basis.n} nodes, {self.of.flux}"
-        return words + (", leapfrog" if self.velocity_lead else "")
 
     @property
     def velocity_lead(self) -> float:
