@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from seiche.case.flow.openings import conditions
-from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.steering import Control
@@ -50,8 +49,7 @@ def _change(setup: FlowSetup, solver: FlowSolver, number: int, opening: Opening,
     if key in ("pressure", "velocity"):
         changed["table"], supply = None, replace(supply, course=None)
     table = case.model_copy(update={"iolet": (opening.model_copy(update=changed),)})
-    viscosity = rheology_of(case).eta_inf / case.fluid.density
-    (condition,) = conditions(table, [plane], setup.units, viscosity, setup.source, {plane.name: supply})
+    (condition,) = conditions(table, [plane], setup.units, setup.source, {plane.name: supply})
     before = setup.model.iolets[number]
     if not isinstance(condition, VelocityIolet) and not isinstance(before, VelocityIolet):
         condition = replace(condition, scheme=before.scheme)
