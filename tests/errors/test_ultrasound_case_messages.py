@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, c
         ('folder = "."\nfile = "notes.txt"', "output.file: {}/notes.txt is there and is no HDF5 file"),
         ('folder = "."\nsummary = "notes.txt"', "output.summary: {}/notes.txt is there and is no summary"),
         ('file = "folder"', "output.file: {}/out/folder is a folder"),
-        ('folder = "notes.txt"', "output.file: cannot replace {}/notes.txt/result.h5: Not a directory"),
+        ('folder = "notes.txt"', "output.file: {}/notes.txt is no folder"),
     ],
 )
 def test_outputs_replace_neither_inputs_nor_files_of_others(output, words, tmp_path, capsys):

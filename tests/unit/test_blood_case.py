@@ -400,7 +400,8 @@ def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
     for number, name in enumerate(("red", "platelet")):
         placed["cells"][number]["positions"] = f"out/cells.000000040.{name}.pos"
     with pytest.raises(CaseError, match=r'output.cells\["cells.pos"\]: would overwrite .*platelet.pos, which the case'):
-        load(case_file(tmp_path, placed), output=folder)
+        load(case_file(tmp_path, placed), output=folder, replace=True)
+    assert (folder / "cells.000000040.platelet.pos").exists()
 
 
 def test_types_without_an_inner_viscosity_have_that_of_the_fluid(tmp_path: Path) -> None:

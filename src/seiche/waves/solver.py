@@ -364,6 +364,7 @@ class WaveSolver(SolverBase):
             first = (self.step - steps) % self._window
             self.receivers.fetch(first, first + steps)
 
+
 def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghosts: str, attenuated: bool) -> None:
     """Refuse schemes that do not exist.
 
