@@ -248,8 +248,8 @@ def test_file_that_is_not_there_is_an_error_on_every_rank(tmp_path: Path) -> Non
 
 def write_extraction(path: str) -> None:
     from seiche.domain.world import World
-    from seiche.io.extraction import ExtractionSeries
     from seiche.io.formats.extraction import ExtractionField
+    from seiche.io.formats.extraction_series import ExtractionSeries
 
     world = World.from_mpi()
     # The last rank holds none of the sites.

@@ -10,7 +10,7 @@ import pytest
 
 from case_files import blood_tables, changed, open_blood_tables, refusal, toml_of, tube_tables
 from seiche.case.blood.check import describe
-from seiche.case.blood.margins import interval_of
+from seiche.case.blood.setup import open_vessel
 from seiche.case.loading import prepare
 from seiche.domain.links import check_sites
 from seiche.errors import CaseError
@@ -42,7 +42,7 @@ def test_a_pulse_that_looks_at_the_openings_would_not_see_is_refused(tmp_path: P
         "14 steps"
     )
     (tmp_path / "case.toml").write_text(toml_of(tables))
-    assert interval_of(prepare(tmp_path / "case.toml")) == 8
+    assert open_vessel(prepare(tmp_path / "case.toml")).interval == 8
     tables["iolet"][0]["period"] = "11 us"
     assert refusal(tmp_path, tables) == (
         "reservoir: the flow pulsates in 30.9 steps, faster than cells at openings are looked at; at least 32 are "

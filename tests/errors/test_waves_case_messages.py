@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from seiche.case.convert import convert
+from seiche.case.flow.convert import convert
 from seiche.case.loading import prepare
 from seiche.case.waves.media import read_grid
 from seiche.cli import main

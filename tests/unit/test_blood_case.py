@@ -22,9 +22,8 @@ from seiche.case.blood.cells import membrane
 from seiche.case.blood.check import describe, memory_of_cells, memory_of_tube
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellTable
-from seiche.case.blood.setup import BloodSetup
+from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.case.blood.tubes import planned
-from seiche.case.blood.upstream import Upstream
 from seiche.case.flow.units import LatticeUnits
 from seiche.case.loading import load, prepare
 from seiche.case.simulation import Simulation
@@ -34,6 +33,7 @@ from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.red import AREA_RATIO, MODEL
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main
+from seiche.couple.open.upstream import Upstream
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.domain.world import World
@@ -200,7 +200,7 @@ def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatc
         return array
 
     monkeypatch.setattr(CpuBackend, "zeros", counting)
-    tube = Upstream(setup, setup.cells, "inlet", plan.prism, 0.1, 0, World.serial())
+    tube = Upstream(open_vessel(setup), setup.cells, "inlet", plan.prism, World.serial())
     assert len(tube.sites) == plan.sites
     gc.collect()  # what packing and the start needed is gone
     held = sum(each.nbytes for one in allocated if (each := one()) is not None)

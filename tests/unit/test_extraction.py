@@ -20,13 +20,13 @@ from seiche.case.loading import load
 from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
-from seiche.io.extraction import ExtractionSeries
 from seiche.io.formats.extraction import (
     ExtractionField,
     encode_offsets,
     read_extraction,
     read_offsets,
 )
+from seiche.io.formats.extraction_series import ExtractionSeries
 
 MMHG = 133.322387415
 COORDS = np.array([(1, 2, 3), (1, 2, 4)], np.int32)

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from case_files import setup_of, tube_tables
-from seiche.case.blood.pulse import pulse_of
+from seiche.couple.open.pulse import pulse_of
 from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
 
 
@@ -55,5 +52,4 @@ WAVE = np.linspace(0.0, 600.0, 61)
     ],
 )
 def test_the_shortest_pulse_is_that_of_any_opening(iolets: tuple[Iolet, ...], expected: float | None) -> None:
-    setup = setup_of(tube_tables())
-    assert pulse_of(replace(setup, model=replace(setup.model, iolets=iolets))) == pytest.approx(expected)
+    assert pulse_of(iolets) == pytest.approx(expected)

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from case_files import changed, open_blood_tables, toml_of
-from seiche.case.blood.coupled import packed
-from seiche.case.blood.entering import Room
-from seiche.case.blood.margins import kept_free
+from seiche.case.blood.setup import kept_free
 from seiche.case.loading import load
 from seiche.case.schedule import Schedule
 from seiche.case.simulation import Simulation
@@ -20,6 +18,8 @@ from seiche.cells import ellipsoid
 from seiche.cells.overlap import meet
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, heights
+from seiche.couple.open.entering import Room
+from seiche.couple.suspension import packed
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import time
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -15,7 +16,6 @@ from seiche.backend import parse_device
 from seiche.errors import CaseError
 
 if TYPE_CHECKING:
-    from seiche.bench.ultrasound import Physics, Row
     from seiche.ultrasound.problem import Problem
 
 #: Steps of the shorter and of the longer run, whose difference is timed.
@@ -33,13 +33,22 @@ def require() -> None:
         raise CaseError("--peer: k-wave-python is not installed: pip install k-wave-python")
 
 
-def measure(problem: Problem, physics: Physics, precision: str, device: str) -> Row:
-    """Return the milliseconds a step of the package's own solver: NumPy, or CuPy on a GPU.
+@dataclass(frozen=True)
+class PeerTimes:
+    """Name of the solver, its library of arrays, steps timed, and milliseconds a step: the median and the least."""
+
+    program: str
+    library: str
+    steps: int
+    milliseconds: float
+    least_milliseconds: float
+
+
+def measure(problem: Problem, precision: str, device: str) -> PeerTimes:
+    """Return the times of the package's own solver: NumPy, or CuPy on a GPU.
 
     Runs of two lengths are timed, so that what precedes the steps does not count.
     """
-    from seiche.bench.ultrasound import Row
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # The package downloads executables when it is imported; they are not wanted here.
@@ -53,9 +62,7 @@ def measure(problem: Problem, physics: Physics, precision: str, device: str) -> 
             times.append(1e3 * (long - short) / (_LONG - _SHORT))
     name = f"k-wave-python {getattr(kwave, '__version__', '')}".strip()
     library = "CuPy" if on_gpu else "NumPy"
-    return Row(
-        name, problem.shape[0], "exact", physics, precision, 0, library, _LONG, float(np.median(times)), min(times)
-    )
+    return PeerTimes(name, library, _LONG, float(np.median(times)), min(times))
 
 
 def _seconds(problem: Problem, steps: int, precision: str, on_gpu: bool) -> float:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from seiche.backend import open_backend, parse_device
-from seiche.bench import results
+from seiche.bench import kwave, results
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
@@ -166,9 +166,7 @@ def main(
         CaseError: a cube that is too small; k-wave-python asked for and not installed.
     """
     if peer:
-        from seiche.bench.kwave import require
-
-        require()
+        kwave.require()
     backend = open_backend(device, threads)
     described, copy = backend.describe(), copy_bandwidth(backend, World.serial())
     rows: list[Row] = []
@@ -177,9 +175,9 @@ def main(
             for scheme in schemes:
                 rows.append(measure(size, scheme, name, precision, device=device, threads=threads, seconds=seconds))
             if peer:
-                from seiche.bench.kwave import measure as measure_peer
-
-                rows.append(measure_peer(problem_of(size, name), name, precision, device))
+                peers = kwave.measure(problem_of(size, name), precision, device)
+                program, library, times = peers.program, peers.library, (peers.milliseconds, peers.least_milliseconds)
+                rows.append(Row(program, size, "exact", name, precision, 0, library, peers.steps, *times))
     show(rows, described, copy)
     results.store(output, results.document("ultrasound", described, rows, copy_bytes_per_second=copy))
     return rows

@@ -205,7 +205,7 @@ def convert(
     """Convert a geometry."""
     if _idle():
         return
-    from seiche.case.convert import convert as convert_file
+    from seiche.case.flow.convert import convert as convert_file
 
     print(convert_file(source, target, spacing=spacing, unit=unit, force=force))
 

@@ -6,10 +6,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+#: Largest velocity of developed flow over its mean.
+PARABOLA = 2.0
+
 
 def parabola(r: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return 2 (1 - r^2), r the distance from the axis over the radius; zero outside."""
-    return np.where(r < 1.0, 2.0 * (1.0 - r**2), 0.0)
+    return np.where(r < 1.0, PARABOLA * (1.0 - r**2), 0.0)
 
 
 def womersley(r: npt.NDArray[np.float64], alpha: float) -> npt.NDArray[np.complex128]:

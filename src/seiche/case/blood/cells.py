@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import open_backend
-from seiche.case.blood.margins import kept_free
 from seiche.case.blood.positions import read_places
 from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, EllipsoidShape, MeshFile, SphereShape
-from seiche.case.blood.setup import BloodSetup, CellsSetup, mean_half_width, radius_of
+from seiche.case.blood.setup import BloodSetup, kept_free
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Morse, Repulsion
 from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
@@ -22,6 +21,7 @@ from seiche.cells.packing import Packing, pack
 from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import refuse_tight
 from seiche.couple.limits import StepLimit, step_limit
+from seiche.couple.suspension import CellsSetup, radius_of
 from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -68,10 +68,25 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         raise CaseError(f"{setup.source}: {error}") from None
     except OSError as error:
         raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
-    hematocrit = case.packing.hematocrit if case.packing is not None else None
-    filled = tuple(table.inner_viscosity is not None for table in case.cells)
     return CellsSetup(
-        types, surfaces, packing, hematocrit, gap, contrast, between, wall, limits, filled, reached, notes
+        types=types,
+        surfaces=surfaces,
+        shares=tuple(table.share for table in case.cells),
+        packing=packing,
+        hematocrit=case.packing.hematocrit if case.packing is not None else None,
+        gap=gap,
+        contrast=contrast,
+        between=between,
+        wall=wall,
+        limits=limits,
+        filled=tuple(table.inner_viscosity is not None for table in case.cells),
+        reached=reached,
+        delta=delta,
+        scheme=scheme,
+        mark_every=case.coupling.mark_every,
+        slip=slip,
+        label=setup.source,
+        notes=notes,
     )
 
 
@@ -178,7 +193,7 @@ def _places(
     """Return the cells, packed or from files, and notes on those of files."""
     case = setup.case
     space = FluidSpace(setup.vessel.sites, free=free if case.packing is not None else None)
-    refuse_large(space, types, surfaces, setup.units, "the vessel", "a wider vessel")
+    refuse_large(space, types, surfaces, setup.units, what="the vessel", wide="a wider vessel")
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
         asked, wanted = case.packing.hematocrit, case.packing.hematocrit * reached
@@ -187,11 +202,17 @@ def _places(
         except CaseError as error:  # of a vessel with openings, what cells can reach is filled
             said = str(error).replace(f"hematocrit = {wanted:g}:", f"hematocrit = {asked:g}:")
             raise CaseError(f"packing.{said}") from None
-    return read_places(case, setup.vessel, space, folder, types, surfaces)
+    return read_places(setup, space, folder, types, surfaces)
 
 
 def refuse_large(
-    space: FluidSpace, types: Sequence[CellType], surfaces: Sequence[Surface], units: LatticeUnits, what: str, wide: str
+    space: FluidSpace,
+    types: Sequence[CellType],
+    surfaces: Sequence[Surface],
+    units: LatticeUnits,
+    *,
+    what: str,
+    wide: str,
 ) -> None:
     """Raise a CaseError for cells that cannot be in a space at all: `what` it is, and what would be `wide` enough."""
     for kind, surface in zip(types, surfaces, strict=True):
@@ -202,6 +223,15 @@ def refuse_large(
             raise CaseError(
                 f'cells["{kind.name}"].shape: a cell of {size} um is larger than {what}; use smaller cells or {wide}'
             ) from None
+
+
+def mean_half_width(surface: Surface) -> float:
+    """Return the mean over all directions of how far a surface reaches from the mean of its vertices."""
+    steps = np.arange(_DIRECTIONS) + 0.5
+    height, turn = 1 - 2 * steps / _DIRECTIONS, np.pi * (1 + 5**0.5) * steps
+    ring = np.sqrt(1 - height**2)
+    directions = np.stack([ring * np.cos(turn), ring * np.sin(turn), height])
+    return float(((surface.vertices - surface.vertices.mean(axis=0)) @ directions).max(axis=0).mean())
 
 
 def _reached(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:

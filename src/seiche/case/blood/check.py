@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from seiche.case.blood.limits import advice_cells, tau_inside
-from seiche.case.blood.setup import BloodSetup, CellsSetup
-from seiche.case.blood.tubes import TubePlan, lacking, planned, refuse_unpackable
+from seiche.case.blood.setup import BloodSetup
+from seiche.case.blood.tubes import lacking, planned, refuse_unpackable
 from seiche.case.flow.check import as_lines, cost_rows, flow_rows
 from seiche.case.flow.limits import advice
 from seiche.case.flow.memory import predict, tiles_of
@@ -18,6 +18,8 @@ from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
 from seiche.cells.space import sparse_points, wall_points
+from seiche.couple.open.tubes import TubePlan
+from seiche.couple.suspension import CellsSetup
 from seiche.flow.choice import choose_layout
 from seiche.flow.observation import CHUNK, COLUMNS
 from seiche.flow.velocity_set import VELOCITY_SETS

@@ -9,7 +9,6 @@ from seiche.backend.planned import PlannedBackend
 from seiche.case.blood.case_run import BloodCaseRun
 from seiche.case.blood.cells import cells_setup
 from seiche.case.blood.check import describe
-from seiche.case.blood.coupled import couple, packed
 from seiche.case.blood.limits import refuse_impossible_cells
 from seiche.case.blood.schema import BloodCase
 from seiche.case.blood.setup import BloodSetup
@@ -19,6 +18,7 @@ from seiche.case.kind import Kind
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.cells.space import sparse_points, wall_points
+from seiche.couple.suspension import couple, packed
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 
@@ -59,7 +59,7 @@ class BloodPlan(FlowPlan):
         backend = solver.backend
         assert setup.cells is not None and isinstance(backend, PlannedBackend)
         backend.running = True  # which cells a rank has is found on its device
-        couple(setup, solver, packed(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
+        couple(setup.cells, solver, packed(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
         backend.running = False
         kinds = [(1.0, stages) for stages in solver.phases]
         return planned_rank(backend, kinds, len(solver.owned)), solver.layout

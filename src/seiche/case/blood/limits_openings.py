@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seiche.case.blood.margins import inlets_of, interval_of, speeds, travel
-from seiche.case.blood.pulse import pulse_of
-from seiche.case.blood.setup import BloodSetup
+from seiche.case.blood.setup import BloodSetup, open_vessel
+from seiche.couple.open.vessel import inlets_of, speeds
 from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet
 
@@ -23,21 +22,23 @@ def refuse_reservoir(setup: BloodSetup) -> None:
 
 
 def _reasons(setup: BloodSetup) -> Iterator[str]:
-    if not inlets_of(setup):
+    if not inlets_of(setup.vessel.sites):
         yield (
             'reservoir: the vessel has no inlet through which cells could enter; give one of its iolets role = "inlet"'
         )
     yield from _unclear_roles(setup)
     if setup.case.packing is None:
         yield "reservoir: there is no [packing] with the hematocrit to hold"
-    interval, pulse, every = interval_of(setup), pulse_of(setup), "reservoir.every"
-    if travel(setup) > _FARTHEST:
+        return
+    vessel, every = open_vessel(setup), "reservoir.every"
+    interval, pulse, travel = vessel.interval, vessel.pulse, vessel.travel
+    if travel > _FARTHEST:
         yield (
-            f"{every}: cells move {travel(setup):.3g} sites between two looks at the openings, and would be out before "
-            f"they are seen; at most {max(1, int(interval * _FARTHEST / travel(setup)))} steps"
+            f"{every}: cells move {travel:.3g} sites between two looks at the openings, and would be out before "
+            f"they are seen; at most {max(1, int(interval * _FARTHEST / travel))} steps"
         )
     if pulse is not None and interval > pulse / _A_PULSE:
-        given = setup.case.reservoir is not None and setup.case.reservoir.every is not None
+        given = vessel.every is not None
         yield (
             f"{every}: the flow pulsates in {pulse:.3g} steps, which looks at the openings so seldom would not see; at "
             f"most {max(1, int(pulse / _A_PULSE))} steps"

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.schema import BloodCase, CellTable, MeshFile, PositionsFrom
+from seiche.case.blood.schema import CellTable, MeshFile, PositionsFrom
+from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.geometry import Vessel
 from seiche.cells.model import CellType
 from seiche.cells.overlap import overlapping_pairs
@@ -58,19 +59,14 @@ def middle_of(kind: CellType, surface: Surface) -> Floats:
 
 
 def read_places(
-    case: BloodCase,
-    vessel: Vessel,
-    space: FluidSpace,
-    folder: Path,
-    types: Sequence[CellType],
-    surfaces: Sequence[Surface],
+    setup: BloodSetup, space: FluidSpace, folder: Path, types: Sequence[CellType], surfaces: Sequence[Surface]
 ) -> tuple[Packing, tuple[str, ...]]:
     """Return the cells of the .pos files and notes on cells outside the fluid that were dropped.
 
     Raises CaseError for cells outside that are not to be dropped, for files of which no cell is inside, and for cells
     that overlap.
     """
-    sites = vessel.sites
+    case, vessel, sites = setup.case, setup.vessel, setup.vessel.sites
     centers, rotations, kinds, notes = [], [], [], []
     for number, (table, kind, surface) in enumerate(zip(case.cells, types, surfaces, strict=True)):
         at, turns = read_pos(folder / (table.positions or ""), thin=thin_axis(table))

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.coupled import Population, couple, move, named, packed, populations_of
-from seiche.case.blood.inflow import Inflow
-from seiche.case.blood.margins import inlets_of, interval_of
-from seiche.case.blood.reservoir import Openings
-from seiche.case.blood.setup import BloodSetup
+from seiche.case.blood.setup import BloodSetup, open_vessel
+from seiche.case.blood.tubes import planned
 from seiche.cells.space import sparse_points, wall_points
+from seiche.couple.open.inflow import VolumeInflow
+from seiche.couple.open.reservoir import Openings
+from seiche.couple.suspension import Population, couple, move, named, packed, populations_of
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 
@@ -91,22 +91,23 @@ class BloodRun:
         self.interval: float | None = None
         populations = packed(self.cells) if state is None else self._restored(state)
         if setup.case.reservoir is not None and tubes:
-            self.openings = Openings(setup, self.cells, solver.world)
-            self.interval = interval_of(setup)
-            self._inflow = Inflow(solver)
+            vessel = open_vessel(setup)
+            self.openings = Openings(vessel, self.cells, planned(setup, self.cells, vessel), solver.world)
+            self.interval = vessel.interval
+            self._inflow = VolumeInflow(solver)
             if state is None:
                 populations = self.openings.begin(populations)
             else:
                 self.openings.load_state(state["numbers"][self._used :], state["note"]["openings"])
-            for plane in setup.vessel.sites.iolets:
+            for plane in vessel.sites.iolets:
                 self.watch.left.setdefault(plane.name, 0)
-            for plane in inlets_of(setup):
+            for plane in vessel.inlets:
                 self.watch.entered.setdefault(plane.name, 0)
         if state is None:
             self.next_name = named(populations)
         self.names = [population.names for population in populations]
         self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
-        self.blood = couple(setup, solver, populations, self._wall, fresh=state is None)
+        self.blood = couple(self.cells, solver, populations, self._wall, fresh=state is None)
         self.blood.names = self.names
 
     def populations(self) -> list[Population]:
@@ -143,7 +144,7 @@ class BloodRun:
             for name, number in seen.items():
                 counts[name] = counts.get(name, 0) + number
         self.names = [population.names for population in populations]
-        self.blood = couple(self.setup, self.solver, populations, self._wall, fresh=False, before=self.blood)
+        self.blood = couple(self.cells, self.solver, populations, self._wall, fresh=False, before=self.blood)
         self.blood.names = self.names
 
     def check(self) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.agreement import on_rank_zero
-from seiche.case.blood.coupled import Population
 from seiche.case.blood.positions import middle_of, origin_of, thin_axis
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellsOutput
@@ -23,6 +22,7 @@ from seiche.case.output import Place
 from seiche.case.schedule import Schedule
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
+from seiche.couple.suspension import Population
 from seiche.domain.sites import LinkKind
 from seiche.errors import FormatError
 from seiche.io.background import Job

@@ -22,7 +22,7 @@ from seiche.domain.sites import LinkKind, SiteSet
 if TYPE_CHECKING:
     from seiche.domain.world import World
     from seiche.flow import Solver
-    from seiche.io.extraction import ExtractionSeries
+    from seiche.io.formats.extraction_series import ExtractionSeries
 
 #: For each field: number of components, type of the values in the file, fields of `si_fields` that it is made from.
 FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
@@ -142,8 +142,8 @@ class Extraction:
 
     def open(self, path: Path) -> ExtractionSeries:
         """Make the file `path` and the offset file beside it (collective)."""
-        from seiche.io.extraction import ExtractionSeries
         from seiche.io.formats.extraction import ExtractionField
+        from seiche.io.formats.extraction_series import ExtractionSeries
 
         sites, reference = self._setup.vessel.sites, self._setup.units.reference_pressure / MMHG
         fields = [

@@ -23,11 +23,9 @@ from seiche.case.quantities import shorten
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
 from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
+from seiche.flow.profiles import PARABOLA
 
 Floats = npt.NDArray[np.float64]
-
-#: Largest velocity of developed flow in a round tube over its mean.
-PARABOLA = 2.0
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from seiche.io.background import Job
     from seiche.io.cell_files import SurfaceFiles
     from seiche.io.cells import Cells
-    from seiche.io.extraction import ExtractionSeries
     from seiche.io.fields import FieldSeries
+    from seiche.io.formats.extraction_series import ExtractionSeries
 
 
 class Series(Output):

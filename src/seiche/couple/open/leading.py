@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.entering import Room
-from seiche.case.blood.upstream import Arrival
+from seiche.couple.open.entering import Room
+from seiche.couple.open.upstream import Arrival
 
 Floats = npt.NDArray[np.float64]
 

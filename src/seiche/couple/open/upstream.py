@@ -12,24 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.agreement import on_rank_zero
-from seiche.case.blood.coupled import Population, couple, packed, populations_of
-from seiche.case.blood.setup import BloodSetup, CellsSetup
 from seiche.cells.packing import pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
+from seiche.couple.open.vessel import OpenVessel
+from seiche.couple.suspension import CellsSetup, Population, couple, packed, populations_of
+from seiche.domain.sharing import by_rank_zero
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet, Walls
+from seiche.flow.solver import FlowSolver
 from seiche.flow.state import SITES, site_state
-
-if TYPE_CHECKING:
-    from seiche.flow import Solver
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,44 +79,38 @@ class Arrival:
 class Upstream:
     """The tube before one inlet."""
 
-    def __init__(
-        self, setup: BloodSetup, cells: CellsSetup, name: str, prism: Prism, hematocrit: float, seed: int, world: World
-    ) -> None:
-        """Pack the tube and let its flow develop; every rank computes all of it.
+    def __init__(self, vessel: OpenVessel, cells: CellsSetup, name: str, prism: Prism, world: World) -> None:
+        """Pack the tube `prism` before the inlet `name`; every rank computes all of it.
 
         Raises:
             CaseError: the cells cannot be packed.
         """
-        from seiche.flow import Solver
-
-        self._setup, self._cells, self.name, self.prism = setup, cells, name, prism
+        self._vessel, self._cells, self.name, self.prism = vessel, cells, name, prism
         self.sites = prism.sites()
         self._origin = np.asarray(self.sites.origin)
         self.speed = self._most = self._expected_speed()
-        viscosity = (setup.invariants.tau[0] - 0.5) / 3
+        viscosity = vessel.viscosity
         self._force = float(8 * viscosity * _THICKER * self.speed * np.pi / prism.area)
         model = replace(
-            setup.model,
+            vessel.model,
             iolets=(),
             body_force=(self._force, 0.0, 0.0),
             initial_velocity=(self.speed, 0.0, 0.0),
             initial_density=1.0,
-            walls=Walls(setup.model.walls.kind),
+            walls=Walls(vessel.model.walls.kind),
         )
         alone = World(local_rank=world.local_rank, local_size=world.local_size)
-        run = setup.case.run
-        self.solver: Solver = Solver(
-            self.sites, model, device=run.device, precision=setup.precision, threads=run.threads, world=alone
+        self.solver = FlowSolver(
+            self.sites, model, device=vessel.device, precision=vessel.precision, threads=vessel.threads, world=alone
         )
-        shares = [table.share for table in setup.case.cells]
-        space = FluidSpace(self.sites)
+        space, wanted, seed = FluidSpace(self.sites), vessel.hematocrit, vessel.seed
         # Processors of different make may round otherwise, and what is packed by many small pushes then differs.
-        packing = on_rank_zero(
-            world, lambda: pack(space, cells.surfaces, hematocrit, shares=shares, gap=cells.gap, seed=seed)
+        packing = by_rank_zero(
+            world, lambda: pack(space, cells.surfaces, wanted, shares=cells.shares, gap=cells.gap, seed=seed)
         )
         self.hematocrit = packing.hematocrit
         self._wall = sparse_points(wall_points(self.sites)[0])
-        self.blood = couple(setup, self.solver, packed(replace(cells, packing=packing)), self._wall)
+        self.blood = couple(cells, self.solver, packed(replace(cells, packing=packing)), self._wall)
         self._develops = min(max(int(_DEVELOPS * prism.area / np.pi / viscosity), 2), _MOST)
         self._held = _STEPS * max(round(_HELD * self._develops / _STEPS), 1)
         #: For how many steps at most the present force holds.
@@ -130,12 +122,11 @@ class Upstream:
 
     def _expected_speed(self) -> float:
         """Return the mean velocity at the inlet, in sites a step, as far as the case says it before the run."""
-        names = [plane.name for plane in self._setup.vessel.sites.iolets]
-        iolet = self._setup.model.iolets[names.index(self.name)]
+        names = [plane.name for plane in self._vessel.sites.iolets]
+        iolet = self._vessel.model.iolets[names.index(self.name)]
         if isinstance(iolet, VelocityIolet) and iolet.mean > 0 and iolet.table is None and iolet.profile is None:
             return float(iolet.mean)
-        scale = self._setup.invariants.velocity_scale
-        return 0.5 * self._setup.units.to_lattice("velocity", scale) if scale else _UNKNOWN
+        return _UNKNOWN if self._vessel.peak is None else 0.5 * self._vessel.peak
 
     def develop(self) -> None:
         """Let the flow develop from the start, at the speed that is expected at the inlet."""
@@ -299,7 +290,7 @@ class Upstream:
         sites = {shape[0] for shape in note["flow"].values()}
         counts = [len(rounds) for rounds in self._rounds]
         if sites != {len(self.sites)} or [len(rounds) for rounds in note["rounds"]] != counts:
-            raise CaseError(f"--restart: the checkpoint has another reservoir than {self._setup.source}")
+            raise CaseError(f"--restart: the checkpoint has another reservoir than {self._cells.label}")
         self.solver.set_state(site_state(self.solver, taken["flow"], int(note["step"])))
         self.blood.move(
             *(

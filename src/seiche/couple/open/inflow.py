@@ -3,25 +3,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from seiche.flow import Solver
+from seiche.flow.solver import FlowSolver
 
 Floats = npt.NDArray[np.float64]
 
 
-class Inflow:
+class VolumeInflow:
     """The sites beside each opening, whose density is asked for.
 
     A pressure that drives blood through a long vessel compresses the fluid of a lattice by some per cent, and what
     enters at the higher density is by so much less than its mass.
     """
 
-    def __init__(self, solver: Solver) -> None:
+    def __init__(self, solver: FlowSolver) -> None:
         """Find them among the sites of this rank."""
         self._solver, sites = solver, solver.sites
         beside = [sites.boundary[(sites.link_iolet == k).any(axis=1)] for k in range(len(sites.iolets))]

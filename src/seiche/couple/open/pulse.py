@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shortest time in which what the iolets of a case impose goes up and down, or down and up."""
+"""The shortest time in which what the iolets of a flow impose goes up and down, or down and up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.setup import BloodSetup
 from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet
 
 Floats = npt.NDArray[np.float64]
@@ -18,9 +17,9 @@ Floats = npt.NDArray[np.float64]
 _SMALL = 0.05
 
 
-def pulse_of(setup: BloodSetup) -> float | None:
+def pulse_of(iolets: Sequence[Iolet]) -> float | None:
     """Return the shortest pulse in steps, None where nothing pulsates."""
-    return min((pulse for iolet in setup.model.iolets for pulse in _pulses(iolet)), default=None)
+    return min((pulse for iolet in iolets for pulse in _pulses(iolet)), default=None)
 
 
 def _pulses(iolet: Iolet) -> Iterator[float]:

@@ -9,8 +9,8 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.entering import Room
-from seiche.case.blood.upstream import GOLDEN_TURN, Arrival, Upstream
+from seiche.couple.open.entering import Room
+from seiche.couple.open.upstream import GOLDEN_TURN, Arrival, Upstream
 
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
@@ -26,6 +26,7 @@ def continued(
     packed: Sequence[Floats],
     room: Room,
     behind: Callable[[int, float], Keep],
+    *,
     free: Mapping[str, float],
     enter: float,
     led: float,

@@ -8,28 +8,28 @@ that of the tube (theory/coupling, eq. 17). Every cell that came, went or waits 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.beginning import continued
-from seiche.case.blood.coupled import Population, named
-from seiche.case.blood.entering import Room
-from seiche.case.blood.leading import lead, tied
-from seiche.case.blood.margins import Margins, inlets_of, interval_of, kept_free
-from seiche.case.blood.setup import BloodSetup, CellsSetup
-from seiche.case.blood.tubes import planned
-from seiche.case.blood.upstream import GOLDEN_TURN, Arrival, Upstream
-from seiche.case.flow.openings import PARABOLA
-from seiche.cells.space import FluidSpace, heights
+from seiche.cells.space import heights
+from seiche.couple.open.beginning import continued
+from seiche.couple.open.entering import Room
+from seiche.couple.open.leading import lead, tied
+from seiche.couple.open.tubes import TubePlan
+from seiche.couple.open.upstream import GOLDEN_TURN, Arrival, Upstream
+from seiche.couple.open.vessel import OpenVessel
+from seiche.couple.suspension import CellsSetup, Population, named
 from seiche.domain.surface import bounds
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.model import Iolet, VelocityIolet
+from seiche.flow.profiles import PARABOLA
 
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
@@ -77,6 +77,19 @@ class Traffic:
         return not self.entered and not self.left and not self.led
 
 
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The cells of a vessel as they are: `vertices` (n, v, 3) and `names` (n,) for life, by type."""
+
+    vertices: list[Floats]
+    names: list[npt.NDArray[np.int64]]
+
+    @cached_property
+    def boxes(self) -> list[tuple[Floats, Floats]]:
+        """Return the lower and upper corners (n, 3) of the boxes around them."""
+        return [bounds(each) for each in self.vertices]
+
+
 def _without_ramp(iolet: Iolet, steps: float) -> float:
     """Return the flow from which a straight line over the first `steps` brings in what the ramp does, over the last."""
     return max(1.0 - iolet.ramp / steps, 0.0) if isinstance(iolet, VelocityIolet) else 0.0
@@ -95,36 +108,33 @@ def _named(inlet: str) -> Iterator[None]:
 class Openings:
     """The openings of a vessel, and the tubes before its inlets."""
 
-    def __init__(self, setup: BloodSetup, cells: CellsSetup, world: World) -> None:
-        """Pack the tubes.
+    def __init__(self, vessel: OpenVessel, cells: CellsSetup, plans: Mapping[str, TubePlan], world: World) -> None:
+        """Pack the tubes as planned, by inlet.
 
         Raises:
             CaseError: a hematocrit or an inlet for which that is not possible.
         """
-        sites, table = setup.vessel.sites, setup.case.reservoir
-        assert table is not None and cells.hematocrit is not None
-        self._cells = cells
-        self.wanted = table.hematocrit or cells.hematocrit
-        self._walls = FluidSpace(sites, closed=False)
-        plans = planned(setup, cells, self._walls)
-        self._sites, self._margins = sites, Margins.of(setup)
+        sites = vessel.sites
+        self._cells, self._walls = cells, vessel.walls
+        self.wanted = vessel.hematocrit
+        self._sites, self._margins = sites, vessel.margins
         self._planes = {plane.name: plane for plane in sites.iolets}
         self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
         self.tubes: dict[str, Upstream] = {}
         #: Cells of each type that are to enter in any place that is free, by inlet.
-        self._late = {plane.name: np.zeros(len(cells.types), np.int64) for plane in inlets_of(setup)}
+        self._late = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
         self.passed = {plane.name: Passed() for plane in sites.iolets}
         #: Sites a step through each opening at the last look, None before the first.
         self._flows: Floats | None = None
-        for plane in inlets_of(setup):
+        for plane in vessel.inlets:
             try:
-                tube = Upstream(setup, cells, plane.name, plans[plane.name].prism, self.wanted, table.seed, world)
+                tube = Upstream(vessel, cells, plane.name, plans[plane.name].prism, world)
             except CaseError as error:
-                raise CaseError(f'{setup.source}: reservoir before iolet["{plane.name}"]: {error}') from None
+                raise CaseError(f'{cells.label}: reservoir before iolet["{plane.name}"]: {error}') from None
             self.tubes[plane.name] = tube
-        self._interval, self._free = interval_of(setup), kept_free(setup)
+        self._interval, self._free = vessel.interval, vessel.kept_free()
         #: For which part of the steps before the first look all flows at an opening: what a ramp leaves of them.
-        self._whole = np.array([_without_ramp(iolet, self._interval) for iolet in setup.model.iolets])
+        self._whole = np.array([_without_ramp(iolet, self._interval) for iolet in vessel.model.iolets])
         #: Sites a step by which less flows in than at the look before.
         self._less = np.zeros(len(sites.iolets))
         self._patience = cells.largest()
@@ -140,16 +150,15 @@ class Openings:
         for name, tube in self.tubes.items():
             with _named(name):
                 tube.develop()
-        boxes, radius = [bounds(each.vertices) for each in packed], self._cells.largest()
+        seen, radius = _Seen([each.vertices for each in packed], []), self._cells.largest()
 
         def behind(kind: int, height: float) -> Keep:
-            places = packed[kind].vertices
-            near = [self._reaching(name, places, boxes[kind], height) for name in self.tubes]
+            near = [self._reaching(name, seen, kind, height) for name in self.tubes]
             return np.asarray(np.logical_or.reduce(near))
 
         room, led = Room(self._walls, self._cells.surfaces), _LED * radius
-        vertices = [each.vertices for each in packed]
-        keep, new = continued(self.tubes.values(), vertices, room, behind, self._free, self._margins.enter, led, radius)
+        tubes, enter = self.tubes.values(), self._margins.enter
+        keep, new = continued(tubes, seen.vertices, room, behind, free=self._free, enter=enter, led=led, radius=radius)
         found = []
         for kind, population in enumerate(packed):
             places = [arrival.vertices for arrival in new if arrival.kind == kind]
@@ -167,13 +176,13 @@ class Openings:
         """Tell which points (..., 3) are less than `height` behind an opening."""
         return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
-    def _reaching(self, name: str, cells: Floats, boxes: tuple[Floats, Floats], height: float) -> Keep:
-        """Tell which cells (n, v, 3) have a vertex less than `height` behind an opening; few boxes are near it."""
-        plane, sites, (low, high) = self._planes[name], self._sites, boxes
+    def _reaching(self, name: str, seen: _Seen, kind: int, height: float) -> Keep:
+        """Return which cells of a type have a vertex less than `height` behind an opening; few boxes are near it."""
+        plane, sites, (low, high) = self._planes[name], self._sites, seen.boxes[kind]
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         least = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
         found = least < height
-        found[found] = self._near(name, cells[found], height).any(axis=1)
+        found[found] = self._near(name, seen.vertices[kind][found], height).any(axis=1)
         return np.asarray(found)
 
     def _away(self, points: Floats) -> Keep:
@@ -214,11 +223,11 @@ class Openings:
         gone = max(self._margins.gone, self._margins.free + self._interval * fastest)
         found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
         self.inside = self.measure(vertices)
-        boxes = [bounds(each) for each in vertices]
+        seen = _Seen(vertices, names)
         for name in self._planes:
             limit = self._back(name) if name in self.tubes else gone
-            for kind, places in enumerate(vertices):
-                out = self._reaching(name, places, boxes[kind], limit) & found.keep[kind]
+            for kind, keep in enumerate(found.keep):
+                out = self._reaching(name, seen, kind, limit) & keep
                 if number := int(out.sum()):
                     found.keep[kind] &= ~out
                     found.left[name] = found.left.get(name, 0) + number
@@ -230,7 +239,7 @@ class Openings:
             if self.goes_out(name):
                 self._twins[name] = {}
                 continue
-            room = self._led(name, tube, vertices, boxes, names, found)
+            room = self._led(name, tube, seen, found)
             for arrival in self._wanting(name, tube):
                 late = self._late[name]
                 if not arrival.waits and late[arrival.kind] <= 0:
@@ -259,21 +268,13 @@ class Openings:
         outwards = max(float(self._less[number] - self._flows[number]), 0.0)
         return self._margins.back + self._interval * PARABOLA * outwards / area
 
-    def _led(
-        self,
-        name: str,
-        tube: Upstream,
-        vertices: list[Floats],
-        boxes: list[tuple[Floats, Floats]],
-        names: list[npt.NDArray[np.int64]],
-        found: Traffic,
-    ) -> Room:
+    def _led(self, name: str, tube: Upstream, seen: _Seen, found: Traffic) -> Room:
         """Let cells that have just entered go with their twins in the tube; return the room that all leave."""
         room, radius = Room(self._walls, self._cells.surfaces), self._cells.largest()
         rows: dict[int, tuple[int, int]] = {}
         twins, reach = self._twins[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
-        for kind, (places, mine, keep) in enumerate(zip(vertices, names, found.keep, strict=True)):
-            for row in np.flatnonzero(self._reaching(name, places, boxes[kind], reach) & keep).tolist():
+        for kind, (places, mine, keep) in enumerate(zip(seen.vertices, seen.names, found.keep, strict=True)):
+            for row in np.flatnonzero(self._reaching(name, seen, kind, reach) & keep).tolist():
                 if int(mine[row]) in twins:
                     rows[int(mine[row])] = kind, row
                 else:  # perhaps led behind another inlet
@@ -281,7 +282,7 @@ class Openings:
                     room.add(kind, places[row] if other is None else other.vertices)
         for arrival in found.enter:
             room.add(arrival.kind, arrival.vertices)
-        own = {each: vertices[kind][row] for each, (kind, row) in rows.items()}
+        own = {each: seen.vertices[kind][row] for each, (kind, row) in rows.items()}
         there = dict(zip(rows, tube.twins([twins[each] for each in rows], self._margins.enter), strict=True))
         going = tied(own, there, _LED * radius, radius)
         self._twins[name] = {each: twins[each] for each in going}

@@ -1,23 +1,72 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells on the host, and the way from there into a flow and back."""
+"""Cells suspended in a flow, in lattice units: types and places, and the way from the host into a flow and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.setup import BloodSetup, CellsSetup
+from seiche.cells.cells import Cells
+from seiche.cells.contact import Contact, Repulsion
+from seiche.cells.model import CellType
+from seiche.cells.packing import Packing
+from seiche.couple.blood import Blood
+from seiche.couple.immersed import Scheme
+from seiche.couple.limits import StepLimit
+from seiche.domain.surface import Surface
 from seiche.errors import CaseError
-
-if TYPE_CHECKING:
-    from seiche.couple.blood import Blood
-    from seiche.flow import Solver
+from seiche.flow.solver import FlowSolver
+from seiche.kernels.registry.ibm import Delta
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellsSetup:
+    """Cells in lattice units and how they are coupled to the flow.
+
+    `surfaces` are the undeformed polyhedra of the points that move, one a type: their volumes count for the
+    hematocrit. `shares` are the numbers of cells of each type over that of all. `packing` (centers are means of those
+    points) is None for a run that goes on from a checkpoint. `filled` says which types have the viscosity `contrast`
+    inside. `hematocrit` is the one that was asked for, None where places were given: it is that of the part `reached`
+    of the fluid, without what packed cells leave free at openings. `limits` of the time step, one a type. `label` is
+    the name of the case, for messages; `notes` are lines about the places that were read.
+    """
+
+    types: tuple[CellType, ...]
+    surfaces: tuple[Surface, ...]
+    shares: tuple[float, ...]
+    packing: Packing | None
+    hematocrit: float | None
+    gap: float
+    contrast: float
+    between: Repulsion
+    wall: Repulsion
+    limits: tuple[StepLimit, ...]
+    filled: tuple[bool, ...]
+    reached: float
+    delta: Delta
+    scheme: Scheme
+    mark_every: int
+    slip: float
+    label: str
+    notes: tuple[str, ...]
+
+    def volumes(self) -> Floats:
+        """Return the volume of a cell of each type, in volumes of a site."""
+        return np.array([surface.volume for surface in self.surfaces])
+
+    def largest(self) -> float:
+        """Return the largest distance of a vertex from the middle of its cell, in spacings."""
+        return max(radius_of(surface) for surface in self.surfaces)
+
+
+def radius_of(surface: Surface) -> float:
+    """Return the largest distance of a vertex from the mean of the vertices."""
+    return float(np.linalg.norm(surface.vertices - surface.vertices.mean(axis=0), axis=1).max())
 
 
 @dataclass
@@ -64,28 +113,23 @@ def named(populations: Sequence[Population]) -> int:
 
 
 def couple(
-    setup: BloodSetup,
-    solver: Solver,
+    given: CellsSetup,
+    solver: FlowSolver,
     populations: Sequence[Population],
     wall: Floats,
     *,
     fresh: bool = True,
     before: Blood | None = None,
 ) -> Blood:
-    """Put cells into the flow of `solver`, whose wall has the points `wall` (n, 3); not `fresh`: they move already.
+    """Put cells of the types `given` into the flow of `solver`, whose wall has the points `wall` (n, 3).
 
-    They replace those of `before`.
+    Those that are not `fresh` move already. They replace those of `before`.
 
     Raises:
         CaseError: what cannot be coupled.
         UnstableError: a cell is outside the fluid.
     """
-    from seiche.cells.cells import Cells
-    from seiche.cells.contact import Contact
-    from seiche.couple.blood import Blood
-
-    given, table, sites = setup.cells, setup.case.coupling, solver.sites
-    assert given is not None
+    sites = solver.sites
     centers = [population.vertices.mean(axis=1) for population in populations]
     cells = Cells(solver.backend, given.types, centers, precision=solver.precision.compute)
     for kind, population in enumerate(populations):
@@ -102,16 +146,16 @@ def couple(
             solver,
             cells,
             contact=contact,
-            delta=table.delta,
-            scheme=table.scheme,
+            delta=given.delta,
+            scheme=given.scheme,
             viscosity_contrast=given.contrast,
-            mark_every=table.mark_every,
-            slip=table.slip,
+            mark_every=given.mark_every,
+            slip=given.slip,
             filled=given.filled,
             before=before,
         )
     except CaseError as error:
-        raise CaseError(f"{setup.source}: {error}") from None
+        raise CaseError(f"{given.label}: {error}") from None
     if not fresh:
         move(blood, populations)
     return blood
