@@ -8,13 +8,17 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Files of tests are shared out to this many processes of one thread each; the ranks of some tests come on top.
 JOBS ?= 2
 
-.PHONY: demo test check install install-test install-dev format clean
+.PHONY: demo test nightly check install install-test install-dev format clean
 
 demo: install
 	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml --replace
 
 test: install-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
+
+# Tests that take an hour or so: runs of every kind killed at 60 random instants.
+nightly: install-test
+	$(BIN)/python -m pytest -n $(JOBS) -m nightly $(PYTEST_ARGS)
 
 # What a change must pass beside the tests: style, types, layers, and every GPU kernel through NVRTC (no GPU needed).
 check: install-dev

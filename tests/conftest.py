@@ -55,6 +55,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("ranks", marker.args)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `nightly` unless they are selected by that name."""
+    if "nightly" not in config.option.markexpr:
+        left_out = [item for item in items if item.get_closest_marker("nightly") is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> str:
     """Return "cpu" or "cuda", the latter only where there is a GPU."""

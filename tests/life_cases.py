@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A small case of each kind with time series and checkpoints, and what the files of its runs hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from case_files import open_blood_tables, toml_of, tube_tables
+from seiche.domain.world import World
+from seiche.io.checkpoint import ALL, inspect_checkpoint, read_checkpoint
+from ultrasound_cases import BASIC
+
+WAVES = """
+solver = "waves"
+[mesh]
+lower = ["0 m", "0 m", "0 m"]
+upper = ["20 m", "20 m", "10 m"]
+trees = [3, 3, 2]
+nodes = 3
+size = "8 m"
+[[material]]
+name = "soil"
+density = "1700 kg/m^3"
+cp = "1500 m/s"
+cs = "800 m/s"
+[boundary]
+upper = ["absorbing", "absorbing", "free"]
+[[source]]
+position = ["10 m", "9 m", "4 m"]
+force = ["0 N", "1 N", "1 N"]
+time = { kind = "gaussian", sigma = "1 ms", delay = "2 ms" }
+[[receiver]]
+name = "A"
+position = ["12 m", "10 m", "10 m"]
+[time]
+steps = 60
+[[output.snapshots]]
+file = "plane.h5"
+every = 10
+points = 8
+[output.peak]
+"""
+RING = """[record]
+ring = { center = ["0 mm", "0 mm"], radius = "6 mm" }
+"""
+RECORDS = """quantities = ["p", "p_max", "p_rms", "u_non_staggered", "I_avg"]
+frequencies = ["500 kHz"]
+periods = 1
+maps = ["p_max_all", "p_final"]
+"""
+
+
+@dataclass(frozen=True)
+class Life:
+    """How long the run of a case is, and when it writes checkpoints, in steps."""
+
+    steps: int
+    every: int
+
+
+#: The kinds of case, and one more of ultrasound whose last step is followed by a time reversal.
+LIVES = {
+    "flow": Life(100, 10),
+    "blood": Life(240, 30),
+    "ultrasound": Life(60, 10),
+    "waves": Life(60, 10),
+    "time reversal": Life(60, 10),
+}
+KINDS = ("flow", "blood", "ultrasound", "waves")
+
+
+def life_file(folder: Path, kind: str) -> Path:
+    """Return a case file of this kind."""
+    flow = tube_tables()
+    flow["output"] = {
+        "fields": [{"file": "flow.vtkhdf", "every": 20}],
+        "averages": {"file": "means.vtkhdf", "window": 40, "every": 4},
+    }
+    blood = open_blood_tables(3, 12, LIVES["blood"].steps)
+    blood["output"] = {"cells": {"file": "cells.vtkhdf", "every": 60}}
+    texts = {
+        "flow": toml_of(flow),
+        "blood": toml_of(blood),
+        "ultrasound": BASIC.partition("[record]")[0] + RING + RECORDS,
+        "waves": WAVES,
+        "time reversal": BASIC.partition("[record]")[0] + RING + "[image]\n",
+    }
+    path = folder / "case.toml"
+    path.write_text(texts[kind])
+    return path
+
+
+def changes_of(kind: str) -> list[str]:
+    """Return the change of the case that has it write checkpoints, the last one at its end."""
+    return [f"output.checkpoint.every={LIVES[kind].every}"]
+
+
+def arrays_of(folder: Path) -> dict[str, dict[str, np.ndarray]]:
+    """Return every array of the HDF5 files in a folder of outputs, by file and name."""
+    found = {}
+    for path in sorted([*folder.glob("*.h5"), *folder.glob("*.vtkhdf")]):
+        arrays: dict[str, np.ndarray] = {}
+
+        def add(name: str, item: Any, arrays: dict[str, np.ndarray] = arrays) -> None:
+            if isinstance(item, h5py.Dataset):
+                arrays[name] = np.asarray(item[()])
+
+        with h5py.File(path) as file:
+            file.visititems(add)
+        found[path.name] = arrays
+    return found
+
+
+def assert_same_arrays(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], where: object) -> None:
+    """Compare arrays bit for bit."""
+    assert found.keys() == expected.keys(), where
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=f"{where}: {name}")
+
+
+def checkpoint_of(path: Path) -> tuple[int, dict[str, Any]]:
+    """Return the step of a checkpoint and everything in it, all of it checked."""
+    header = inspect_checkpoint(path)
+    state = read_checkpoint(path, World.serial(), dict.fromkeys(header.rows, ALL))
+    content = {f"{name}.{each}": rows.arrays[each][:] for name, rows in state.rows.items() for each in rows.arrays}
+    return state.step, {**content, **state.numbers, **state.attributes}
+
+
+def assert_same_checkpoint(found: Path, expected: Path) -> None:
+    """Compare two checkpoints, written on any ranks, bit for bit."""
+    (step, one), (other_step, two) = checkpoint_of(found), checkpoint_of(expected)
+    assert step == other_step
+    assert_same_arrays(one, two, found)
+
+
+def summary_in(folder: Path) -> dict[str, Any]:
+    """Return the summary in a folder of outputs."""
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
