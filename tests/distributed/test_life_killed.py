@@ -62,7 +62,7 @@ def started(case: Path, kind: str, out: Path, ranks: int) -> tuple[subprocess.Po
         if run.poll() is not None:
             break
         time.sleep(0.002)
-    pytest.fail(f"the run did not start:\n{(out.parent / 'said.txt').read_text()}")
+    pytest.fail(f"the run did not start:\n{out.with_suffix('.txt').read_text()}")
 
 
 def kill(run: subprocess.Popen[bytes], writer: int) -> None:
