@@ -334,5 +334,6 @@ def test_a_checkpoint_of_something_else(tmp_path: Path, capsys: pytest.CaptureFi
     for change in ('boundary.lower=["rigid", "rigid"]', "boundary.sponge=10 m"):
         assert main(["run", str(path), "--restart", checkpoint, "--set", change]) == 2
         assert "the checkpoint belongs to another boundary than" in capsys.readouterr().err
+    assert main(["run", str(path), "--set", "time.steps=2", "--set", "output.checkpoint.every=2", "--replace"]) == 0
     assert main(["run", str(path), "--restart", checkpoint, "--set", "time.steps=1"]) == 2
-    assert "is not before the end of" in capsys.readouterr().err
+    assert "its step 2 is beyond the end of" in capsys.readouterr().err

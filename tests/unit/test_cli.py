@@ -225,8 +225,8 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
         with pytest.raises(CaseError, match=words) as caught:
             load(path, restart=restart, overrides=[change, "time.steps=40"])
         assert "\n" not in str(caught.value)
-    with pytest.raises(CaseError, match="its step 20 is not before the end"):
-        load(path, restart=restart)
+    with pytest.raises(CaseError, match="its step 20 is beyond the end"):
+        load(path, restart=restart, overrides=["time.steps=19"])
 
 
 def test_sigterm_writes_a_checkpoint_and_ends_well(

@@ -90,7 +90,7 @@ class CheckpointRestart:
             keys: rows that are needed, those of the solver by default.
 
         Raises:
-            CaseError: it cannot be read, belongs to another case, or lies at the end of the run.
+            CaseError: it cannot be read, belongs to another case, or lies beyond the end of the run.
             FormatError: it is no checkpoint, or damaged.
         """
         try:
@@ -108,9 +108,9 @@ class CheckpointRestart:
             state = read_checkpoint(self.path, self._world, solver.keys if keys is None else keys)
         except OSError as error:
             raise CaseError(f"--restart {self.path}: cannot read the checkpoint: {error.strerror or error}") from None
-        if state.step >= setup.steps:
+        if state.step > setup.steps:
             raise CaseError(
-                f"--restart {self.path}: its step {state.step} is not before the end of {setup.source} at step"
+                f"--restart {self.path}: its step {state.step} is beyond the end of {setup.source} at step"
                 f" {setup.steps}; make the run longer"
             )
         solver.set_state(state)
