@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 import seiche
 from life_cases import (
+    KINDS,
     LIVES,
     arrays_of,
     assert_same_arrays,
@@ -21,6 +24,7 @@ from life_cases import (
     life_file,
     summary_in,
 )
+from seiche.case.outputs import Outputs
 from seiche.case.simulation import Simulation
 from seiche.cli import main
 from seiche.domain.world import World
@@ -79,3 +83,82 @@ def test_a_restart_from_the_last_step_completes_the_files(
     for name in {"result.h5", "receivers.h5", "peak.h5", "plane.h5"} & expected.keys():
         assert_same_arrays(found[name], expected[name], name)
     assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "stop", "wall-clock limit"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_by_single_steps_stops(kind: str, how: str, tmp_path: Path, lost: list[int]) -> None:
+    case = life_file(tmp_path, kind)
+    changes = ["run.wall_clock=1 ms"] if how == "wall-clock limit" else []
+    with seiche.load(case, overrides=changes, output=tmp_path / "out", world=SERIAL) as simulation:
+
+        @simulation.every(steps=3)
+        def ask(sim: Simulation) -> None:
+            if how == "SIGTERM":
+                os.kill(os.getpid(), signal.SIGTERM)
+            elif how == "stop":
+                sim.stop("a test")
+
+        for expected in range(1, 10):
+            outcome = simulation.run(steps=1, visible=False)
+            assert outcome.step == expected
+            if outcome.stopped is not None:
+                break
+        reason = {"SIGTERM": "signal SIGTERM", "stop": "a test", "wall-clock limit": "wall-clock limit of 0.001 s"}[how]
+        assert outcome.stopped == reason
+        assert outcome.step == (1 if how == "wall-clock limit" else 3)
+        assert outcome.summary["finished"] is False and simulation.checkpoints.last == outcome.step
+        assert checkpoint_of(simulation.checkpoints.path)[0] == outcome.step
+        if how != "wall-clock limit":
+            assert simulation.run(steps=1, visible=False).stopped is None  # the request was served
+    assert lost == []
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signal_to_one_rank_stops_single_steps_of_all(kind: str) -> None:
+    world = World.from_mpi()
+    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
+    if world.rank == 0:
+        life_file(folder, kind)
+    world.barrier()
+    with seiche.load(folder / "case.toml", world=world) as simulation:
+        simulation.every(lambda _: os.kill(os.getpid(), signal.SIGTERM) if world.rank == 1 else None, steps=3)
+        outcomes = [simulation.run(steps=1, visible=False) for _ in range(4)]
+        assert [outcome.stopped for outcome in outcomes] == [None, None, "signal SIGTERM", None]
+        assert simulation.checkpoints.last == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signal_while_the_files_are_completed_does_not_stop_that(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish = Outputs.finish
+
+    def signalled(outputs: Outputs) -> list[Path]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return finish(outputs)
+
+    monkeypatch.setattr(Outputs, "finish", signalled)
+    assert main(["run", str(life_file(tmp_path, kind))]) == 0
+    assert "seiche: done:" in capsys.readouterr().out
+    assert summary_in(tmp_path / "out")["finished"] is True
+    assert lost == []
+
+
+def test_a_signal_between_the_last_decision_and_the_end_stops_the_next_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: list[int]
+) -> None:
+    check = Outputs.check
+
+    def signalled(outputs: Outputs) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        check(outputs)
+
+    with seiche.load(life_file(tmp_path, "flow"), world=SERIAL) as simulation:
+        monkeypatch.setattr(Outputs, "check", signalled)
+        assert simulation.run(steps=5, visible=False).stopped is None
+        monkeypatch.setattr(Outputs, "check", check)
+        assert simulation.run(visible=False).stopped == "signal SIGTERM"
+        assert simulation.step == 6
+    assert lost == []

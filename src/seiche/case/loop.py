@@ -37,9 +37,9 @@ class StopRequest:
 
 
 @contextmanager
-def stop_signals() -> Iterator[StopRequest]:
-    """Turn SIGTERM and SIGINT into a request to stop while the block runs (only in the main thread)."""
-    request = StopRequest()
+def stop_signals(request: StopRequest | None = None) -> Iterator[StopRequest]:
+    """Turn SIGTERM and SIGINT into a `request` to stop while the block runs (only in the main thread)."""
+    request = request if request is not None else StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
@@ -72,13 +72,14 @@ class RunLoop:
         self._last_checkpoint, self._deadline = last_checkpoint, deadline
         self._reviewed = time.monotonic()
 
-    def advance(self, target: int, last: int, progress: Callable[[int], None]) -> str | None:
-        """Run until step `target` of a case that ends at `last`; return None, or why the run stopped before.
+    def advance(self, target: int, last: int, progress: Callable[[int], None], request: StopRequest) -> str | None:
+        """Run until step `target` of a case that ends at `last`; return None, or why to stop before that end.
 
         Args:
             target: number of steps after which to return.
             last: number of steps of the case.
             progress: called after every chunk with the number of steps completed.
+            request: the signal that asks for an end.
 
         Raises:
             UnstableError: a state is not finite; with the last good checkpoint.
@@ -87,7 +88,7 @@ class RunLoop:
         outputs.begin(last)
         self._begin, self._first = time.monotonic(), solver.step
         chunk, mark = 1, None
-        with stop_signals() as request, self._naming_the_last_checkpoint():
+        with self._naming_the_last_checkpoint():
             while solver.step < target:
                 reached = solver.step
                 event = outputs.next_event(reached, target)
@@ -109,7 +110,7 @@ class RunLoop:
                     solver.finish()
                     solver.reconsider()
                     self._reviewed = time.monotonic()
-                if reason is not None and solver.step < target:
+                if reason is not None and solver.step < max(target, last):
                     solver.finish()
                     outputs.settle()
                     outputs.check()

@@ -19,7 +19,7 @@ from seiche.case.agreement import on_rank_zero
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
-from seiche.case.loop import RunLoop
+from seiche.case.loop import RunLoop, StopRequest, stop_signals
 from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
 from seiche.case.schedule import Schedule
@@ -84,6 +84,7 @@ class Simulation:
         self.setup, self.world, self.folder = setup, world, folder
         self.started, self.seconds = time.monotonic(), 0.0
         self._bandwidth: float | None = None
+        self._request = StopRequest()
         self._closed = self._released = False
         self._records = RunFolder(folder, setup.source, restart=restart, replace=replace)
         if replace or restart is not None:
@@ -130,7 +131,8 @@ class Simulation:
     def run(self, steps: int | None = None, *, serve: int | None = None, visible: bool = True) -> Outcome:
         """Advance by `steps`, or to the end of the case; at the end complete the files and write the summary.
 
-        SIGTERM, SIGINT, the wall-clock limit and `stop` finish the step, write a checkpoint and return.
+        SIGTERM, SIGINT, the wall-clock limit and `stop` finish the step, write a checkpoint and return. A signal after
+        the last step of the case does not keep the files from being completed.
 
         Args:
             steps: number of steps; those left of the case by default.
@@ -143,6 +145,13 @@ class Simulation:
             UnstableError: a field is no longer finite; complete outputs and the last checkpoint stay.
         """
         self._resume()
+        with stop_signals(self._request):
+            outcome = self._run(steps, serve, visible)
+        if outcome.summary:  # what a signal asked for is done; one that came too late is for the next steps
+            self._request.number = 0
+        return outcome
+
+    def _run(self, steps: int | None, serve: int | None, visible: bool) -> Outcome:
         solver, last = self.solver, self.setup.steps
         target = last if steps is None else solver.step + steps
         solver.backend.synchronize()
@@ -161,7 +170,7 @@ class Simulation:
         loop = RunLoop(self.parts, self.outputs, self.checkpoints.describe, deadline)
         try:
             with serving(bar.state, self.title, serve, self.world), bar:
-                stopped = loop.advance(target, last, lambda done: self._show(bar, done))
+                stopped = loop.advance(target, last, lambda done: self._show(bar, done), self._request)
                 if stopped is not None:
                     self.checkpoint()
         except BaseException:
