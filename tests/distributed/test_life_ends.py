@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import tempfile
 from pathlib import Path
@@ -162,3 +163,14 @@ def test_a_signal_between_the_last_decision_and_the_end_stops_the_next_steps(
         assert simulation.run(visible=False).stopped == "signal SIGTERM"
         assert simulation.step == 6
     assert lost == []
+
+
+def test_the_command_that_continues_has_each_key_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = life_file(tmp_path, "flow")
+    words = ["time.steps=90", "run.wall_clock=1 h", "time.steps=80", "run.wall_clock=1 us"]
+    assert main(["run", str(case), *(word for change in words for word in ("--set", change))]) == 0
+    line = capsys.readouterr().out.strip().splitlines()[-1]
+    stopped, _, command = line.partition("; continue with: ")
+    assert "wall-clock limit of 1e-06 s, before which no step was completed, at step 1 (" in stopped
+    given = shlex.split(command)
+    assert given[-4:] == ["--set", "time.steps=80", "--set", "run.wall_clock=1 us"] and given.count("--set") == 2

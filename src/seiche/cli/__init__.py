@@ -99,10 +99,14 @@ def run(
         if outcome.stopped is None:
             print(f"seiche: done: {where} after {outcome.seconds:.1f} s; results in {simulation.folder}")
             return
-        options = [("--device", device), ("--output", output), *(("--set", change) for change in overrides)]
+        last_of = {change.partition("=")[0].strip(): change for change in overrides}
+        options = [("--device", device), ("--output", output), *(("--set", change) for change in last_of.values())]
         given = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
         again = f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {given}".rstrip()
-        print(f"seiche: stopped by {outcome.stopped} at {where}; continue with: {again}")
+        # The first decision comes after one step.
+        late = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
+        note = ", before which no step was completed," if late else ""
+        print(f"seiche: stopped by {outcome.stopped}{note} at {where}; continue with: {again}")
 
 
 def _print_notes(world: World, notes: Sequence[str]) -> None:
