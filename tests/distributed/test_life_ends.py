@@ -6,12 +6,16 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
+from launch import environment
 
 import seiche
 from life_cases import (
@@ -84,6 +88,40 @@ def test_a_restart_from_the_last_step_completes_the_files(
     for name in {"result.h5", "receivers.h5", "peak.h5", "plane.h5"} & expected.keys():
         assert_same_arrays(found[name], expected[name], name)
     assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
+
+
+_KILLED = """
+import os, signal, sys, seiche
+with seiche.load(sys.argv[1], overrides=sys.argv[3:], output=sys.argv[2]) as simulation:
+    simulation.run(steps=45, visible=False)
+    simulation.outputs.drain()
+    simulation.run(steps=1, visible=False)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_snapshots_of_a_killed_run_are_kept_up_to_its_checkpoint(tmp_path: Path) -> None:
+    case, parts = life_file(tmp_path, "waves"), tmp_path / "parts"
+    changes = [*changes_of("waves"), 'output.snapshots=[{file="plane.h5", every=2, points=8, picture="plane.png"}]']
+    with seiche.load(case, overrides=changes, output=tmp_path / "whole", world=SERIAL) as simulation:
+        simulation.run(visible=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(case), str(parts), *changes], env=environment(), timeout=120
+    )
+    assert killed.returncode == -signal.SIGKILL and not (parts / "plane.h5").exists()
+    options = {"overrides": changes, "output": parts, "world": SERIAL}
+    with seiche.load(case, restart=parts / "checkpoint.seiche", **options) as simulation:
+        assert simulation.step == 40
+        files = {path.name for path in simulation.run(visible=False).files}
+    assert {"plane.h5", "plane.png", "plane.from-40.h5", "plane.from-40.png"} <= files
+    found, expected = arrays_of(parts), arrays_of(tmp_path / "whole")["plane.h5"]
+    assert len(found["plane.h5"]["time"]) == 20
+    for name, values in expected.items():
+        both = np.concatenate([found["plane.h5"][name], found["plane.from-40.h5"][name]])
+        np.testing.assert_array_equal(both, values, err_msg=name)
+    with seiche.load(case, replace=True, **options) as simulation:
+        assert simulation.run(visible=False).stopped is None
+    assert not list(parts.glob("plane.from-*")) and not list(parts.glob("*.part"))
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "stop", "wall-clock limit"])

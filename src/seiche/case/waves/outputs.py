@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,9 @@ from seiche.report.waves_figures import film, map_figure, read_motion, seismogra
 from seiche.waves.planes import PlaneGrid
 from seiche.waves.solver import WaveSolver
 
+#: HDF5 1.10 is the first with the mode for one writer and many readers.
+_LIBVER = ("v110", "v110")
+
 
 def new_name(path: Path, first_step: int) -> Path:
     """Return the name of a file of a run that began with `first_step`: one that goes on replaces nothing."""
@@ -30,7 +35,11 @@ def new_name(path: Path, first_step: int) -> Path:
 
 
 class Snapshots(Scheduled):
-    """One time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`."""
+    """One time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`.
+
+    While the run lasts, the file is in the mode of HDF5 for one writer and many readers: after a kill all states of
+    which the time is stored can be read. A run that continues keeps those up to its checkpoint.
+    """
 
     def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
         """Find the points of the plane (collective); the file is made by the first `take`."""
@@ -41,22 +50,53 @@ class Snapshots(Scheduled):
         self.schedule = Schedule(setup.steps_of(table.every))
         self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at)
         self._file: h5py.File | None = None
-        self._complete = False
+        #: The first steps of runs that were killed, and of those whose files are complete.
+        self._killed, self._complete = self._find_killed(), list[int]()
 
     @property
     def places(self) -> Sequence[Place]:
         """Return file, picture and film."""
         key = f'output.snapshots["{self.table.file}"]'
-        pictures = {"picture": self.table.picture, "film": self.table.film}
-        found = [Place(f"{key}.{name}", self._new(file)) for name, file in pictures.items() if file is not None]
-        return [Place(f"{key}.file", self.path, "HDF5 file"), *found]
+        names = {"picture": self.table.picture, "film": self.table.film}
+        found = []
+        for first in (self._first_step, *self._killed):
+            found.append(Place(f"{key}.file", new_name(self._folder / self.table.file, first), "HDF5 file"))
+            pictures = {name: new_name(self._folder / file, first) for name, file in names.items() if file is not None}
+            found += [Place(f"{key}.{name}", path) for name, path in pictures.items()]
+        return found
 
-    def _new(self, name: str) -> Path:
-        return new_name(self._folder / name, self._first_step)
+    def _find_killed(self) -> list[int]:
+        """Return the first steps of earlier runs whose states have temporary names still."""
+        path = self._folder / self.table.file
+        name = re.compile(
+            rf"{re.escape(path.stem)}(?:\.from-(\d+))?{re.escape(part_path(path).name[len(path.stem) :])}"
+        )
+        steps = {int(found[1] or 0) for one in path.parent.glob("*.part") if (found := name.fullmatch(one.name))}
+        return sorted(step for step in steps if step < self._first_step)
+
+    def open(self, first: int, last: int) -> None:
+        """Complete the files of runs that were killed, with the states up to the checkpoint."""
+        if first == self._first_step:
+            on_rank_zero(self._solver.world, _reporting(self._keep_killed, self.path))
+
+    def _keep_killed(self) -> None:
+        end = (self._first_step + 0.5) * self._solver.dt
+        for first in self._killed:
+            path = new_name(self._folder / self.table.file, first)
+            with suppress(OSError, KeyError):  # killed before the file was made, or already done
+                if _cut(part_path(path), end):
+                    publish(part_path(path), path)
+                    self._complete.append(first)
 
     def _open(self) -> h5py.File:
         grid, dim = self._grid, self._setup.mesh.dim
-        file = h5py.File(part_path(self.path), "w", locking=False)
+        if self._first_step in self._complete:  # the run was stopped, and goes on
+            self._complete.remove(self._first_step)
+            self.path.replace(part_path(self.path))
+            file = h5py.File(part_path(self.path), "r+", libver=_LIBVER, locking=False)
+            file.swmr_mode = True
+            return file
+        file = h5py.File(part_path(self.path), "w", libver=_LIBVER, locking=False)
         file.attrs["title"] = self._setup.title
         file.attrs["axes"] = [AXES[axis] for axis in grid.axes]
         file.attrs["medium"] = self._solver.medium
@@ -65,6 +105,7 @@ class Snapshots(Scheduled):
         file.create_dataset("time", (0,), "f8", maxshape=(None,))
         for name, shape in (("velocity", (*grid.shape, dim)), ("pressure", grid.shape)):
             file.create_dataset(name, (0, *shape), "f4", maxshape=(None, *shape), chunks=(1, *shape))
+        file.swmr_mode = True
         return file
 
     def take(self) -> None:
@@ -77,28 +118,31 @@ class Snapshots(Scheduled):
             assert values is not None
             if self._file is None:
                 self._file = self._open()
-            rows = {"time": self._solver.time, "velocity": np.moveaxis(values[:dim], 0, -1), "pressure": values[dim]}
+            number = len(self._file["time"])
+            rows = {"velocity": np.moveaxis(values[:dim], 0, -1), "pressure": values[dim], "time": self._solver.time}
             for name, value in rows.items():
-                series = self._file[name]
-                series.resize(len(series) + 1, axis=0)
-                series[-1] = value
+                self._file.flush()  # the time, which makes the state count, comes after the state
+                self._file[name].resize(number + 1, axis=0)
+                self._file[name][number] = value
+            self._file.flush()
 
         on_rank_zero(self._solver.world, _reporting(write, self.path))
 
     def finish(self) -> list[Path]:
-        """Draw what the file has, on rank 0; return what was written."""
+        """Draw what the files have, on rank 0; return what was written."""
         return list(on_rank_zero(self._solver.world, _reporting(self._draw, self.path)))
 
     def _draw(self) -> list[Path]:
-        if not self._complete:
-            return []
-        written, motion = [self.path], read_motion(self.path)
-        if self.table.picture is not None:
-            written.append(self._new(self.table.picture))
-            snapshot_figure(written[-1], motion, len(motion.times) - 1)
-        if self.table.film is not None:
-            written.append(self._new(self.table.film))
-            film(written[-1], motion)
+        written = []
+        for first in self._complete:
+            written.append(new_name(self._folder / self.table.file, first))
+            motion = read_motion(written[-1])
+            if self.table.picture is not None:
+                written.append(new_name(self._folder / self.table.picture, first))
+                snapshot_figure(written[-1], motion, len(motion.times) - 1)
+            if self.table.film is not None:
+                written.append(new_name(self._folder / self.table.film, first))
+                film(written[-1], motion)
         return written
 
     def close(self) -> None:
@@ -106,7 +150,30 @@ class Snapshots(Scheduled):
         if self._file is not None:
             self._file.close()
             publish(part_path(self.path), self.path)
-            self._file, self._complete = None, True
+            self._file = None
+            self._complete.append(self._first_step)
+
+
+def _cut(path: Path, end: float) -> int:
+    """Keep the states of a file of snapshots up to a time `end` (s); return their number, the file stays without any.
+
+    Raises:
+        OSError, KeyError: no file of snapshots, or one that was not made completely.
+    """
+    with h5py.File(path, "r", libver=_LIBVER, locking=False, swmr=True) as file:
+        times = file["time"][:]
+        # A time that is not stored yet reads as 0.
+        count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
+        if count:
+            with replacing(path) as part, h5py.File(part, "w", libver=_LIBVER, locking=False) as kept:
+                for name, value in file.attrs.items():
+                    kept.attrs[name] = value
+                for name, rows in file.items():
+                    shape = (count, *rows.shape[1:])
+                    series = kept.create_dataset(name, shape, rows.dtype, maxshape=rows.maxshape, chunks=rows.chunks)
+                    for number in range(count):
+                        series[number] = rows[number]
+    return count
 
 
 def _reporting(work: Any, path: Path) -> Any:
