@@ -90,6 +90,21 @@ def test_a_restart_from_the_last_step_completes_the_files(
     assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_was_stopped_goes_on_in_the_same_simulation(kind: str, tmp_path: Path) -> None:
+    case, half = life_file(tmp_path, kind), LIVES[kind].steps // 2 + 3
+    with seiche.load(case, overrides=changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
+        whole.run(visible=False)
+    with seiche.load(case, overrides=changes_of(kind), output=tmp_path / "parts", world=SERIAL) as parts:
+        parts.every(lambda sim: sim.stop() if sim.step == half else None, steps=half)
+        assert parts.run(visible=False).stopped == "a callback"
+        assert parts.run(visible=False).stopped is None
+    found, expected = arrays_of(tmp_path / "parts"), arrays_of(tmp_path / "whole")
+    assert found.keys() == expected.keys()
+    for name, arrays in expected.items():
+        assert_same_arrays(found[name], arrays, name)
+
+
 _KILLED = """
 import os, signal, sys, seiche
 with seiche.load(sys.argv[1], overrides=sys.argv[3:], output=sys.argv[2]) as simulation:

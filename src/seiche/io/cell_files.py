@@ -192,6 +192,8 @@ class SurfaceFiles:
     def close(self) -> None:
         """Do nothing: every file is closed when it is complete."""
 
+    reopen = close
+
 
 class _State(Job):
     """A state on its way to the disk, from rank 0."""

@@ -155,6 +155,14 @@ class FieldSeries(Closing):
             arrays[name] = array.astype(self.dtype, copy=False)
         return arrays
 
+    def reopen(self) -> None:
+        """Open the file, which has been closed with a state or more in it, for further ones (collective).
+
+        Raises:
+            OSError: on every rank, if any cannot open it.
+        """
+        self._file = ParallelFile(self.path, self._world)
+
     def close(self) -> None:
         """Close the file; without a single step nothing is left behind. A second call does nothing."""
         self._file.close()

@@ -38,6 +38,7 @@ class Series(Output):
     path: Path
     writer: FieldSeries | ExtractionSeries | SurfaceFiles | None = None
     _last = 0
+    _closed = False
 
     @property
     def places(self) -> Sequence[Place]:
@@ -53,8 +54,14 @@ class Series(Output):
         """Make the file for `capacity` states."""
 
     def open(self, first: int, last: int) -> None:
-        """Make the file if the steps up to `last` have states for it."""
+        """Make the file if the steps up to `last` have states for it, or open it again after a stop."""
         self._last = last
+        if self._closed and self.writer is not None:
+            if self.states:
+                self.writer.reopen()
+            else:  # an empty file was removed
+                self.writer = None
+        self._closed = False
         count = self.count(first, last)
         if self.writer is None and count:
             self.make(count)
@@ -84,6 +91,7 @@ class Series(Output):
         """Close the file."""
         if self.writer is not None:
             self.writer.close()
+        self._closed = True
 
 
 class ScheduledSeries(Series):

@@ -127,6 +127,14 @@ class ExtractionSeries(Closing):
             less = np.asarray(field.offsets) if field.offsets else 0
             self._sites[f"f{k}"] = array.reshape(shape) - less
 
+    def reopen(self) -> None:
+        """Open the file, which has been closed with a state or more in it, for further ones (collective).
+
+        Raises:
+            OSError: on every rank, if any cannot open it.
+        """
+        self._file = ParallelFile(self.path, self._world)
+
     def close(self) -> None:
         """Close the file; without a single record nothing is left behind. A second call does nothing."""
         self._file.close()
