@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 from seiche.backend.cpu import CpuBackend
+from seiche.case.ultrasound.setup import error_of_ranks
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.solver import RowSet, State
 from seiche.ultrasound import Grid, Medium, Sensor, Sharing, Source, simulate
 from seiche.ultrasound.photoacoustic import time_reversal
+from seiche.ultrasound.plan import parts_for
 from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request
 from seiche.ultrasound.relaxation import Relaxation
@@ -270,3 +273,36 @@ def test_time_reversal_on_ranks_makes_the_image_of_one() -> None:
     found = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **shared, **options)
     assert wanted.max() > 0.3
     assert np.abs(found - wanted).max() < 1e-12 * wanted.max()
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("ending", ["cut off", "faded out"])
+def test_an_image_of_the_local_basis_errs_by_what_is_predicted_of_the_series_sent_back(
+    ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A series that is cut off while waves arrive begins with a jump on the way back, which no overlap resolves."""
+    world, shape, overlap = World.from_mpi(), (56, 48), 8
+    grid, problems = Grid(shape, 5e-4, 1e-7, 120), list[Problem]()
+    x, y = np.meshgrid(*(grid.positions(axis) for axis in grid.axes), indexing="ij")
+    mask = np.abs(np.hypot(x, y) - 6e-3) < 3e-4
+    options: dict[str, Any] = {"pml_size": 6, "threads": 1, "precision": "float64"}
+    times = grid.time_step * np.arange(grid.steps)
+    tone = np.sin(2 * np.pi * 4e5 * times) * np.minimum(times / 5e-6, 1.0)
+    source = Source(p_mask=np.hypot(x + 4e-3, y) < 1e-3, p=tone)
+    series = simulate(grid, Medium(1500.0), source, Sensor(mask), **options)["p"]
+    if ending == "faded out":
+        series = series * np.clip((times[-1] - times) / 5e-6, 0.0, 1.0)
+
+    def noted(problem: Problem, **given: Any) -> UltrasoundSolver:
+        problems.append(problem)
+        return UltrasoundSolver(problem, **given)
+
+    wanted = time_reversal(grid, Medium(1500.0), mask, series, **options)
+    monkeypatch.setattr(import_module("seiche.ultrasound.simulate"), "UltrasoundSolver", noted)
+    shared: dict[str, Any] = {"world": world, "sharing": Sharing("local", overlap)}
+    found = time_reversal(grid, Medium(1500.0), mask, series, **shared, **options)
+    error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+    parts = parts_for(problems[-1].shape, world.size, "local", split=None, overlap=overlap, lines=None)
+    predicted = error_of_ranks(problems[-1], parts, 4e5)
+    assert 1e-9 < error < predicted
+    assert (predicted < 1e-2) == (ending == "faded out")
