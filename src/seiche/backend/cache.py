@@ -29,9 +29,9 @@ class CompiledKernel:
     log: str
 
 
-def headers_of(spec: KernelSpec) -> tuple[str, str]:
+def headers_of(spec: KernelSpec) -> tuple[str, ...]:
     """Return the headers that a kernel's translation unit names."""
-    return ("launch.hpp", spec.header)
+    return ("launch.hpp", *spec.parts, spec.header)
 
 
 def source_of(spec: KernelSpec) -> str:

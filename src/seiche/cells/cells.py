@@ -15,7 +15,7 @@ from seiche.backend import Array, Backend, Kernel
 from seiche.cells.elements import GatherLists
 from seiche.cells.energy import RestState, rest_state
 from seiche.cells.held import Held
-from seiche.cells.model import CellType, Skalak
+from seiche.cells.model import CellType
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.held import ALONE, HERE, MANY, SHARED
@@ -217,7 +217,8 @@ class Cells:
         if elements.loop and self.backend.multiprocessors:
             load = block.cells / self.backend.multiprocessors if self.held is None else math.inf
             team = team_of(real, elements.slots, capacity, load)
-        shell = loop_shell(real, model.points, elements.slots, team) if elements.loop else flat_shell(real)
+        law = model.law.kernel
+        shell = loop_shell(law, real, model.points, elements.slots, team) if elements.loop else flat_shell(law, real)
         spec = membrane_force(shell, real, capacity, team)
         lists = elements.gather(team or elements.chunk)
         ring_first = np.concatenate([[0], np.cumsum([len(ring) for ring in elements.rings])])
@@ -260,18 +261,14 @@ class Cells:
     def _shell(self, rest: RestState, lists: GatherLists) -> dict[str, Any]:
         """Return the members of the elements."""
         model, elements = rest.cell.model, rest.elements
-        law = model.law
         count = len(elements.control)
         padded = np.minimum(np.arange(-(-count // BATCH) * BATCH), count - 1)
         control = np.where(elements.control < 0, elements.control[:, :1], elements.control)[padded]
         shell: dict[str, Any] = {
             "control": self._keep(np.ascontiguousarray(control.T).astype(np.uint16)),
             "entry": self._keep(np.ascontiguousarray(lists.entry.T)),
-            "moduli": {
-                "shear": law.shear,
-                "area_ratio": law.area_ratio if isinstance(law, Skalak) else -1.0,
-                "bending": model.bending,
-            },
+            "law": {number: getattr(model.law, number) for number in model.law.kernel.numbers},
+            "bending": model.bending,
             "elements": count,
             "stride": len(control),
         }

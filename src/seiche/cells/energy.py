@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.cells.elements import Elements
-from seiche.cells.model import CellType, Skalak
+from seiche.cells.model import CellType
 from seiche.domain.surface import Surface
 
 Floats = npt.NDArray[np.float64]
@@ -80,11 +80,7 @@ class RestState:
         xx, xy, yy, area = np.moveaxis(self.metric, -1, 0)
         j2 = (vv * ww - vw**2) * (xx * yy - xy**2)
         i1, i2 = xx * vv + 2 * xy * vw + yy * ww - 2, j2 - 1
-        if isinstance(model.law, Skalak):
-            density = model.law.shear / 4 * (i1**2 + 2 * i1 - 2 * i2 + model.law.area_ratio * i2**2)
-        else:
-            density = model.law.shear / 2 * (i1 - 1 + 1 / (i2 + 1))
-        in_plane = (density * area).sum(axis=(-1, -2))
+        in_plane = (model.law.energy(i1, i2) * area).sum(axis=(-1, -2))
         if self.elements.loop:
             excess = _curvature(derived) - self.curvature
             bending = 0.5 * model.bending * (excess**2 * area * np.sqrt(j2)).sum(axis=(-1, -2))

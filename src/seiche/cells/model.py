@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from seiche.cells.laws import MembraneLaw
 from seiche.cells.mesh import checked
 from seiche.cells.overlap import own_crossing
 from seiche.domain.surface import Surface
@@ -21,34 +22,6 @@ from seiche.errors import CaseError
 from seiche.kernels.registry.membrane import CAPACITIES, SLOTS
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Skalak:
-    """Skalak's law (theory/cells, eq. 3): shear modulus `shear` = G, and C = `area_ratio`, 0 or more.
-
-    The modulus of area is G (1 + 2 C). Other conventions: k_s = 3 G, k_a = 3 G C.
-    """
-
-    shear: float
-    area_ratio: float = 10.0
-
-    @property
-    def area_modulus(self) -> float:
-        """Return K, what an isotropic tension is over a small relative change of area."""
-        return self.shear * (1 + 2 * self.area_ratio)
-
-
-@dataclass(frozen=True)
-class NeoHookean:
-    """The neo-Hookean law (eq. 4) with shear modulus `shear` = G (a third of the surface Young's modulus)."""
-
-    shear: float
-
-    @property
-    def area_modulus(self) -> float:
-        """Return K = 3 G."""
-        return 3 * self.shear
 
 
 @dataclass(frozen=True)
@@ -63,7 +36,7 @@ class MembraneModel:
     triangles and hinges.
     """
 
-    law: Skalak | NeoHookean
+    law: MembraneLaw
     bending: float = 0.0
     spontaneous_curvature: float | Literal["rest"] = 0.0
     area: float = 0.0

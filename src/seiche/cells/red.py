@@ -6,8 +6,9 @@ Stretched by optical tweezers it is within the error bars of Mills et al. 2004 (
 
 from __future__ import annotations
 
+from seiche.cells.laws import Skalak
 from seiche.cells.mesh import biconcave
-from seiche.cells.model import CellType, MembraneModel, Skalak
+from seiche.cells.model import CellType, MembraneModel
 
 #: At rest, as Mills et al. 2004 measured it.
 DIAMETER = 7.57e-6

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.cells.cells import Cells, slip_mobility
 from seiche.cells.energy import RestState
-from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
+from seiche.cells.model import CellType, MembraneModel
 from seiche.couple.immersed import SLIP, Scheme
 from seiche.couple.remains import ShearRemains, moved
 from seiche.errors import CaseError
@@ -218,15 +218,8 @@ class _Linear:
 
 def _alone(model: MembraneModel) -> dict[str, MembraneModel]:
     """Return the model with one modulus at a time, by the name of the modulus."""
-    law = model.law
-    none: Skalak | NeoHookean = Skalak(0.0, 0.0) if isinstance(law, Skalak) else NeoHookean(0.0)
-    zero = replace(model, law=none, bending=0.0, area=0.0, local_area=0.0, volume=0.0)
-    found: dict[str, MembraneModel] = {}
-    if law.shear > 0:
-        found["shear modulus"] = replace(zero, law=replace(law, area_ratio=0.0) if isinstance(law, Skalak) else law)
-    if isinstance(law, Skalak) and law.shear * law.area_ratio > 0:
-        # The law is linear in G and in G C: a large C with a small G is the second alone.
-        found["area ratio"] = replace(zero, law=Skalak(law.shear * 1e-6, law.area_ratio * 1e6))
+    zero = replace(model, law=replace(model.law, shear=0.0), bending=0.0, area=0.0, local_area=0.0, volume=0.0)
+    found = {name: replace(zero, law=alone) for name, alone in model.law.alone().items()}
     for field in fields(model):
         if field.name in ("bending", "area", "local_area", "volume") and getattr(model, field.name) > 0:
             found[field.name.replace("_", " ")] = replace(zero, **{field.name: getattr(model, field.name)})

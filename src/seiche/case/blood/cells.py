@@ -15,8 +15,9 @@ from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, EllipsoidS
 from seiche.case.blood.setup import BloodSetup, kept_free
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Morse, Repulsion
+from seiche.cells.laws import MEMBRANE_LAWS
 from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
-from seiche.cells.model import CellType, MembraneModel, NeoHookean, Skalak
+from seiche.cells.model import CellType, MembraneModel
 from seiche.cells.packing import Packing, pack
 from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import refuse_tight
@@ -130,8 +131,9 @@ def membrane(table: CellTable, units: LatticeUnits) -> MembraneModel:
     """Return the elasticity of a type in lattice units: G = k_s/3."""
     shear = table.shear_modulus if table.shear_modulus is not None else (table.strain_modulus or 0.0) / 3
     shear = units.to_lattice("surface_modulus", shear)
+    law = MEMBRANE_LAWS[table.law]
     return MembraneModel(
-        Skalak(shear, table.area_ratio) if table.law == "skalak" else NeoHookean(shear),
+        law(shear, **({"area_ratio": table.area_ratio} if "area_ratio" in law.kernel.numbers else {})),
         bending=units.to_lattice("energy", table.bending),
         spontaneous_curvature="rest" if table.curvature == "rest" else 0.0,
         area=units.to_lattice("surface_modulus", table.area),

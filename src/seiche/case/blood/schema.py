@@ -23,7 +23,8 @@ from seiche.case.quantities import (
     Viscosity,
     VolumeModulus,
 )
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table, refuse_twins
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table, one_of, refuse_twins
+from seiche.cells.laws import MEMBRANE_LAWS
 from seiche.cells.mesh import EVANS_FUNG
 from seiche.cells.red import AREA_RATIO, DIAMETER, MODEL, SHEAR
 from seiche.io.cell_files import is_made_by
@@ -98,7 +99,7 @@ class CellTable(Table):
         default="loop", description="smooth subdivision surface, or flat triangles with hinges (cheaper, less exact)"
     )
     points: Literal[1, 3] = Field(default=3, description="points of integration an element, loop only")
-    law: Literal["skalak", "neo-hookean"] = Field(default="skalak", description="elasticity in the plane")
+    law: Annotated[str, one_of(MEMBRANE_LAWS)] = Field(default="skalak", description="elasticity in the plane")
     shear_modulus: PositiveModulus | None = Field(
         default=None, description=f"G, {1e6 * SHEAR:g} uN/m by default for a biconcave cell with Skalak's law"
     )
@@ -134,8 +135,9 @@ class CellTable(Table):
         for option in ("positions_from", "positions_outside"):
             if self.positions is None and option in self.model_fields_set:
                 raise ValueError(f"{option} goes only with positions")
-        if self.law == "neo-hookean" and "area_ratio" in self.model_fields_set:
-            raise ValueError('area_ratio goes only with law = "skalak"')
+        with_ratio = [name for name, law in MEMBRANE_LAWS.items() if "area_ratio" in law.kernel.numbers]
+        if "area_ratio" in self.model_fields_set and self.law not in with_ratio:
+            raise ValueError("area_ratio goes only with law = " + " or ".join(f'"{name}"' for name in with_ratio))
         if self.model == "triangles" and "points" in self.model_fields_set:
             raise ValueError('points goes only with model = "loop"')
         return self

@@ -5,12 +5,6 @@
 
 namespace seiche {
 
-/// Moduli of a cell type: shear modulus G, area ratio C of Skalak's law (below zero: neo-Hookean), bending modulus.
-template <class Real>
-struct Moduli {
-  Real shear, area_ratio, bending;
-};
-
 /// The metric of the stress-free state at a point: contravariant components, and the area that the point stands for.
 template <class Real>
 struct Metric {
@@ -31,31 +25,54 @@ struct Moments {
   Real vv, ww, vw;
 };
 
+/// Derivatives of an energy per area over half the shear modulus G with respect to I1 and I2.
+template <class Real>
+struct Slopes {
+  Real first, second;
+};
+
+/// Skalak's law (eq. 3) with C = `area_ratio`. A law has the modulus `shear` = G and the `slopes` of its energy at
+/// I1 and J2 = 1 + I2.
+template <class Real>
+struct Skalak {
+  Real shear, area_ratio;
+  SEICHE_FN Slopes<Real> slopes(Real first, Real dilation) const {
+    return {first + Real(1), area_ratio * (dilation - Real(1)) - Real(1)};
+  }
+};
+
+/// The neo-Hookean law (eq. 4).
+template <class Real>
+struct NeoHookean {
+  Real shear;
+  SEICHE_FN Slopes<Real> slopes(Real first, Real dilation) const {
+    (void)first;
+    return {Real(1), Real(-1) / (dilation * dilation)};
+  }
+};
+
 /// Forces conjugate to the tangents a_v and a_w: minus the second Piola-Kirchhoff stress times tangent and area (eq.
 /// 5).
-template <class Real>
-SEICHE_FN void stretch(const Moduli<Real>& moduli, const Metric<Real>& rest, Derivatives<Real> d, Vector<Real>& on_v,
+template <class Law, class Real>
+SEICHE_FN void stretch(const Law& law, const Metric<Real>& rest, Derivatives<Real> d, Vector<Real>& on_v,
                        Vector<Real>& on_w) {
   const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);
   const Real inverse = multiply_add(rest.xx, rest.yy, -(rest.xy * rest.xy));
   const Real dilation = multiply_add(vv, ww, -(vw * vw)) * inverse;
   const Real first =
       multiply_add(rest.yy, ww, multiply_add(rest.xx, vv, multiply_add(Real(2) * rest.xy, vw, Real(-2))));
-  const bool skalak = moduli.area_ratio >= Real(0);
-  const Real shape = skalak ? first + Real(1) : Real(1);
-  const Real spread = skalak ? moduli.area_ratio * (dilation - Real(1)) - Real(1) : Real(-1) / (dilation * dilation);
-  const Real factor = -(moduli.shear * rest.area), cofactor = spread * inverse;
-  const Real s_vv = factor * multiply_add(cofactor, ww, shape * rest.xx);
-  const Real s_ww = factor * multiply_add(cofactor, vv, shape * rest.yy);
-  const Real s_vw = factor * multiply_add(-cofactor, vw, shape * rest.xy);
+  const Slopes<Real> slopes = law.slopes(first, dilation);
+  const Real factor = -(law.shear * rest.area), cofactor = slopes.second * inverse;
+  const Real s_vv = factor * multiply_add(cofactor, ww, slopes.first * rest.xx);
+  const Real s_ww = factor * multiply_add(cofactor, vv, slopes.first * rest.yy);
+  const Real s_vw = factor * multiply_add(-cofactor, vw, slopes.first * rest.xy);
   on_v = multiply_add(s_vv, d.v, s_vw * d.w);
   on_w = multiply_add(s_vw, d.v, s_ww * d.w);
 }
 
 /// Adds what Helfrich's bending energy contributes (eq. 8); `preferred` is the spontaneous curvature c0.
 template <class Real>
-SEICHE_FN void bend(const Moduli<Real>& moduli, const Metric<Real>& rest, Real preferred, Derivatives<Real> d,
-                    Moments<Real>& force) {
+SEICHE_FN void bend(Real bending, const Metric<Real>& rest, Real preferred, Derivatives<Real> d, Moments<Real>& force) {
   const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);
   const Real determinant = multiply_add(vv, ww, -(vw * vw)), inverse = Real(1) / determinant;
   const Real root = square_root(determinant);
@@ -65,7 +82,7 @@ SEICHE_FN void bend(const Moduli<Real>& moduli, const Metric<Real>& rest, Real p
   const Vector<Real> laplacian = multiply_add(up_vv, d.vv, multiply_add(Real(2) * up_vw, d.vw, up_ww * d.ww));
   const Real excess = dot(laplacian, normal) - preferred;
   const Real area = root * (rest.area * square_root(multiply_add(rest.xx, rest.yy, -(rest.xy * rest.xy))));
-  const Real moment = moduli.bending * excess * area, half = Real(0.5) * (moment * excess);
+  const Real moment = bending * excess * area, half = Real(0.5) * (moment * excess);
   const Real b_vv = dot(d.vv, normal), b_vw = dot(d.vw, normal), b_ww = dot(d.ww, normal);
   const Vector<Real> b_v = multiply_add(b_vv, dual_v, b_vw * dual_w), b_w = multiply_add(b_vw, dual_v, b_ww * dual_w);
   const Real twice = Real(2) * moment;

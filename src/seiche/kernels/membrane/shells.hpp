@@ -7,7 +7,7 @@
 namespace seiche {
 
 /// `Points` points of integration an element, at most `Slots` control points, `Chunk` elements at a time.
-template <class R, int Points, int Slots, int Chunk>
+template <class R, template <class> class Law, int Points, int Slots, int Chunk>
 struct LoopShell {
   using Real = R;
   static constexpr int slots = Slots, chunk = Chunk;
@@ -21,7 +21,8 @@ struct LoopShell {
   const u16* kind;     ///< [element]: row of `weights`, ascending
   const Row* weights;  ///< [kind][slot]
   const Real* rest;    ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
-  Moduli<Real> moduli;
+  Law<Real> law;
+  Real bending;
   i32 elements, stride;  ///< how many there are, and with copies of the last one to fill a batch
 
   /// Elements `element` and so on.
@@ -67,8 +68,8 @@ struct LoopShell {
                                      read.template operator()<2>(), read.template operator()<3>(),
                                      read.template operator()<4>()};
         Moments<Real> force;
-        stretch(moduli, metric, here, force.v, force.w);
-        bend(moduli, metric, at[4 * stride], here, force);
+        stretch(law, metric, here, force.v, force.w);
+        bend(bending, metric, at[4 * stride], here, force);
         const Real kept[12] = {force.v.x,      force.v.y,      force.v.z,      force.w.x, force.w.y, force.w.z,
                                force.normal.x, force.normal.y, force.normal.z, force.vv,  force.ww,  force.vw};
         each<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = kept[c]; });
@@ -95,7 +96,7 @@ struct LoopShell {
 };
 
 /// Corners, then the vertices across the edges 0-1, 1-2 and 2-0. Each hinge is shared with the triangle beyond.
-template <class R>
+template <class R, template <class> class Law>
 struct FlatShell {
   using Real = R;
   static constexpr int slots = 6, chunk = 128;
@@ -103,7 +104,8 @@ struct FlatShell {
   const u16* control;  ///< [slot][element]
   const u16* entry;    ///< [slot][element], as above
   const Real* rest;    ///< [number][element]: metric xx, xy, yy, area; cosine and sine of the rest angle of each hinge
-  Moduli<Real> moduli;
+  Law<Real> law;
+  Real bending;
   i32 elements, stride;
 
   template <class Scratch>
@@ -115,7 +117,7 @@ struct FlatShell {
       const Real* at = rest + element;
       const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
       const Derivatives<Real> d{x[1] - x[0], x[2] - x[0], {}, {}, {}};
-      stretch(moduli, metric, d, force[1], force[2]);
+      stretch(law, metric, d, force[1], force[2]);
       force[0] = Real(-1) * (force[1] + force[2]);
       each<0, 3>([&]<int edge>() SEICHE_INLINED {
         const Real* angle = at + (4 + 2 * edge) * stride;
@@ -134,7 +136,7 @@ struct FlatShell {
     const Real length = square_root(length2), scale = Real(1) / square_root(near2 * far2);
     const Real cosine = scale * dot(near, far), sine = (scale / length) * dot(cross(near, far), edge);
     // sqrt(3) k sin(theta - theta0): half of the derivative of 2 sqrt(3) k (1 - cos(theta - theta0)), eq. 9.
-    const Real moment = Real(1.7320508075688772) * moduli.bending * (sine * cosine0 - cosine * sine0);
+    const Real moment = Real(1.7320508075688772) * bending * (sine * cosine0 - cosine * sine0);
     const Vector<Real> up = (moment / near2) * near, down = (moment / far2) * far;
     const Real share_near = dot(x[third] - x[i], edge) / length, share_far = dot(x[across] - x[i], edge) / length;
     force[third] = force[third] + length * up;

@@ -129,7 +129,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield find_holders(real)
         yield move_cells(real)
         for each in (held, held_list):
-            yield each(membrane.membrane_force(membrane.loop_shell(real, 3, 12), real, 642))
+            yield each(membrane.membrane_force(membrane.loop_shell(membrane.SKALAK, real, 3, 12), real, 642))
         yield held(membrane.contact_force(real))
         for space in ("open", "walled", "odd"):
             yield interpolate_held("peskin", real, space)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
 
 from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
 
@@ -29,24 +31,45 @@ BUILT = "Loop shells on icospheres of up to 642 vertices with three points of in
 _COUNTS: Members = (("elements", "int32"), ("stride", "int32"))
 
 
-def _moduli(real: Real) -> Members:
-    return (("shear", real), ("area_ratio", real), ("bending", real))
+@dataclass(frozen=True)
+class LawKernel:
+    """A law in the plane: C++ template over the precision, its numbers in order, and the header of one from outside."""
+
+    type: str
+    numbers: tuple[str, ...]
+    header: str | None = None
 
 
-def loop_shell(real: Real, points: int, slots: int, chunk: int | None = None) -> tuple[str, Members]:
-    """Return C++ type and members of the elements of a Loop subdivision surface, `chunk` at a time."""
+@dataclass(frozen=True)
+class Shell:
+    """The elements of a membrane: C++ type, members, and the law in the plane."""
+
+    type: str
+    members: Members
+    law: LawKernel
+
+
+SKALAK, NEO_HOOKEAN = LawKernel("Skalak", ("shear", "area_ratio")), LawKernel("NeoHookean", ("shear",))
+
+
+def _moduli(law: LawKernel, real: Real) -> Members:
+    return (("law", tuple((number, real) for number in law.numbers)), ("bending", real))
+
+
+def loop_shell(law: LawKernel, real: Real, points: int, slots: int, chunk: int | None = None) -> Shell:
+    """Return the elements of a Loop subdivision surface, `chunk` at a time."""
     members: Members = (
         *((name, "ptr") for name in ("control", "entry", "kind", "weights", "rest")),
-        ("moduli", _moduli(real)),
+        *_moduli(law, real),
         *_COUNTS,
     )
-    return f"LoopShell<{CPP_TYPE[real]},{points},{slots},{chunk or SLOTS[slots]}>", members
+    return Shell(f"LoopShell<{CPP_TYPE[real]},{law.type},{points},{slots},{chunk or SLOTS[slots]}>", members, law)
 
 
-def flat_shell(real: Real) -> tuple[str, Members]:
-    """Return C++ type and members of flat triangles with hinges."""
-    members: Members = (("control", "ptr"), ("entry", "ptr"), ("rest", "ptr"), ("moduli", _moduli(real)), *_COUNTS)
-    return f"FlatShell<{CPP_TYPE[real]}>", members
+def flat_shell(law: LawKernel, real: Real) -> Shell:
+    """Return flat triangles with hinges."""
+    members: Members = (("control", "ptr"), ("entry", "ptr"), ("rest", "ptr"), *_moduli(law, real), *_COUNTS)
+    return Shell(f"FlatShell<{CPP_TYPE[real]},{law.type}>", members, law)
 
 
 def team_of(real: Real, slots: int, capacity: int, load: float) -> int | None:
@@ -58,25 +81,26 @@ def team_of(real: Real, slots: int, capacity: int, load: float) -> int | None:
     return next((team for most, team in teams if load <= most), None)
 
 
-def membrane_force(shell: tuple[str, Members], real: Real, capacity: int, team: int | None = None) -> KernelSpec:
+def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = None) -> KernelSpec:
     """Forces of the membranes of one type, by teams of as many threads as they have elements, if that is given."""
     lists = ("chunk_first", "touched", "entry_end", "ring_first", "ring", "ring_area", "share", "faces")
     members: Members = (
         *((name, "ptr") for name in ("place", "force", "slip", "measures")),
         *((name, "int64") for name in ("stride", "first")),
-        ("shell", shell[1]),
+        ("shell", shell.members),
         *((name, "ptr") for name in lists),
         *((name, real) for name in ("area", "volume", "local_area", "mobility", "rest_area", "rest_volume")),
         *((name, "int32") for name in ("vertices", "chunks")),
     )
     return KernelSpec(
-        f"MembraneForce<{shell[0]},{capacity}>",
+        f"MembraneForce<{shell.type},{capacity}>",
         "membrane/force.hpp",
         members,
         threads=team or _THREADS,
-        blocks=4 if shell[0].startswith("Flat") and real == "float32" else 0,  # else it spills without need
+        blocks=4 if shell.type.startswith("Flat") and real == "float32" else 0,  # else it spills without need
         max_registers=255 if real == "float64" else 128,
         team=True,
+        parts=(shell.law.header,) if shell.law.header is not None else (),
     )
 
 
@@ -178,8 +202,8 @@ def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
     reals: tuple[Real, ...] = ("float64", "float32")
     for real in reals:
-        for capacity in CAPACITIES[:2]:
-            yield membrane_force(loop_shell(real, 3, 12), real, capacity)
+        for law, capacity in product((SKALAK, NEO_HOOKEAN), CAPACITIES[:2]):
+            yield membrane_force(loop_shell(law, real, 3, 12), real, capacity)
         yield contact_force(real)
     for spec in (contact_moved(), contact_count(), contact_fill()):
         yield grouped(spec, POINT_GROUP)
@@ -192,9 +216,10 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
     reals: tuple[Real, ...] = ("float64", "float32")
     for real in reals:
-        yield membrane_force(loop_shell(real, 1, 12), real, 642)
-        yield membrane_force(loop_shell(real, 3, 24), real, 2562)
-        yield membrane_force(flat_shell(real), real, 2562)
+        yield membrane_force(loop_shell(SKALAK, real, 1, 12), real, 642)
+        for law in (SKALAK, NEO_HOOKEAN):
+            yield membrane_force(loop_shell(law, real, 3, 24), real, 2562)
+            yield membrane_force(flat_shell(law, real), real, 2562)
     for capacity, teams in TEAMS.items():
         for _, team in teams:
-            yield membrane_force(loop_shell("float32", 3, 12, team), "float32", capacity, team)
+            yield membrane_force(loop_shell(SKALAK, "float32", 3, 12, team), "float32", capacity, team)

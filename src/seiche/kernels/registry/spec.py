@@ -22,10 +22,11 @@ class KernelSpec:
     """One specialisation of a kernel.
 
     `type` is the C++ type of the functor inside namespace seiche, `header` its file, below `kernels/` or with its whole
-    path (a kernel of another package, docs/howto/add-a-kernel.md), `members` its members in order. On a GPU a block has
-    `threads` threads of `items` items each, and `blocks` of them are to be resident on a multiprocessor, which bounds
-    the registers (0: the compiler's choice). `max_registers` is the ceiling that the GPU gate checks; no kernel may
-    spill unless `may_spill` says so. With `team` the functor names a `Scratch` and a block handles one item.
+    path (a kernel of another package, docs/howto/add-a-kernel.md), `members` its members in order, `parts` more
+    headers, of types that it is made of. On a GPU a block has `threads` threads of `items` items each, and `blocks` of
+    them are to be resident on a multiprocessor, which bounds the registers (0: the compiler's choice). `max_registers`
+    is the ceiling that the GPU gate checks; no kernel may spill unless `may_spill` says so. With `team` the functor
+    names a `Scratch` and a block handles one item.
     """
 
     type: str
@@ -37,6 +38,7 @@ class KernelSpec:
     max_registers: int = 128
     may_spill: bool = False
     team: bool = False
+    parts: tuple[str, ...] = ()
 
     @property
     def launch(self) -> str:

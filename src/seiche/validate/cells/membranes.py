@@ -11,6 +11,7 @@ import numpy as np
 from seiche.backend import open_backend
 from seiche.cells import Cells, CellType, MembraneModel, NeoHookean, Skalak, biconcave, ellipsoid
 from seiche.cells.energy import RestState
+from seiche.cells.laws import MembraneLaw
 from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Floats, Setting
 
@@ -18,7 +19,7 @@ _SKALAK = "Skalak et al. 1973, doi:10.1016/S0006-3495(73)85983-1"
 _LOOP = "Cirak, Ortiz, Schroeder 2000, Int. J. Numer. Meth. Eng. 47, 2039"
 
 
-def _model(law: Skalak | NeoHookean, shell: Literal["loop", "flat"]) -> MembraneModel:
+def _model(law: MembraneLaw, shell: Literal["loop", "flat"]) -> MembraneModel:
     """Return a model with every term at work."""
     return MembraneModel(law, 0.2, -0.7, area=3.0, local_area=2.0, volume=5.0, shell=shell)
 

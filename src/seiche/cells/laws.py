@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Laws of the elasticity of membranes in their plane: one class each, in the table `MEMBRANE_LAWS`.
+
+How to add one: docs/howto/add-a-membrane-law.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.kernels.registry.membrane import NEO_HOOKEAN, SKALAK, LawKernel
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MembraneLaw(ABC):
+    """A law with shear modulus `shear` = G; whatever other numbers a law has are without dimension.
+
+    Attributes:
+        name: the value of `law` in a case file.
+        kernel: its C++ type, and which of its numbers that has.
+    """
+
+    name: ClassVar[str]
+    kernel: ClassVar[LawKernel]
+    shear: float
+
+    @property
+    @abstractmethod
+    def area_modulus(self) -> float:
+        """Return K, what an isotropic tension is over a small relative change of area."""
+
+    @abstractmethod
+    def energy(self, i1: Floats, i2: Floats) -> Floats:
+        """Return the energy per stress-free area at the invariants I1 and I2 of the deformation."""
+
+    def alone(self) -> dict[str, MembraneLaw]:
+        """Return laws with one modulus each, by its name: each may limit the time step."""
+        return {"shear modulus": self} if self.shear > 0 else {}
+
+
+@dataclass(frozen=True)
+class Skalak(MembraneLaw):
+    """Skalak's law (theory/cells, eq. 3): shear modulus `shear` = G, and C = `area_ratio`, 0 or more.
+
+    The modulus of area is G (1 + 2 C). Other conventions: k_s = 3 G, k_a = 3 G C.
+    """
+
+    name, kernel = "skalak", SKALAK
+    area_ratio: float = 10.0
+
+    @property
+    def area_modulus(self) -> float:
+        """Return K, what an isotropic tension is over a small relative change of area."""
+        return self.shear * (1 + 2 * self.area_ratio)
+
+    def energy(self, i1: Floats, i2: Floats) -> Floats:
+        """Return the energy per area."""
+        return np.asarray(self.shear / 4 * (i1**2 + 2 * i1 - 2 * i2 + self.area_ratio * i2**2))
+
+    def alone(self) -> dict[str, MembraneLaw]:
+        """Return the law with each of its two moduli; it is linear in G and in G C."""
+        found: dict[str, MembraneLaw] = {"shear modulus": replace(self, area_ratio=0.0)} if self.shear > 0 else {}
+        if self.shear * self.area_ratio > 0:
+            found["area ratio"] = Skalak(self.shear * 1e-6, self.area_ratio * 1e6)
+        return found
+
+
+@dataclass(frozen=True)
+class NeoHookean(MembraneLaw):
+    """The neo-Hookean law (eq. 4) with shear modulus `shear` = G (a third of the surface Young's modulus)."""
+
+    name, kernel = "neo-hookean", NEO_HOOKEAN
+
+    @property
+    def area_modulus(self) -> float:
+        """Return K = 3 G."""
+        return 3 * self.shear
+
+    def energy(self, i1: Floats, i2: Floats) -> Floats:
+        """Return the energy per area."""
+        return np.asarray(self.shear / 2 * (i1 - 1 + 1 / (i2 + 1)))
+
+
+#: By name.
+MEMBRANE_LAWS: dict[str, type[MembraneLaw]] = {law.name: law for law in (Skalak, NeoHookean)}
