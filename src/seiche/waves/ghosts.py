@@ -27,7 +27,6 @@ from seiche.kernels.registry import KernelSpec, dg
 from seiche.machine.in_use import predict_transports
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
-from seiche.waves.boundary import inner_coefficients
 from seiche.waves.operator import Operator, interpolated
 from seiche.waves.ranks import Pieces, element_plan
 
@@ -215,7 +214,7 @@ class Ghosts:
         slots[pieces.ghost[alone], pieces.face[alone] ^ 1] = operator.ghost_slots[alone]
         ghosts = mesh.count + np.arange(mesh.ghosts)
         z = [operator.beyond(ghosts, face) for face in range(mesh.faces)]
-        coefficients = np.stack([inner_coefficients(of.flux, own, own) for own in z], 1)
+        coefficients = np.stack([operator.flux.inner_coefficients(own, own) for own in z], 1)
         members = {
             **operator.members,
             "out_slots": operator.backend.upload(slots.astype(np.int32)),
@@ -244,7 +243,7 @@ class Ghosts:
             "sides": operator.backend.upload(sides.astype(np.int32)),
             "small_slots": operator.backend.upload(slots.astype(np.int32)),
             "large_slots": operator.backend.upload(slots.astype(np.int32)),
-            "faces": operator.real_array(np.stack([inner_coefficients(of.flux, part, part) for part in fine], 1)),
+            "faces": operator.real_array(np.stack([operator.flux.inner_coefficients(p, p) for p in fine], 1)),
         }
         return self._launch(dg.mortar_traces(of), len(sides), mortars=members, u=u, trace=trace)
 

@@ -7,23 +7,17 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
-from seiche.kernels.registry.dg import Flux
 from seiche.waves.basis import Basis
+from seiche.waves.fluxes import Flux
 from seiche.waves.material import Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.ranks import with_ghosts
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest dt c/h on cubes, by nodes a direction (eigenvalues; theory/waves, table 3): of the five-stage scheme with
-#: either flux, and of leapfrog with the central one.
-_LARGEST = {
-    "upwind": {3: 0.2683, 4: 0.1390, 5: 0.0850, 6: 0.0573, 7: 0.0413, 8: 0.0311},
-    "central": {3: 0.3813, 4: 0.2119, 5: 0.1356, 6: 0.0935, 7: 0.0682, 8: 0.0519},
-    "leapfrog": {3: 0.2283, 4: 0.1269, 5: 0.0812, 6: 0.0560, 7: 0.0408, 8: 0.0310},
-}
-#: The same in units of the smallest distance of two nodes, for the numbers of nodes that are not in the table.
-_RULE = {"upwind": 0.48, "central": 0.76, "leapfrog": 0.45}
+#: Largest dt c/h of leapfrog on cubes, by nodes a direction (eigenvalues; theory/waves, table 3), and the same in units
+#: of the smallest distance of two nodes, for other numbers of nodes.
+_LEAPFROG, _LEAPFROG_RULE = {3: 0.2283, 4: 0.1269, 5: 0.0812, 6: 0.0560, 7: 0.0408, 8: 0.0310}, 0.45
 #: Between these ratios c_p/c_s the upwind step in solids may be longer, with four nodes or more, by this in 2 and 3
 #: dimensions.
 _SOLID = (1.7, 2.05)
@@ -48,14 +42,14 @@ def largest_step(
     """
     world = world or World.serial()
     gap = float(Basis(nodes).nodes[1] + 1) / 2
-    scheme = "leapfrog" if leapfrog else flux
-    number = _LARGEST[scheme].get(nodes, _RULE[scheme] * gap)
+    largest, rule = (_LEAPFROG, _LEAPFROG_RULE) if leapfrog else (flux.largest, flux.rule)
+    number = largest.get(nodes, rule * gap)
     inverse = 1.0 / mesh.sizes[: mesh.count]
-    side = 3.0 / inverse.sum(1) if flux == "upwind" else np.sqrt(3.0 / (inverse**2).sum(1))
+    side = np.sqrt(3.0 / (inverse**2).sum(1)) if flux.averages else 3.0 / inverse.sum(1)
     speed = material.cp.reshape(mesh.count, -1).max(1) * _haste(mesh, material, flux, world)
     ratio = material.cp / np.where(material.cs > 0, material.cs, np.inf)  # of a fluid 0
     lowest, highest = -world.allreduce_max(np.array([-ratio.min(), ratio.max()])) * [1, -1]
-    if flux == "upwind" and nodes >= 4 and _SOLID[0] <= lowest and highest <= _SOLID[1]:
+    if not flux.averages and nodes >= 4 and _SOLID[0] <= lowest and highest <= _SOLID[1]:
         number *= _LONGER[mesh.dim]
     return float(-world.allreduce_max(np.array([-np.min(number * side / speed)]))[0])
 
@@ -73,12 +67,12 @@ def _haste(mesh: Mesh, material: Material, flux: Flux, world: World) -> Floats:
     speeds = np.stack([cp, cs])
     low, high = (rho * speeds).min(2), (rho * speeds).max(2)  # impedances, (2, elements)
     inside = np.sqrt((rho * cp**2).max(1) / rho.min(1)) / cp.max(1)
-    haste: Floats = np.maximum(1.0, inside[: mesh.count] * (1.0 if flux == "central" else _WITHIN))
+    haste: Floats = np.maximum(1.0, inside[: mesh.count] * (1.0 if flux.averages else _WITHIN))
     for face, child in np.ndindex(mesh.faces, mesh.kinds.shape[2]):
         here = np.nonzero(mesh.neighbours[:, face, child] >= 0)[0]
         there = mesh.neighbours[here, face, child]
         large = mesh.neighbours[here, face, 1] >= 0
-        if flux == "central":
+        if flux.averages:
             fastest = cp[here].max(1)
             stiff = [(rho * cp**2)[elements].max(1) for elements in (here, there)]
             light = [rho[elements].min(1) for elements in (there, here)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from seiche.errors import CaseError
 from seiche.waves.operator import Operator
 
 Floats = npt.NDArray[np.float64]
@@ -49,6 +50,8 @@ class MediaGradient:
 
     def __init__(self, operator: Operator, outer: Sequence[npt.NDArray[np.bool_]]) -> None:
         """Start at zero; `outer` tells for each face which elements have none beyond it."""
+        if operator.flux.slopes is None:
+            raise CaseError(f"gradient: goes without the flux {operator.of.flux.name}")
         self._operator, self._outer = operator, outer
         material, count = operator.material, operator.mesh.count
         self._rho, self._stiff, self._mu = material.density, material.longitudinal, material.mu
@@ -138,7 +141,7 @@ class MediaGradient:
         axis, outward = face // 2, face % 2 * 2 - 1
         nodes, opposite = operator.face_nodes[face], operator.face_nodes[face ^ 1]
         outer, kind_of_side = self._outer[face], operator.boundaries[face]
-        upwind = operator.of.flux == "upwind"
+        upwind = operator.flux.slopes
         groups = [sides for sides in self._sides(face) if len(sides.own)] if upwind else []
         for velocity, stress, sign, kind in self._components(axis):
             z, normal = self._z[kind], outward * sign

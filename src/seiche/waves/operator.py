@@ -20,10 +20,11 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo import HaloPlan
 from seiche.kernels.registry import KernelSpec, Real, dg
-from seiche.kernels.registry.dg import COEFFICIENTS, Discretisation, Flux, Medium
+from seiche.kernels.registry.dg import Discretisation, Medium
 from seiche.observe.stage import Stage
 from seiche.waves.basis import Basis
-from seiche.waves.boundary import Boundary, boundary_coefficients, inner_coefficients
+from seiche.waves.boundary import Boundary
+from seiche.waves.fluxes import Flux
 from seiche.waves.material import Material
 from seiche.waves.mesh import GHOST, NONE, Mesh
 from seiche.waves.ranks import Pieces, with_ghosts
@@ -85,11 +86,11 @@ class Operator:
             CaseError: a material for another mesh or number of nodes, or a mesh that is not whole.
         """
         self.backend, self.mesh, self.material, self.basis = backend, mesh, material, Basis(nodes)
-        self.boundaries = boundaries
+        self.boundaries, self.flux = boundaries, flux
         self._resisted = resisted
         self._check(nodes, world)
         hanging = any(world.allgather(bool((mesh.child >= 0).any())))
-        self.of = Discretisation(medium, mesh.dim, nodes, flux, real, material.by_node, hanging)
+        self.of = Discretisation(medium, mesh.dim, nodes, flux.kernel, real, material.by_node, hanging)
         self.face_nodes = [face_nodes(nodes, mesh.dim, face) for face in range(mesh.faces)]
         self.impedances = np.stack([with_ghosts(world, mesh, z) for z in material.impedances(medium)])
         self.pieces = Pieces.of(mesh)
@@ -187,8 +188,8 @@ class Operator:
 
     def _coefficients(self) -> Floats:
         """Return the flux's coefficients of all faces, (count, faces(, face nodes), record)."""
-        mesh, flux = self.mesh, self.of.flux
-        record = COEFFICIENTS[flux] * len(self.impedances)
+        mesh, flux = self.mesh, self.flux
+        record = flux.kernel.coefficients * len(self.impedances)
         by_node = (self.of.face_nodes,) if self.material.by_node else ()
         result = np.empty((mesh.count, mesh.faces, *by_node, record))
         everyone = np.arange(mesh.count)
@@ -200,17 +201,17 @@ class Operator:
                 child = mesh.child[inside, face]
                 for place in np.unique(child[child >= 0]):
                     other[:, child == place] = interpolated(other[:, child == place], self.half(int(place)))
-            result[inside, face] = inner_coefficients(flux, own[:, inside], other)
+            result[inside, face] = flux.inner_coefficients(own[:, inside], other)
             kind = self.boundaries[face]
             kind = "free" if self._resisted and kind == "absorbing" else kind
-            result[~inside, face] = boundary_coefficients(flux, kind, own[:, ~inside])
+            result[~inside, face] = flux.outer_coefficients(kind, own[:, ~inside])
         return result
 
     def _mortars(self) -> dict[str, Any]:
         """Return the arrays of the hanging faces."""
         children = self._large_slots.shape[1]
         by_node = (self.of.face_nodes,) if self.material.by_node else ()
-        record = COEFFICIENTS[self.of.flux] * len(self.impedances)
+        record = self.of.flux.coefficients * len(self.impedances)
         faces = np.empty((self.sides, children, *by_node, record))
         for face in range(self.mesh.faces):
             here = self._sides[:, 1] == face
@@ -219,7 +220,7 @@ class Operator:
             for child in range(children):
                 other = self.beyond(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
                 mine = interpolated(own, self.half(child)) if self.material.by_node else own
-                faces[here, child] = inner_coefficients(self.of.flux, mine, other)
+                faces[here, child] = self.flux.inner_coefficients(mine, other)
         return {
             "sides": self.backend.upload(self._sides),
             "small_slots": self.backend.upload(self._small_slots),

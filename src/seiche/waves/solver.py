@@ -27,7 +27,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.dg import Flux, Medium, Variant
+from seiche.kernels.registry.dg import Medium, Variant
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.solver import Health, SolverBase, State
@@ -36,6 +36,7 @@ from seiche.waves.attenuation import Attenuation, Bodies
 from seiche.waves.basis import NODES
 from seiche.waves.boundary import Boundary, sides_of
 from seiche.waves.energy import energy, exact_sum, products
+from seiche.waves.fluxes import flux_named
 from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
 from seiche.waves.leapfrog import Integrator, Leapfrog, check_integrator
 from seiche.waves.limits import largest_step
@@ -76,7 +77,7 @@ class WaveSolver(SolverBase):
         material: Material,
         *,
         nodes: int = 5,
-        flux: Flux = "upwind",
+        flux: str = "upwind",
         boundaries: Sequence[Boundary] | Boundary = "absorbing",
         medium: Medium | None = None,
         precision: Real = "float64",
@@ -101,7 +102,7 @@ class WaveSolver(SolverBase):
             mesh: the elements of this rank.
             material: density and speeds of these elements or their nodes; elements with cs = 0 are fluid.
             nodes: of the collocation, a direction (2 to 10); the order of accuracy is the same number.
-            flux: upwind (exact Riemann) or central (averages, no loss).
+            flux: name of one of `FLUXES`: upwind (exact Riemann), central (averages, no loss).
             boundaries: of the sides x-, x+, y-, ...; one word for all. Periodic sides are the mesh's business.
             medium: acoustic (p, v) or elastic (v, S); by default acoustic where nothing is solid.
             precision: of state and arithmetic.
@@ -127,7 +128,8 @@ class WaveSolver(SolverBase):
         """
         sides = sides_of(boundaries, mesh.dim)
         _check_scheme(nodes, flux, variant, integrator, ghosts=ghosts, attenuated=attenuation is not None)
-        check_kernels(variant, flux, precision, medium)
+        check_kernels(variant, precision, medium)
+        between = flux_named(flux)
         leapfrog = integrator == "leapfrog"
         self.world = world or World.serial()
         self.mesh, self.material, self.precision = mesh, material, precision
@@ -139,13 +141,13 @@ class WaveSolver(SolverBase):
             material,
             nodes,
             medium=self.medium,
-            flux=flux,
+            flux=between,
             boundaries=sides,
             real=precision,
             world=self.world,
             resisted=leapfrog,
         )
-        self.largest_step = largest_step(mesh, material, nodes, flux, self.world, leapfrog=leapfrog)
+        self.largest_step = largest_step(mesh, material, nodes, between, self.world, leapfrog=leapfrog)
         self.dt = self._time_step(dt)
         self.step = 0
         self.of = self.operator.of
@@ -165,7 +167,7 @@ class WaveSolver(SolverBase):
         """Reserve unknowns, register, traces and clock, and set up the messages of a stage (collective)."""
         mesh, operator, n = self.mesh, self.operator, self.operator.basis.n
         self.items, self.total_items = mesh.count * n**mesh.dim, mesh.total * n**mesh.dim
-        words = f"{self.medium} {mesh.dim}D, {n} nodes, {self.of.flux}"
+        words = f"{self.medium} {mesh.dim}D, {n} nodes, {self.of.flux.name}"
         self.layout = words + (", leapfrog" if leapfrog else "")
         u = operator.zeros(mesh.ghosts if kind in ("faces", "variables", "elements") else 0)
         state = (u, u if leapfrog else operator.zeros(mesh.ghosts if kind == "elements" else 0))

@@ -18,7 +18,7 @@ import numpy as np
 from seiche.backend import Array
 from seiche.errors import CaseError
 from seiche.kernels.registry import KernelSpec, dg
-from seiche.kernels.registry.dg import Flux, Medium, Real, Variant
+from seiche.kernels.registry.dg import Medium, Real, Variant
 from seiche.observe.stage import Stage
 from seiche.waves.attenuation import Bodies
 from seiche.waves.basis import LSRK_A
@@ -30,14 +30,14 @@ _POSITIONS: tuple[dg.Position, ...] = ("first", "inner", "inner", "inner", "last
 STAGES = len(_POSITIONS)
 
 
-def check_kernels(variant: str, flux: str, precision: str, medium: str | None) -> None:
+def check_kernels(variant: str, precision: str, medium: str | None) -> None:
     """Refuse names that no kernel has.
 
     Raises:
         CaseError: such a name, with those that are known.
     """
     check_variant(variant)
-    for name, value, known in (("flux", flux, Flux), ("precision", precision, Real), ("medium", medium, Medium)):
+    for name, value, known in (("precision", precision, Real), ("medium", medium, Medium)):
         if value is not None and value not in get_args(known):
             raise CaseError(f"{name}: {value!r} is not one of {', '.join(get_args(known))}")
 

@@ -13,6 +13,7 @@ from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
 from seiche.kernels.registry.dg import Discretisation, words_a_leap, words_a_node, words_of_bodies
 from seiche.observe.bandwidth import copy_bandwidth
+from seiche.waves.fluxes import FLUXES
 
 
 def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
@@ -68,7 +69,7 @@ def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
 def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
     case, mesh = setup.case, setup.mesh
     medium = "elastic" if setup.material.has_solid else "acoustic"
-    of = Discretisation(medium, mesh.dim, case.mesh.nodes, case.mesh.flux, case.run.precision)  # type: ignore[arg-type]
+    of = Discretisation(medium, mesh.dim, case.mesh.nodes, FLUXES[case.mesh.flux].kernel, case.run.precision)
     size = np.dtype(case.run.precision).itemsize
     nodes = mesh.total * case.mesh.nodes**mesh.dim
     traces = 2 * mesh.faces * of.slot / case.mesh.nodes**mesh.dim

@@ -23,7 +23,8 @@ from seiche.case.quantities import (
     Volume,
 )
 from seiche.case.run_tables import OutputTable, RunTable
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, refuse_twins
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, one_of, refuse_twins
+from seiche.waves.fluxes import FLUXES
 
 Side = Literal["free", "rigid", "absorbing"]
 Sides = Annotated[tuple[Side, ...], FromList]
@@ -48,7 +49,7 @@ class MeshTable(Table):
     )
     error: float = Field(default=1e-2, ge=1e-5, le=0.1, description="error that one wavelength may bring (frequency)")
     material: Literal["element", "node"] = Field(default="element", description="where the material may vary")
-    flux: Literal["upwind", "central"] = Field(default="upwind", description="exact Riemann flux, or averages")
+    flux: Annotated[str, one_of(FLUXES)] = Field(default="upwind", description="exact Riemann flux, or averages")
 
     @model_validator(mode="after")
     def _one_size(self) -> MeshTable:

@@ -25,6 +25,7 @@ from seiche.errors import CaseError
 from seiche.waves import Brick, Material, Mesh, PointSource, SizeField
 from seiche.waves.attenuation import Attenuation
 from seiche.waves.basis import Basis
+from seiche.waves.fluxes import FLUXES
 from seiche.waves.limits import largest_step
 from seiche.waves.sizes import elements_per_wavelength
 from seiche.waves.solver import SAFETY, WaveSolver
@@ -242,7 +243,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     if case.attenuation is not None:
         material, attenuation = media.attenuated(mesh, slow, case.attenuation)
     leapfrog = case.time.integrator == "leapfrog"
-    limit = largest_step(mesh, material, table.nodes, table.flux, world, leapfrog=leapfrog)
+    limit = largest_step(mesh, material, table.nodes, FLUXES[table.flux], world, leapfrog=leapfrog)
     step, steps = _time_steps(case, limit, str(path))
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
     frequency = highest_frequency(case, functions) or table.frequency

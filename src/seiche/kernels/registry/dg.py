@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from .dg_teams import LEAP_BLOCKS, LEAPS, NODES_AHEAD
@@ -14,7 +14,6 @@ from .dg_teams import Team as Team
 from .spec import CPP_TYPE, KernelSpec, Members
 from .spec import Real as Real
 
-Flux = Literal["upwind", "central"]
 Position = Literal["first", "inner", "last"]
 #: How much of a stage one kernel does: all; volume and faces, then integration; each of these apart.
 Variant = Literal["fused", "fused-flux", "separate"]
@@ -24,9 +23,22 @@ Half = Literal["velocities", "stresses"]
 #: What the CPU table has, in words.
 BUILT = "no wave kernel: they are compiled on first use"
 
-#: Words of a face's trace per coupled component, and the flux's coefficients of a kind of wave.
-WORDS = {"upwind": 1, "central": 2}
-COEFFICIENTS = {"upwind": 3, "central": 4}
+
+@dataclass(frozen=True)
+class FluxKernel:
+    """A flux: name, C++ type, words of a trace per coupled component, coefficients of a face per kind of wave.
+
+    A flux from outside says in which `header` its type is.
+    """
+
+    name: str
+    type: str
+    words: int
+    coefficients: int
+    header: str | None = None
+
+
+UPWIND, CENTRAL = FluxKernel("upwind", "Upwind", 1, 3), FluxKernel("central", "Central", 2, 4)
 
 
 @dataclass(frozen=True)
@@ -36,7 +48,7 @@ class Discretisation:
     medium: Medium
     dim: int
     nodes: int
-    flux: Flux = "upwind"
+    flux: FluxKernel = UPWIND
     real: Real = "float64"
     nodal: bool = False
     hanging: bool = False
@@ -59,14 +71,19 @@ class Discretisation:
     @property
     def slot(self) -> int:
         """Return the words of a face's trace."""
-        return WORDS[self.flux] * self.waves * self.face_nodes
+        return self.flux.words * self.waves * self.face_nodes
 
     @property
     def type(self) -> str:
         """Return the C++ type."""
         words = (str(flag).lower() for flag in (self.nodal, self.hanging))
         medium = f"{self.medium.capitalize()}<{self.dim}>"
-        return f"Elements<{medium},{self.nodes},{self.flux.capitalize()},{CPP_TYPE[self.real]},{','.join(words)}>"
+        return f"Elements<{medium},{self.nodes},{self.flux.type},{CPP_TYPE[self.real]},{','.join(words)}>"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Return the header of a flux from outside."""
+        return (self.flux.header,) if self.flux.header is not None else ()
 
     @property
     def members(self) -> Members:
@@ -148,6 +165,7 @@ def _by_team(of: Discretisation, team: Team, name: str, header: str, members: Me
         max_registers=255,
         may_spill=True,
         team=True,
+        parts=of.parts,
     )
 
 
@@ -163,6 +181,7 @@ def volume(of: Discretisation) -> KernelSpec:
         max_registers=255,
         may_spill=True,
         team=True,
+        parts=of.parts,
     )
 
 
@@ -182,7 +201,8 @@ def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSp
         *((name, of.real) for name in ("a", "b", "dt")),
     )
     functor = f"Integrate<{of.type},Position::{position},{str(weighed).lower()}>"
-    return KernelSpec(functor, "dg/integrate.hpp", members, threads=256, max_registers=255, team=True, may_spill=True)
+    spec = KernelSpec(functor, "dg/integrate.hpp", members, max_registers=255, team=True, may_spill=True)
+    return replace(spec, parts=of.parts)
 
 
 def integrate_attenuated(of: Discretisation, position: Position, mechanisms: int) -> KernelSpec:
@@ -195,7 +215,7 @@ def integrate_attenuated(of: Discretisation, position: Position, mechanisms: int
         *((name, of.real) for name in ("a", "b", "dt")),
     )
     functor = f"IntegrateAttenuated<{of.type},Position::{position},{mechanisms},{str(of.nodal).lower()}>"
-    return KernelSpec(functor, "dg/attenuate.hpp", members, threads=256, max_registers=255, team=True)
+    return KernelSpec(functor, "dg/attenuate.hpp", members, max_registers=255, team=True, parts=of.parts)
 
 
 def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
@@ -235,7 +255,7 @@ def _per_element(of: Discretisation, functor: str, header: str, members: Members
     """Return a team kernel whose team handles a point, a face or an element; few of them, if they are `alone`."""
     nodes = of.face_nodes * of.nodes if alone else of.face_nodes
     threads = min(256, max(32, -(-nodes // 32) * 32))
-    return KernelSpec(functor, header, members, threads=threads, max_registers=255, team=True)
+    return KernelSpec(functor, header, members, threads=threads, max_registers=255, team=True, parts=of.parts)
 
 
 def _mortar_kernel(of: Discretisation, name: str, results: tuple[str, ...]) -> KernelSpec:
@@ -322,16 +342,16 @@ def other_kernels() -> Iterator[KernelSpec]:
                 yield fused_stage(of, position)
                 yield integrate(of, position, weighed=position == "inner")
             yield from (rates(of), volume(of), face_flux(of), integrate_attenuated(of, "inner", 3))
-            yield from (leap(Discretisation(medium, 3, 8, "central", real), half) for half in get_args(Half))
+            yield from (leap(Discretisation(medium, 3, 8, CENTRAL, real), half) for half in get_args(Half))
         for nodes in (2, 5, 10):
             yield fused_stage(Discretisation(medium, 3, nodes), "inner")
         hanging = Discretisation(medium, 3, 5, nodal=True, hanging=True)
-        central = Discretisation(medium, 2, 5, flux="central", hanging=True)
+        central = Discretisation(medium, 2, 5, flux=CENTRAL, hanging=True)
         for of in (hanging, central):
             yield fused_stage(of, "inner")
             yield from (rates(of), volume(of), face_flux(of), integrate(of, "inner", weighed=True))
             yield from (integrate_attenuated(of, "inner", 3), damp_memory(of, 3))
-            if of.flux == "central":
+            if of.flux == CENTRAL:
                 yield from (leap(of, "velocities"), leap(of, "stresses"), resist(of), add_sources(of, 2))
             yield from (mortar_traces(of), mortar_corrections(of), write_traces(of), add_sources(of), record(of))
             yield from (damp(of), peak_motion(of))
