@@ -6,8 +6,9 @@ docs/reference/ultrasound-case.md is generated from here.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -27,6 +28,7 @@ from seiche.case.quantities import (
 )
 from seiche.case.run_tables import OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
+from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle, Shape
 
 Material = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
@@ -154,11 +156,17 @@ class MediumTable(Properties):
 class Signal(Table):
     """A tone of a source."""
 
+    #: Of the grid, None: any.
+    axes: ClassVar[int | None] = 3
     frequency: PositiveFrequency = Field(description="its frequency")
     amplitude: PositivePressure = Field(description="pressure that a large flat source sends to each side")
     cycles: float | None = Field(default=None, gt=0, description="length of a burst; goes on by default")
     ramp: float = Field(default=3.0, ge=0, description="cycles in which a tone that goes on grows to its amplitude")
     delay: Delay = Field(default=0.0, description="how much later it begins")
+
+    @abstractmethod
+    def shape(self) -> Shape:
+        """Return where it acts."""
 
 
 class FocusedSource(Signal):
@@ -178,7 +186,12 @@ class CurvedSource(FocusedSource):
 class ArcSource(CurvedSource):
     """A circular arc (2D) that faces its focus."""
 
+    axes = 2
     kind: Literal["arc"]
+
+    def shape(self) -> Shape:
+        """Return where it acts."""
+        return Arc(self.position, self.focus, self.radius, self.diameter)
 
 
 class BowlSource(CurvedSource):
@@ -186,11 +199,19 @@ class BowlSource(CurvedSource):
 
     kind: Literal["bowl"]
 
+    def shape(self) -> Shape:
+        """Return where it acts."""
+        return Bowl(self.position, self.focus, self.radius, self.diameter)
+
 
 class DiscSource(FocusedSource):
     """A flat disc (3D)."""
 
     kind: Literal["disc"]
+
+    def shape(self) -> Shape:
+        """Return where it acts."""
+        return Disc(self.position, self.focus, self.diameter)
 
 
 class RectangleSource(Signal):
@@ -201,13 +222,22 @@ class RectangleSource(Signal):
     first: Place = Field(description="one side as a vector")
     second: Place = Field(description="the other, at a right angle")
 
+    def shape(self) -> Shape:
+        """Return where it acts."""
+        return Rectangle(self.position, self.first, self.second)
+
 
 class LineSource(Signal):
     """A straight line."""
 
+    axes = None
     kind: Literal["line"]
     start: Place = Field(description="first end")
     end: Place = Field(description="other end")
+
+    def shape(self) -> Shape:
+        """Return where it acts."""
+        return Line(self.start, self.end)
 
 
 class BallSource(Ball):

@@ -15,20 +15,10 @@ from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.case.ultrasound.medium import check_axes, distance, medium_of, pressure_file
-from seiche.case.ultrasound.schema import (
-    ArcSource,
-    BallSource,
-    BowlSource,
-    DiscSource,
-    FileSource,
-    LineSource,
-    RectangleSource,
-    Signal,
-    UltrasoundCase,
-)
+from seiche.case.ultrasound.schema import BallSource, FileSource, Signal, UltrasoundCase
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Rectangle, Sensor, Source
+from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
 from seiche.ultrasound.extents import lines_of
@@ -40,8 +30,6 @@ from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, problem_of, refuse_unstable, request_of
 from seiche.ultrasound.solver import UltrasoundSolver
-
-Tone = ArcSource | BowlSource | DiscSource | RectangleSource | LineSource
 
 
 @dataclass(frozen=True)
@@ -192,7 +180,7 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
             pressure = found if pressure is None else pressure + found
     emitters = []
     for numbers in signals_of(case):
-        tones = {number: cast(Tone, case.source[number]) for number in numbers}
+        tones = {number: cast(Signal, case.source[number]) for number in numbers}
         strongest = max(one.amplitude for one in tones.values())
         emitters.append(
             Emitter(
@@ -205,26 +193,14 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     return Source(p0=pressure, emitters=tuple(emitters))
 
 
-def _shape(one: Tone, grid: Grid, name: str) -> Shape:
-    places = {
-        key: getattr(one, key)
-        for key in ("position", "focus", "first", "second", "start", "end")
-        if key in type(one).model_fields
-    }
-    for key, place in places.items():
-        check_axes(f"{name}.{key}", place, grid)
-    wanted = {"arc": 2, "line": None}.get(one.kind, 3)
-    if wanted is not None and len(grid.shape) != wanted:
-        raise CaseError(f"{name}: kind {one.kind} needs a grid of {wanted} axes, not {len(grid.shape)}")
-    if isinstance(one, ArcSource):
-        return Arc(one.position, one.focus, one.radius, one.diameter)
-    if isinstance(one, BowlSource):
-        return Bowl(one.position, one.focus, one.radius, one.diameter)
-    if isinstance(one, DiscSource):
-        return Disc(one.position, one.focus, one.diameter)
-    if isinstance(one, RectangleSource):
-        return Rectangle(one.position, one.first, one.second)
-    return Line(one.start, one.end)
+def _shape(one: Signal, grid: Grid, name: str) -> Shape:
+    keys = dict(one)
+    for key, value in keys.items():
+        if isinstance(value, tuple):
+            check_axes(f"{name}.{key}", value, grid)
+    if one.axes not in (None, len(grid.shape)):
+        raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {one.axes} axes, not {len(grid.shape)}")
+    return one.shape()
 
 
 def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of a case: pulses as functions of time, with the highest frequency that each contains."""
+"""Pulses of a case of waves: a table each, with its function of time and the highest frequency that it contains.
+
+How to add one: docs/howto/add-a-source.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import e, pi, sqrt
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from seiche.case.waves.schema import BrunePulse, GaussianPulse, Pulse, RickerPulse, WaveCase
+from seiche.case.quantities import PositiveRate, PositiveTime
+from seiche.case.tables import FileName, Table
 from seiche.errors import CaseError, FormatError
-from seiche.kernels.registry.dg import Medium
-from seiche.waves.plane import PlaneWave
-from seiche.waves.sources import Brune, Gaussian, PointSource, Ricker, TimeFunction
+from seiche.waves.sources import Brune, Gaussian, Ricker, TimeFunction
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,37 +77,6 @@ def read_pulse(path: Path) -> Sampled:
     return Sampled(*np.array(rows).T)
 
 
-def pulse(time: Pulse, folder: Path, peak: bool) -> TimeFunction:
-    """Return the function of a pulse, with a `peak` of one or as the rate of a moment or volume."""
-    if isinstance(time, RickerPulse):
-        made = Ricker(time.frequency, time.delay if time.delay is not None else 1.5 / time.frequency)
-        return made if peak else Multiple(made, time.frequency)
-    if isinstance(time, GaussianPulse):
-        gaussian = Gaussian(time.sigma, time.delay if time.delay is not None else 6 * time.sigma)
-        return Multiple(gaussian, time.sigma * sqrt(2 * pi)) if peak else gaussian
-    if isinstance(time, BrunePulse):
-        brune = Brune(time.duration)
-        return Multiple(brune, e * time.duration) if peak else brune
-    return read_pulse(folder / time.file)
-
-
-def highest_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> float:
-    """Return the frequency (Hz) above which the pulses have less than a few hundredths of their largest amplitude.
-
-    2.5 f of a Ricker pulse, 0.48/sigma of a Gaussian, 1.6/T of a Brune, from their spectra those of the `functions`
-    that are samples; 0 without any pulse.
-    """
-    found = [0.0, *(_highest(made) for made in functions if isinstance(made, Sampled))]
-    for time in (*(table.time for table in case.source), *([case.plane_wave.time] if case.plane_wave else [])):
-        if isinstance(time, RickerPulse):
-            found.append(2.5 * time.frequency)
-        elif isinstance(time, GaussianPulse):
-            found.append(0.48 / time.sigma)
-        elif isinstance(time, BrunePulse):
-            found.append(1.6 / time.duration)
-    return max(found)
-
-
 def _highest(pulse: Sampled) -> float:
     """Return the frequency above which the spectrum of samples stays below a hundredth of its largest value."""
     length = float(pulse.times[-1] - pulse.times[0])
@@ -115,51 +87,70 @@ def _highest(pulse: Sampled) -> float:
     return float(present[-1] * (count - 1) / (4 * count * length))
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """A plane wave at the start: what the point `origin` sees over time is `motion`."""
+class RickerPulse(Table):
+    """(1 - 2 a) exp(-a) with a = (pi f (t - delay))^2; for moments and volumes its rate is f times that."""
 
-    wave: PlaneWave
-    origin: Floats
-    motion: Multiple
+    kind: Literal["ricker"]
+    frequency: PositiveRate = Field(description="peak frequency f")
+    delay: PositiveTime | None = Field(default=None, description="time of the peak; 1.5/f by default")
 
-    def state(self, medium: Medium, positions: Floats) -> Floats:
-        """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
-        return self.wave.state(medium, positions - self.origin, 0.0, lambda s: self.motion(-s))
+    def function(self, folder: Path, peak: bool) -> TimeFunction:
+        """Return the pulse, with a `peak` of one or as the rate of a moment or volume; its files are in `folder`."""
+        made = Ricker(self.frequency, self.delay if self.delay is not None else 1.5 / self.frequency)
+        return made if peak else Multiple(made, self.frequency)
 
-
-def start_of(case: WaveCase, at: Callable[[Floats], Floats], folder: Path) -> Start | None:
-    """Return the plane wave of a case in the medium that `at` gives, or None.
-
-    Raises:
-        CaseError, FormatError: a wave that does not exist there, or a file of a pulse.
-    """
-    table = case.plane_wave
-    if table is None:
-        return None
-    origin = np.array(table.position)
-    density, cp, cs = at(origin[None])[:, 0]
-    wave = PlaneWave(table.kind, table.direction, density, cp, cs, table.polarization)
-    return Start(wave, origin, Multiple(pulse(table.time, folder, peak=True), table.velocity))
+    def highest(self, made: TimeFunction) -> float:
+        """Return the frequency (Hz) above which little is left of the spectrum of `made`."""
+        return 2.5 * self.frequency
 
 
-def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
-    """Return the sources of a case.
+class GaussianPulse(Table):
+    """A Gaussian: of peak one for forces, of area one for the rates of moments and volumes."""
 
-    Raises:
-        CaseError, FormatError: a file of a pulse, or a tensor that is no matrix of the right size.
-    """
-    sources = []
-    for number, table in enumerate(case.source):
-        made = pulse(table.time, folder, peak=table.force is not None)
-        if table.force is not None:
-            sources.append(PointSource(table.position, made, force=table.force))
-        elif table.volume is not None:
-            sources.append(PointSource(table.position, made, volume=table.volume))
-        else:
-            tensor = np.array(table.tensor or np.eye(case.dim), dtype=object)
-            if tensor.shape != (case.dim, case.dim):
-                raise CaseError(f"source[{number}].tensor: needs {case.dim} rows of {case.dim} numbers")
-            moment = (table.moment or 0.0) * tensor.astype(np.float64)
-            sources.append(PointSource(table.position, made, moment=moment.tolist()))
-    return sources
+    kind: Literal["gaussian"]
+    sigma: PositiveTime = Field(description="standard deviation")
+    delay: PositiveTime | None = Field(default=None, description="time of the peak; 6 sigma by default")
+
+    def function(self, folder: Path, peak: bool) -> TimeFunction:
+        """Return the pulse."""
+        gaussian = Gaussian(self.sigma, self.delay if self.delay is not None else 6 * self.sigma)
+        return Multiple(gaussian, self.sigma * sqrt(2 * pi)) if peak else gaussian
+
+    def highest(self, made: TimeFunction) -> float:
+        """Return the highest frequency."""
+        return 0.48 / self.sigma
+
+
+class BrunePulse(Table):
+    """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
+
+    kind: Literal["brune"]
+    duration: PositiveTime = Field(description="T")
+
+    def function(self, folder: Path, peak: bool) -> TimeFunction:
+        """Return the pulse."""
+        brune = Brune(self.duration)
+        return Multiple(brune, e * self.duration) if peak else brune
+
+    def highest(self, made: TimeFunction) -> float:
+        """Return the highest frequency."""
+        return 1.6 / self.duration
+
+
+class FilePulse(Table):
+    """Values over time, linear between them and zero beyond them."""
+
+    kind: Literal["file"]
+    file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")
+
+    def function(self, folder: Path, peak: bool) -> TimeFunction:
+        """Return the pulse."""
+        return read_pulse(folder / self.file)
+
+    def highest(self, made: TimeFunction) -> float:
+        """Return the highest frequency."""
+        assert isinstance(made, Sampled)
+        return _highest(made)
+
+
+Pulse = Annotated[RickerPulse | GaussianPulse | BrunePulse | FilePulse, Field(discriminator="kind")]

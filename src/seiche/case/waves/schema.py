@@ -24,6 +24,7 @@ from seiche.case.quantities import (
 )
 from seiche.case.run_tables import OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, one_of, refuse_twins
+from seiche.case.waves.pulses import Pulse
 from seiche.waves.fluxes import FLUXES
 
 Side = Literal["free", "rigid", "absorbing"]
@@ -161,39 +162,6 @@ class AttenuationTable(Table):
         default=None, description="frequency of the speeds cp and cs; the geometric mean of the band by default"
     )
     mechanisms: int = Field(default=3, ge=1, le=6, description="bodies of relaxation; Q stays nearer with more")
-
-
-class RickerPulse(Table):
-    """(1 - 2 a) exp(-a) with a = (pi f (t - delay))^2; for moments and volumes its rate is f times that."""
-
-    kind: Literal["ricker"]
-    frequency: PositiveRate = Field(description="peak frequency f")
-    delay: PositiveTime | None = Field(default=None, description="time of the peak; 1.5/f by default")
-
-
-class GaussianPulse(Table):
-    """A Gaussian: of peak one for forces, of area one for the rates of moments and volumes."""
-
-    kind: Literal["gaussian"]
-    sigma: PositiveTime = Field(description="standard deviation")
-    delay: PositiveTime | None = Field(default=None, description="time of the peak; 6 sigma by default")
-
-
-class BrunePulse(Table):
-    """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
-
-    kind: Literal["brune"]
-    duration: PositiveTime = Field(description="T")
-
-
-class FilePulse(Table):
-    """Values over time, linear between them and zero beyond them."""
-
-    kind: Literal["file"]
-    file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")
-
-
-Pulse = Annotated[RickerPulse | GaussianPulse | BrunePulse | FilePulse, Field(discriminator="kind")]
 
 
 class SourceTable(Table):

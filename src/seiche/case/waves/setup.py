@@ -18,8 +18,8 @@ from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.case.waves.media import Media
-from seiche.case.waves.pulses import Start, highest_frequency, sources_of, start_of
 from seiche.case.waves.schema import WaveCase
+from seiche.case.waves.sources import Start, highest_frequency, sources_of, start_of
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.waves import Brick, Material, Mesh, PointSource, SizeField

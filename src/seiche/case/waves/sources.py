@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sources of a case of waves, and the plane wave that it may start with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.waves.pulses import Multiple
+from seiche.case.waves.schema import WaveCase
+from seiche.errors import CaseError
+from seiche.kernels.registry.dg import Medium
+from seiche.waves.plane import PlaneWave
+from seiche.waves.sources import PointSource, TimeFunction
+
+Floats = npt.NDArray[np.float64]
+
+
+def highest_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> float:
+    """Return the frequency (Hz) above which the pulses have less than a few hundredths of their largest amplitude.
+
+    `functions` are those of the sources, then that of the plane wave; 0 without any pulse.
+    """
+    tables = [table.time for table in (*case.source, *([case.plane_wave] if case.plane_wave else []))]
+    return max([0.0, *(table.highest(made) for table, made in zip(tables, functions, strict=True))])
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A plane wave at the start: what the point `origin` sees over time is `motion`."""
+
+    wave: PlaneWave
+    origin: Floats
+    motion: Multiple
+
+    def state(self, medium: Medium, positions: Floats) -> Floats:
+        """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
+        return self.wave.state(medium, positions - self.origin, 0.0, lambda s: self.motion(-s))
+
+
+def start_of(case: WaveCase, at: Callable[[Floats], Floats], folder: Path) -> Start | None:
+    """Return the plane wave of a case in the medium that `at` gives, or None.
+
+    Raises:
+        CaseError, FormatError: a wave that does not exist there, or a file of a pulse.
+    """
+    table = case.plane_wave
+    if table is None:
+        return None
+    origin = np.array(table.position)
+    density, cp, cs = at(origin[None])[:, 0]
+    wave = PlaneWave(table.kind, table.direction, density, cp, cs, table.polarization)
+    return Start(wave, origin, Multiple(table.time.function(folder, peak=True), table.velocity))
+
+
+def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
+    """Return the sources of a case.
+
+    Raises:
+        CaseError, FormatError: a file of a pulse, or a tensor that is no matrix of the right size.
+    """
+    sources = []
+    for number, table in enumerate(case.source):
+        made = table.time.function(folder, peak=table.force is not None)
+        if table.force is not None:
+            sources.append(PointSource(table.position, made, force=table.force))
+        elif table.volume is not None:
+            sources.append(PointSource(table.position, made, volume=table.volume))
+        else:
+            tensor = np.array(table.tensor or np.eye(case.dim), dtype=object)
+            if tensor.shape != (case.dim, case.dim):
+                raise CaseError(f"source[{number}].tensor: needs {case.dim} rows of {case.dim} numbers")
+            moment = (table.moment or 0.0) * tensor.astype(np.float64)
+            sources.append(PointSource(table.position, made, moment=moment.tolist()))
+    return sources
