@@ -69,7 +69,8 @@ def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
 def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
     case, mesh = setup.case, setup.mesh
     medium = "elastic" if setup.material.has_solid else "acoustic"
-    of = Discretisation(medium, mesh.dim, case.mesh.nodes, FLUXES[case.mesh.flux].kernel, case.run.precision)
+    flux = FLUXES[case.mesh.flux].kernel
+    of = Discretisation(medium, mesh.dim, case.mesh.nodes, flux, case.run.precision)  # type: ignore[arg-type]
     size = np.dtype(case.run.precision).itemsize
     nodes = mesh.total * case.mesh.nodes**mesh.dim
     traces = 2 * mesh.faces * of.slot / case.mesh.nodes**mesh.dim

@@ -25,8 +25,8 @@ def highest_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> floa
 
     `functions` are those of the sources, then that of the plane wave; 0 without any pulse.
     """
-    tables = [table.time for table in (*case.source, *([case.plane_wave] if case.plane_wave else []))]
-    return max([0.0, *(table.highest(made) for table, made in zip(tables, functions, strict=True))])
+    pulses = [table.time for table in case.source] + ([case.plane_wave.time] if case.plane_wave else [])
+    return max([0.0, *(pulse.highest(made) for pulse, made in zip(pulses, functions, strict=True))])
 
 
 @dataclass(frozen=True, eq=False)
