@@ -25,7 +25,7 @@ def tilted_tube(radius: float = 6.3, length: float = 24.0) -> SiteSet:
 def iolet_model(rheology: CarreauYasuda | Newtonian, collision: Bgk | Trt | None = None) -> FlowModel:
     """Return a pulsating velocity inlet, a pulsating pressure outlet and a force across the tube."""
     inlet = VelocityIolet(0.01, (0.01 + 0.002j,), 100.0, 0.05)
-    iolets = (inlet, PressureIolet(1.0, 0.001, 50.0))
+    iolets = (inlet, PressureIolet(1.0, 0.001, 50.0, scheme="nash"))
     return FlowModel(rheology, collision or Trt(), iolets=iolets, body_force=(1e-6, 0.0, 2e-6))
 
 

@@ -208,13 +208,13 @@ def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
         with load(tmp_path / f"{name}.toml") as simulation:
             simulation.run(steps=2)
     with pytest.raises(CaseError, match=r'flow/checkpoint\.seiche: the checkpoint is one of solver = "flow"'):
-        load(tmp_path / "blood.toml", restart=tmp_path / "flow" / "checkpoint.seiche")
+        load(tmp_path / "blood.toml", restart=tmp_path / "flow" / "checkpoint.seiche", output=tmp_path / "new")
     with pytest.raises(CaseError, match=r'blood/checkpoint\.seiche: the checkpoint is one of solver = "blood"'):
-        load(tmp_path / "flow.toml", restart=tmp_path / "blood" / "checkpoint.seiche")
+        load(tmp_path / "flow.toml", restart=tmp_path / "blood" / "checkpoint.seiche", output=tmp_path / "new")
     other = changed(tables, "cells.0.name", "white")
     (tmp_path / "other.toml").write_text(toml_of(other))
     with pytest.raises(CaseError, match=r"--restart: the checkpoint has other types of cells than .*other\.toml"):
-        load(tmp_path / "other.toml", restart=tmp_path / "blood" / "checkpoint.seiche")
+        load(tmp_path / "other.toml", restart=tmp_path / "blood" / "checkpoint.seiche", output=tmp_path / "new")
 
 
 def off(folder: Path, vertices: list[tuple[float, float, float]], faces: list[tuple[int, int, int]]) -> str:
