@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 from seiche.case.flow.geometry import Vessel, build
 from seiche.case.flow.limits import refuse_impossible
 from seiche.case.flow.setup import FlowSetup, build_setup
-from seiche.case.loading import check_case, prepare
-from seiche.errors import CaseError
+from seiche.case.loading import check_case, prepare, read_case
+from seiche.errors import CaseError, FormatError
 
 SOURCE = "case.toml"
 
@@ -135,6 +136,16 @@ def _value(value: Any) -> str:
     return json.dumps(value)
 
 
+def tube_file(folder: Path, changes: dict[str, Any]) -> Path:
+    """Return the case file of the tube, with `changes` (values by dotted path), that was written into `folder`."""
+    tables = tube_tables()
+    for path, value in changes.items():
+        tables = changed(tables, path, value)
+    target = folder / "case.toml"
+    target.write_text(toml_of(tables))
+    return target
+
+
 def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
     """Return the message with which `tables` is refused, without the name of the file."""
     with pytest.raises(CaseError) as caught:
@@ -155,3 +166,16 @@ def refusal(folder: Path, tables: dict[str, Any]) -> str:
     assert "\n" not in text
     assert text.startswith(f"{path}: ")
     return text.removeprefix(f"{path}: ")
+
+
+def refused_or_read(content: bytes, name: str, longest: int) -> None:
+    """Read `content` as the case file `name`: an error is one line of at most `longest` characters behind the path."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        try:
+            read_case(path)
+        except (CaseError, FormatError) as error:
+            assert str(error).startswith(str(path))
+            assert "\n" not in str(error)
+            assert len(str(error)) < longest + len(str(path))

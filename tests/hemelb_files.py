@@ -85,31 +85,30 @@ def write_case(folder: Path, text: str) -> Path:
     return folder / "config.xml"
 
 
-_IOLETS = """
-  <inlets>
-    <inlet>
+_IOLET = """
+  <{kind}s>
+    <{kind}>
       <condition type="pressure" subtype="cosine">
-        <amplitude value="0.0" units="mmHg" /><mean value="{inlet}" units="mmHg" />
+        <amplitude value="0.0" units="mmHg" /><mean value="{mean}" units="mmHg" />
         <phase value="0.0" units="rad" /><period value="0.6" units="s" />
       </condition>
-      <normal value="(0.0,0.0,1.0)" units="dimensionless" /><position value="(0.0,0.0,-{end})" units="m" />
-    </inlet>
-  </inlets>
-  <outlets>
-    <outlet>
-      <condition type="pressure" subtype="cosine">
-        <amplitude value="0.0" units="mmHg" /><mean value="{outlet}" units="mmHg" />
-        <phase value="0.0" units="rad" /><period value="0.6" units="s" />
-      </condition>
-      <normal value="(0.0,0.0,-1.0)" units="dimensionless" /><position value="(0.0,0.0,{end})" units="m" />
-    </outlet>
-  </outlets>
+      <normal value="(0.0,0.0,{normal})" units="dimensionless" /><position value="(0.0,0.0,{z})" units="m" />
+    </{kind}>
+  </{kind}s>"""
+_VISUALISATION = """
   <visualisation>
     <centre value="(0.0,0.0,0.0)" units="m" />
     <orientation><latitude value="45.0" units="deg" /><longitude value="45.0" units="deg" /></orientation>
     <display brightness="0.03" zoom="1.0" />
     <range><maxstress value="0.1" units="Pa" /><maxvelocity value="0.1" units="m/s" /></range>
   </visualisation>"""
+
+
+def _iolets(inlet: float, outlet: float, end: float) -> str:
+    """Return an inlet and an outlet with their mean pressures (mmHg) at z = -end and end, and a visualisation."""
+    first = _IOLET.format(kind="inlet", mean=inlet, normal=1.0, z=f"-{end}")
+    return first + _IOLET.format(kind="outlet", mean=outlet, normal=-1.0, z=end) + _VISUALISATION
+
 
 #: A case like `four_cube.xml` of HemeLB's tests: pressures too large for its time step, outputs of every kind.
 FOUR_CUBE = f"""<?xml version="1.0" ?>
@@ -120,7 +119,7 @@ FOUR_CUBE = f"""<?xml version="1.0" ?>
   </simulation>
   <geometry><datafile path="./four_cube.gmy" /></geometry>
   <initialconditions><pressure><uniform value="80.0" units="mmHg"/></pressure></initialconditions>
-{_IOLETS.format(inlet=80.1, outlet=80.0, end=0.05)}
+{_iolets(80.1, 80.0, 0.05)}
   <properties>
     <propertyoutput period="2" file="wholegeometryvelocityandstress.dat">
       <geometry type="whole" /><field type="velocity" name="Whole velocity field"/><field type="vonmisesstress"/>
@@ -147,7 +146,7 @@ LARGE_CYLINDER = f"""<?xml version="1.0" ?>
     <voxel_size units="m" value="1.4e-06" /><origin units="m" value="(-1.05e-05,-1.05e-05,-2.45e-05)" />
   </simulation>
   <geometry><datafile path="large_cylinder.gmy" /></geometry>
-{_IOLETS.format(inlet=1e-5, outlet=0, end=2.4e-5)}
+{_iolets(1e-5, 0, 2.4e-5)}
   <initialconditions><pressure><uniform units="mmHg" value="0.0" /></pressure></initialconditions>
   <monitoring><incompressibility/></monitoring>
 </hemelbsettings>

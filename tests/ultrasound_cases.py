@@ -4,6 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seiche.domain.world import World
+from seiche.ultrasound.problem import Pml, Problem
 
 BASIC = """solver = "ultrasound"
 [grid]
@@ -37,3 +43,31 @@ def case(folder: Path, text: str = BASIC) -> Path:
     path = folder / "case.toml"
     path.write_text(text)
     return path
+
+
+def shared_case(folder: Path, text: str, world: World) -> Path:
+    """Return the case file that the first rank wrote into its `folder` (collective)."""
+    folder = Path(world.bcast(str(folder)))
+    if world.rank == 0:
+        case(folder, text)
+    world.barrier()
+    return folder / "case.toml"
+
+
+def layered_pulse(shape: tuple[int, ...], steps: int, **given: Any) -> Problem:
+    """Return a pressure pulse at a third of every axis in two layers, with what is `given` in place of theirs."""
+    x = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
+    beyond = x[0] >= shape[0] // 2
+    values: dict[str, Any] = {
+        "axes": ("x", "y", "z")[: len(shape)],
+        "shape": shape,
+        "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
+        "time_step": 1.5e-8,
+        "steps": steps,
+        "reference_speed": 1800.0,
+        "sound_speed": np.where(beyond, 1800.0, 1500.0),
+        "density": np.where(beyond, 1200.0, 1000.0),
+        "pml": (Pml(3, 2.0),) * len(shape),
+        "initial_pressure": 1e6 * np.exp(-sum((a - n / 3) ** 2 for a, n in zip(x, shape, strict=True)) / 8),
+    }
+    return Problem(**(values | given))

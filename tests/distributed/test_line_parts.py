@@ -17,6 +17,7 @@ from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.problem import Absorption, MaskSource, Mode, Pml, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import UltrasoundSolver
+from ultrasound_cases import layered_pulse
 
 #: Greatest difference from a library's transforms over the greatest number.
 ROUND_OFF = {"float64": 1e-13, "float32": 5e-6}
@@ -32,22 +33,8 @@ MEDIA: list[dict[str, Any]] = [
 
 def problem_of(shape: tuple[int, ...], *, layered: bool = True, **given: Any) -> Problem:
     """Return a pressure pulse in two layers (or in water), at a third of every axis."""
-    x = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
-    pressure = 1e6 * np.exp(-sum((a - n / 3) ** 2 for a, n in zip(x, shape, strict=True)) / 8)
-    beyond = x[0] >= shape[0] // 2
-    values: dict[str, Any] = {
-        "axes": ("x", "y", "z")[: len(shape)],
-        "shape": shape,
-        "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
-        "time_step": 1.5e-8,
-        "steps": STEPS,
-        "reference_speed": 1800.0,
-        "sound_speed": np.where(beyond, 1800.0, 1500.0) if layered else 1500.0,
-        "density": np.where(beyond, 1200.0, 1000.0) if layered else 1000.0,
-        "pml": (Pml(3, 2.0),) * len(shape),
-        "initial_pressure": pressure,
-    }
-    return Problem(**(values | given))
+    water = {} if layered else {"sound_speed": 1500.0, "density": 1000.0}
+    return layered_pulse(shape, STEPS, **(water | given))
 
 
 def names(problem: Problem) -> list[str]:

@@ -21,6 +21,7 @@ from seiche.ultrasound.problem import Window
 from seiche.ultrasound.simulate import Layers, problem_of
 from seiche.ultrasound.slabs import slabs_of
 from seiche.ultrasound.solver import UltrasoundSolver
+from ultrasound_cases import shared_case
 
 C = 1500.0
 
@@ -169,11 +170,8 @@ maps = ["p_max_all"]
 @pytest.mark.ranks(2)
 def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
     world = World.from_mpi()
-    folder = Path(world.bcast(str(tmp_path)))
-    path = folder / "case.toml"
-    if world.rank == 0:
-        path.write_text(CASE)
-    world.barrier()
+    path = shared_case(tmp_path, CASE, world)
+    folder = path.parent
     found = load(path, overrides=["run.overlap=16"], world=world).run(visible=False)
     wanted = load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False)
     assert max(differences(found.arrays, wanted.arrays).values()) < 2e-3  # the arc ends at the cut
@@ -187,12 +185,9 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
 @pytest.mark.ranks(2)
 def test_an_image_is_reconstructed_on_ranks(tmp_path: Path) -> None:
     world = World.from_mpi()
-    folder = Path(world.bcast(str(tmp_path)))
-    path = folder / "case.toml"
-    if world.rank == 0:
-        ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
-        path.write_text(CASE.partition("[record]")[0] + ring + "[image]\n")
-    world.barrier()
+    ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
+    path = shared_case(tmp_path, CASE.partition("[record]")[0] + ring + "[image]\n", world)
+    folder = path.parent
     found = load(path, overrides=["run.basis=global"], world=world).run(visible=False).arrays["image"]
     wanted = load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False).arrays["image"]
     assert wanted.max() > 0

@@ -18,10 +18,11 @@ from seiche.solver import RowSet, State
 from seiche.ultrasound import Grid, Medium, Sensor, Sharing, Source, simulate
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.plan import parts_for
-from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
+from seiche.ultrasound.problem import Absorption, MaskSource, Problem
 from seiche.ultrasound.records import Harmonics, Request
 from seiche.ultrasound.relaxation import Relaxation
 from seiche.ultrasound.solver import UltrasoundSolver
+from ultrasound_cases import layered_pulse
 
 STEPS, STOP = 16, 7
 SHAPE = (16, 12, 15)
@@ -48,27 +49,15 @@ MEDIA: dict[str, dict[str, Any]] = {
 
 def problem_of(shape: tuple[int, ...] = SHAPE, **given: Any) -> Problem:
     """Return a pressure pulse in two layers with sources that act until after the stop."""
-    x = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
-    beyond = x[0] >= shape[0] // 2
     points, signal = np.arange(40, 400, 37), np.sin(0.3 * np.arange(STEPS))[:, None]
     values: dict[str, Any] = {
-        "axes": ("x", "y", "z")[: len(shape)],
-        "shape": shape,
-        "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
-        "time_step": 1.5e-8,
-        "steps": STEPS,
-        "reference_speed": 1800.0,
-        "sound_speed": np.where(beyond, 1800.0, 1500.0),
-        "density": np.where(beyond, 1200.0, 1000.0),
-        "pml": (Pml(3, 2.0),) * len(shape),
-        "initial_pressure": 1e6 * np.exp(-sum((a - n / 3) ** 2 for a, n in zip(x, shape, strict=True)) / 8),
         "sources": (
             MaskSource("p", points, 1e-3 * signal, "additive", STOP + 3),
             MaskSource("x", points + 3, signal, "additive-no-correction", STEPS),
             MaskSource("y", points + 5, signal, "dirichlet", STOP - 2),
         ),
     }
-    return Problem(**(values | given))
+    return layered_pulse(shape, STEPS, **(values | given))
 
 
 def request_of(problem: Problem, *, velocity: bool, between: bool = False) -> Request:
@@ -191,13 +180,7 @@ def test_fields_are_blocks_of_points():
         solver.fields(["temperature"])
 
 
-@pytest.mark.ranks(2, 3)
-@pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
-@pytest.mark.parametrize("medium", ["power law", "relaxation"])
-def test_slabs_continue_on_the_same_ranks_with_the_same_bits(scheme: str, medium: str) -> None:
-    world, problem = World.from_mpi(), problem_of(**MEDIA[medium])
-    request = request_of(problem, velocity=scheme == "exact")
-    options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "sharing": Sharing("global")}
+def continues_with_the_same_bits(problem: Problem, world: World, options: dict[str, Any]) -> None:
     whole, first, second = (UltrasoundSolver(problem, world=world, **options) for _ in range(3))
     whole.advance(STEPS)
     first.advance(STOP)
@@ -206,6 +189,16 @@ def test_slabs_continue_on_the_same_ranks_with_the_same_bits(scheme: str, medium
     assert_same(results(second), results(whole))
     for solver in (whole, first, second):
         solver.close()
+
+
+@pytest.mark.ranks(2, 3)
+@pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
+@pytest.mark.parametrize("medium", ["power law", "relaxation"])
+def test_slabs_continue_on_the_same_ranks_with_the_same_bits(scheme: str, medium: str) -> None:
+    world, problem = World.from_mpi(), problem_of(**MEDIA[medium])
+    request = request_of(problem, velocity=scheme == "exact")
+    options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "sharing": Sharing("global")}
+    continues_with_the_same_bits(problem, world, options)
 
 
 @pytest.mark.ranks(3)
@@ -249,14 +242,7 @@ def test_parts_that_overlap_continue_with_the_same_bits(transforms: str, medium:
     sharing = Sharing("local", 4, (world.size, 1, 1))
     request = request_of(problem, velocity=True)
     options: dict[str, Any] = {"record": request, "threads": 1, "transforms": transforms, "sharing": sharing}
-    whole, first, second = (UltrasoundSolver(problem, world=world, **options) for _ in range(3))
-    whole.advance(STEPS)
-    first.advance(STOP)
-    second.set_state(first.state())
-    second.advance(STEPS - STOP)
-    assert_same(results(second), results(whole))
-    for solver in (whole, first, second):
-        solver.close()
+    continues_with_the_same_bits(problem, world, options)
 
 
 @pytest.mark.ranks(2)

@@ -12,6 +12,7 @@ import pytest
 
 from case_files import box_tables, changed, setup_of, toml_of, tube_tables
 from seiche.case.document import page
+from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.waveforms import WAVEFORMS, harmonics_of, peak_velocity
 from seiche.case.loading import check_case, read_case
 from seiche.case.schedule import Schedule
@@ -65,6 +66,18 @@ def test_a_flow_rate_is_the_velocity_times_the_area_of_the_opening() -> None:
     assert inlet.mean == pytest.approx(setup_of(tables).units.to_lattice("velocity", mean), rel=1e-12)
 
 
+def has_viscosities(rheology: dict[str, Any], kind: type, expected: dict[float, float]) -> FlowSetup:
+    """Check the viscosities (mPa s) of a fluid at shear rates (1/s); return its set-up."""
+    tables = changed(changed(tube_tables(), "fluid.viscosity", None), "fluid.rheology", rheology)
+    setup = setup_of(changed(tables, "lattice.tau", 0.55))
+    law = setup.model.rheology
+    assert isinstance(law, kind)
+    for rate, eta in expected.items():
+        nu = law.viscosity(setup.units.to_lattice("rate", rate))
+        assert setup.units.to_si("viscosity", nu) * 1000 * 1000 == pytest.approx(eta, rel=3e-5)
+    return setup
+
+
 def test_carreau_yasuda_presets_have_their_published_values() -> None:
     """Viscosities at shear rates 0.1 to 1000 1/s, flow.md section 7."""
     values = {
@@ -72,14 +85,7 @@ def test_carreau_yasuda_presets_have_their_published_values() -> None:
         "mouse": {0.1: 14.490, 1.0: 14.466, 10.0: 10.845, 100.0: 5.3067, 1000.0: 3.7942},
     }
     for preset, expected in values.items():
-        tables = changed(tube_tables(), "fluid.viscosity", None)
-        tables = changed(tables, "fluid.rheology", {"kind": "carreau-yasuda", "preset": preset})
-        setup = setup_of(changed(tables, "lattice.tau", 0.55))
-        law = setup.model.rheology
-        assert isinstance(law, CarreauYasuda)
-        for rate, eta in expected.items():
-            nu = law.viscosity(setup.units.to_lattice("rate", rate))
-            assert setup.units.to_si("viscosity", nu) * 1000 * 1000 == pytest.approx(eta, rel=3e-5)
+        has_viscosities({"kind": "carreau-yasuda", "preset": preset}, CarreauYasuda, expected)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +114,9 @@ def test_carreau_yasuda_presets_have_their_published_values() -> None:
 def test_casson_and_power_law_keep_their_viscosities_in_lattice_units(
     rheology: dict[str, Any], kind: type, expected: dict[float, float]
 ) -> None:
-    tables = changed(changed(tube_tables(), "fluid.viscosity", None), "fluid.rheology", rheology)
-    setup = setup_of(changed(tables, "lattice.tau", 0.55))
+    setup = has_viscosities(rheology, kind, expected)
     law = setup.model.rheology
     assert isinstance(law, kind)
-    for rate, eta in expected.items():
-        nu = law.viscosity(setup.units.to_lattice("rate", rate))
-        assert setup.units.to_si("viscosity", nu) * 1000 * 1000 == pytest.approx(eta, rel=3e-5)
     assert setup.invariants.tau[0] == pytest.approx(0.55)
     assert setup.invariants.tau == pytest.approx([0.5 + 3 * nu for nu in law.limits])
 

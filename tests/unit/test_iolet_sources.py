@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import seiche
-from case_files import changed, toml_of, tube_tables
+from case_files import tube_file
 from seiche.case.flow.limits import advice
 from seiche.case.loading import prepare
 from seiche.domain import shapes
@@ -237,19 +237,10 @@ def test_files_of_columns(tmp_path: Path):
     np.testing.assert_array_equal(weights, [0.5, 1])
 
 
-def case_file(folder: Path, changes: dict[str, Any]) -> Path:
-    tables = tube_tables()
-    for path, value in changes.items():
-        tables = changed(tables, path, value)
-    target = folder / "case.toml"
-    target.write_text(toml_of(tables))
-    return target
-
-
 def test_tables_of_a_case_become_lattice_units(tmp_path: Path):
     (tmp_path / "p.txt").write_text("0 99.99\n0.1 100.01\n0.4 99.99\n")
     (tmp_path / "u.txt").write_text("0 0.001\n0.2 0.002\n")
-    path = case_file(
+    path = tube_file(
         tmp_path,
         {
             "iolet.0": {"name": "inlet", "kind": "velocity", "table": "u.txt"},
@@ -287,14 +278,14 @@ def test_a_flow_rate_enters_through_computed_profiles_and_weights(tmp_path: Path
     wanted = 1e-9
     inlet = {"name": "inlet", "kind": "velocity", "flow_rate": "1 uL/s", "profile": "computed"}
     square = {"kind": "duct", "width": "2 mm", "height": "1.5 mm", "length": "3 mm", "periodic": False}
-    path = case_file(tmp_path, {"iolet.0": inlet, "geometry.shape": square})
+    path = tube_file(tmp_path, {"iolet.0": inlet, "geometry.shape": square})
     setup = prepare(path)
     sites = setup.vessel.sites
     places = sites.coords[sites.boundary[(sites.link_iolet == 0).any(axis=1)]]
     lines = [f"{x} {y} {z} {1 + 0.1 * y}\n" for x, y, z in places.tolist()]
     (tmp_path / "w.txt").write_text("".join(lines))
     del inlet["profile"]
-    weighted = prepare(case_file(tmp_path, {"iolet.0": inlet | {"weights": "w.txt"}, "geometry.shape": square}))
+    weighted = prepare(tube_file(tmp_path, {"iolet.0": inlet | {"weights": "w.txt"}, "geometry.shape": square}))
     for made in (setup, weighted):
         condition = made.model.iolets[0]
         assert isinstance(condition, VelocityIolet)
@@ -313,7 +304,7 @@ def windkessel_case(folder: Path) -> Path:
         "distal_pressure": "0.1 Pa",
         "scheme": "anti-bounce-back",
     }
-    return case_file(folder, {"iolet.1": outlet})
+    return tube_file(folder, {"iolet.1": outlet})
 
 
 def test_a_windkessel_in_clinical_units(tmp_path: Path):

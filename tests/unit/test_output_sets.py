@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import seiche
-from case_files import changed, toml_of, tube_tables
+from case_files import tube_file
 from seiche.case.flow.schema_shapes import Nearest, Plane, Segment, Sphere
 from seiche.case.flow.where import select
 from seiche.case.loading import prepare
@@ -23,15 +23,6 @@ from seiche.io.vtkhdf import CAPACITY_LIMIT
 TUBE = shapes.tube(1e-3, 4e-3, 0.25e-3)
 PLACE = np.array(TUBE.origin) + TUBE.spacing * TUBE.coords
 SERIES = {"file": "set.vtkhdf", "every": 50, "fields": ["pressure", "traction"]}
-
-
-def case_file(folder: Path, changes: dict[str, Any]) -> Path:
-    tables = tube_tables()
-    for path, value in changes.items():
-        tables = changed(tables, path, value)
-    target = folder / "case.toml"
-    target.write_text(toml_of(tables))
-    return target
 
 
 def test_a_plane_holds_one_layer_of_sites():
@@ -82,7 +73,7 @@ def test_a_sphere_and_points_hold_what_lies_there():
     ],
 )
 def test_a_set_that_holds_nothing_is_named(tmp_path: Path, where: dict[str, Any], message: str):
-    path = case_file(tmp_path, {"output.fields": [SERIES | {"where": where}]})
+    path = tube_file(tmp_path, {"output.fields": [SERIES | {"where": where}]})
     with pytest.raises(CaseError) as caught:
         seiche.load(path, world=World.serial())
     assert str(caught.value) == f"{path}: {message}"
@@ -103,14 +94,14 @@ def test_a_set_that_holds_nothing_is_named(tmp_path: Path, where: dict[str, Any]
     ],
 )
 def test_windows_that_cannot_be_are_refused(tmp_path: Path, averages: dict[str, Any], message: str):
-    path = case_file(tmp_path, {"output.averages": {"file": "a.vtkhdf"} | averages})
+    path = tube_file(tmp_path, {"output.averages": {"file": "a.vtkhdf"} | averages})
     with pytest.raises(CaseError) as caught:
         prepare(path)
     assert str(caught.value) == f"{path}: {message}"
 
 
 def test_more_windows_than_a_file_holds_are_refused(tmp_path: Path):
-    path = case_file(tmp_path, {"time.steps": 2**40, "output.averages": {"file": "a.vtkhdf", "window": 1, "every": 1}})
+    path = tube_file(tmp_path, {"time.steps": 2**40, "output.averages": {"file": "a.vtkhdf", "window": 1, "every": 1}})
     with pytest.raises(CaseError) as caught:
         prepare(path)
     assert str(caught.value) == (
@@ -120,7 +111,7 @@ def test_more_windows_than_a_file_holds_are_refused(tmp_path: Path):
 
 
 def test_an_interval_below_a_step_is_refused(tmp_path: Path):
-    path = case_file(tmp_path, {"time.steady": 1e-6, "time.steady_interval": "1 ns"})
+    path = tube_file(tmp_path, {"time.steady": 1e-6, "time.steady_interval": "1 ns"})
     with pytest.raises(CaseError, match=r"time.steady_interval: is shorter than half a time step of 0.00156 s$"):
         prepare(path)
 
@@ -132,7 +123,7 @@ def averaged(folder: Path, name: str) -> dict[str, np.ndarray]:
 
 def test_averages_of_a_run_that_was_stopped_within_a_window_are_those_of_a_whole_run(tmp_path: Path):
     averages = {"file": "means.vtkhdf", "start": 20, "window": 40, "every": 4}
-    path = case_file(tmp_path, {"output.averages": averages})
+    path = tube_file(tmp_path, {"output.averages": averages})
     with seiche.load(path, output=tmp_path / "whole", world=World.serial()) as whole:
         finished = whole.run()
         assert "means.vtkhdf" in [file.name for file in finished.files]
@@ -154,7 +145,7 @@ def test_averages_of_a_run_that_was_stopped_within_a_window_are_those_of_a_whole
 
 
 def test_a_run_stops_when_its_flow_is_steady(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = case_file(tmp_path, {"time": {"steps": 100_000, "steady": 1e-4, "steady_interval": 100}})
+    path = tube_file(tmp_path, {"time": {"steps": 100_000, "steady": 1e-4, "steady_interval": 100}})
     simulation = seiche.load(path, world=World.serial())
     outcome = simulation.run()
     assert outcome.step % 100 == 0
@@ -173,7 +164,7 @@ def test_sets_and_averages_hold_the_same_on_any_number_of_ranks(tmp_path: Path):
     plane = {"kind": "plane", "point": ["1 mm", "0 mm", "0 mm"], "normal": [1, 0, 0]}
     if world.rank == 0:
         averages = {"file": "means.vtkhdf", "window": 50}
-        case_file(folder, {"output.fields": [SERIES | {"where": plane}], "output.averages": averages})
+        tube_file(folder, {"output.fields": [SERIES | {"where": plane}], "output.averages": averages})
         seiche.load(folder / "case.toml", output=folder / "alone", world=World.serial()).run()
     world.barrier()
     seiche.load(folder / "case.toml", output=folder / "together", world=world).run()

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from seiche.backend import open_backend
 from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
+from seiche.cells import packing as packing_module
 from seiche.cells.overlap import meet, overlapping_pairs, own_crossing
 from seiche.cells.packing import fill, press
 from seiche.cells.vessels import Vessel, signed_distance
@@ -105,16 +106,22 @@ def test_vessel_is_filled_with_copies_of_a_tile_and_cells_are_removed_at_random(
         fill(vessel, [RED], tile, packed, 0.45, gap=0.1)
 
 
-def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
-    from seiche.cells import packing as module
+def packed_from_tiles(
+    monkeypatch: pytest.MonkeyPatch, radius: float, length: float, hematocrit: float
+) -> tuple[Tube, Packing]:
+    """Return a tube and the cells in it that copies of a tile give: as many as wanted, without overlap."""
+    monkeypatch.setattr(packing_module, "LARGEST_GROWN", 40)
+    monkeypatch.setattr(packing_module, "TILE_CELLS", 30)
+    vessel = Tube(radius, length)
+    packing = packed_in(vessel, [RED], hematocrit)
+    assert abs(packing.hematocrit - hematocrit) <= 0.51 * RED.volume / vessel.volume
+    assert not len(overlapping_pairs([RED], packing, np.array([length, 0, 0])))
+    return vessel, packing
 
-    monkeypatch.setattr(module, "LARGEST_GROWN", 40)
-    monkeypatch.setattr(module, "TILE_CELLS", 30)
-    monkeypatch.setattr(module, "TILE_HEMATOCRIT", 0.35)
-    vessel = Tube(20.0, 40.0)
-    packing = packed_in(vessel, [RED], 0.15)
-    assert abs(packing.hematocrit - 0.15) <= 0.51 * RED.volume / vessel.volume
-    assert not len(overlapping_pairs([RED], packing, np.array([40.0, 0, 0])))
+
+def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packing_module, "TILE_HEMATOCRIT", 0.35)
+    packed_from_tiles(monkeypatch, 20.0, 40.0, 0.15)
     # Whole tiles fill a box that repeats itself without a seam.
     packing = packed_in(Box((30, 30, 30)), [RED], 0.3)
     assert abs(packing.hematocrit - 0.3) <= 0.51 * RED.volume / 27000
@@ -123,14 +130,7 @@ def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_large_vessel_is_packed_as_densely_as_a_small_one(monkeypatch: pytest.MonkeyPatch):
     """Copies of a tile without the cells at the wall reach a hematocrit of 0.3 only: cells are pushed off the wall."""
-    from seiche.cells import packing as module
-
-    monkeypatch.setattr(module, "LARGEST_GROWN", 40)
-    monkeypatch.setattr(module, "TILE_CELLS", 30)
-    vessel = Tube(12.0, 30.0)
-    packing = packed_in(vessel, [RED], 0.42)
-    assert abs(packing.hematocrit - 0.42) <= 0.51 * RED.volume / vessel.volume
-    assert not len(overlapping_pairs([RED], packing, np.array([30.0, 0, 0])))
+    vessel, packing = packed_from_tiles(monkeypatch, 12.0, 30.0, 0.42)
     assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
     tile = Box((20, 20, 20))
     with pytest.raises(CaseError, match=r"tile: \d+ cells of type 0 are in the vessel, 90 are needed: a lower hemato"):
