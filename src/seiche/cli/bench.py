@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,59 +14,24 @@ from seiche.cli.options import Device, JsonFile, RankThreads, Seconds, Threads, 
 bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
 
 
-class Shape(StrEnum):
-    """Geometries that the benchmark knows."""
-
-    TUBE = "tube"
-    BOX = "box"
-
-
-class Layout(StrEnum):
-    """Storage layouts of the flow solver."""
-
-    LIST_AB = "list-ab"
-    LIST_AA = "list-aa"
-    TILES_4 = "tiles-4"
-    TILES_8 = "tiles-8"
-    MOMENTS = "moments"
-
-
-class Precision(StrEnum):
-    """Precisions of flow and cells."""
-
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-
-
-class Scheme(StrEnum):
-    """Schemes of the ultrasound solver."""
-
-    EXACT = "exact"
-    SEPARABLE = "separable"
-    LOCAL4 = "local4"
-
-
-class SoundPhysics(StrEnum):
-    """What the benchmark of the ultrasound solver computes."""
-
-    HOMOGENEOUS = "homogeneous"
-    LOSSLESS = "lossless"
-    FULL = "full"
-
-
-class BloodLoad(StrEnum):
-    """What every rank is given by `bench blood --weak`."""
-
-    RESOLVED = "resolved"
-    COARSE = "coarse"
+ShapeName = StrEnum("ShapeName", ["tube", "box"])
+LayoutName = StrEnum(
+    "LayoutName",
+    {"ab": "list-ab", "aa": "list-aa", "tiles_4": "tiles-4", "tiles_8": "tiles-8", "moments": "moments"},
+)
+Real = Literal["float32", "float64"]
+Scheme = StrEnum("Scheme", ["exact", "separable", "local4"])
+SoundPhysics = StrEnum("SoundPhysics", ["homogeneous", "lossless", "full"])
+#: What every rank is given by `bench blood --weak`.
+BloodLoad = StrEnum("BloodLoad", ["resolved", "coarse"])
 
 
 @bench.command("flow")
 def bench_flow(
     *,
     device: Device = "cpu",
-    shape: Annotated[list[Shape] | None, typer.Option(help="What to fill; a tube by default.")] = None,
-    layout: Annotated[list[Layout] | None, typer.Option(help="Storage layouts; all by default.")] = None,
+    shape: Annotated[list[ShapeName] | None, typer.Option(help="What to fill; a tube by default.")] = None,
+    layout: Annotated[list[LayoutName] | None, typer.Option(help="Storage layouts; all by default.")] = None,
     size: Annotated[int | None, typer.Option(min=1, help="Edge of the box, million sites of the tube.")] = None,
     seconds: Seconds = 2.0,
     threads: RankThreads = None,
@@ -80,8 +45,8 @@ def bench_flow(
 
     measure(
         device=device,
-        names=shape or [Shape.TUBE],
-        layouts=layout or list(Layout),
+        names=shape or ["tube"],
+        layouts=layout or list(LayoutName),
         size=size,
         seconds=seconds,
         threads=threads,
@@ -98,7 +63,7 @@ def bench_blood(
     device: Device = "cpu",
     hematocrit: Annotated[list[float] | None, typer.Option(min=0.01, max=0.45, help="0.1 to 0.45 by default.")] = None,
     support: Annotated[list[int] | None, typer.Option(min=2, max=4, help="2, 3 or 4; all by default.")] = None,
-    precision: Annotated[Precision, typer.Option(help="Of flow and cells.")] = Precision.FLOAT32,
+    precision: Annotated[Real, typer.Option(help="Of flow and cells.")] = "float32",
     size: Annotated[int | None, typer.Option(min=32, help="Sites along the edge of the box.")] = None,
     spacing: Annotated[float, typer.Option(min=0.1, max=1.0, help="Spacing of the sites in um.")] = 0.25,
     vertices: Annotated[int, typer.Option(help="Vertices of a cell: 162, 642 or 2562.")] = 642,
@@ -123,7 +88,7 @@ def bench_blood(
     from seiche.errors import CaseError
 
     world = world_of_command()
-    options: dict[str, Any] = {"device": device, "precision": precision.value, "points": points, "steps": steps}
+    options: dict[str, Any] = {"device": device, "precision": precision, "points": points, "steps": steps}
     options |= {"layout": layout, "threads": threads, "output": json}
     if weak:
         from seiche.bench.blood_ranks import LOADS, Load
@@ -202,7 +167,7 @@ def bench_ultrasound(
         list[SoundPhysics] | None,
         typer.Option(help="Lossless water, lossless layers, or layers with all physics; the first and last."),
     ] = None,
-    precision: Annotated[Precision, typer.Option(help="Of all fields.")] = Precision.FLOAT32,
+    precision: Annotated[Real, typer.Option(help="Of all fields.")] = "float32",
     threads: Threads = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time of each of three measurements.")] = 2.0,
     peer: Annotated[bool, typer.Option("--peer", help="Time k-wave-python, too, where it is installed.")] = False,
@@ -220,7 +185,7 @@ def bench_ultrasound(
     from seiche.errors import CaseError
 
     world = world_of_command()
-    schemes = [one.value for one in scheme or [Scheme.EXACT]]
+    schemes = [one.value for one in scheme or [Scheme.exact]]
     if world.size > 1:
         if peer:
             raise CaseError("bench ultrasound: --peer goes with one rank")
@@ -229,9 +194,9 @@ def bench_ultrasound(
             device=device,
             sizes=size or (),
             schemes=schemes,
-            physics=[one.value for one in physics or [SoundPhysics.LOSSLESS, SoundPhysics.FULL]],
+            physics=[one.value for one in physics or [SoundPhysics.lossless, SoundPhysics.full]],
             overlaps=OVERLAPS if overlap is None else overlap,
-            precision=precision.value,
+            precision=precision,
             threads=threads,
             seconds=seconds,
             transport=transport,
@@ -244,8 +209,8 @@ def bench_ultrasound(
         device=device,
         sizes=size or (),
         schemes=schemes,
-        physics=[one.value for one in physics or [SoundPhysics.HOMOGENEOUS, SoundPhysics.FULL]],
-        precision=precision.value,
+        physics=[one.value for one in physics or [SoundPhysics.homogeneous, SoundPhysics.full]],
+        precision=precision,
         threads=threads,
         seconds=seconds,
         peer=peer,
