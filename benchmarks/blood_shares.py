@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from seiche.bench.blood import Row, draw
+from seiche.bench.blood import BloodRow, draw
 from seiche.bench.results import read_rows
 
 
 def main(figure: str, *results: str) -> None:
     """Draw `figure` from results given as NAME=FILE."""
     named = (result.split("=", 1) for result in results)
-    draw(Path(figure), {name: read_rows(Path(file), Row, "a blood benchmark") for name, file in named})
+    draw(Path(figure), {name: read_rows(Path(file), BloodRow, "a blood benchmark") for name, file in named})
 
 
 if __name__ == "__main__":

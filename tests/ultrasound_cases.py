@@ -54,8 +54,8 @@ def shared_case(folder: Path, text: str, world: World) -> Path:
     return folder / "case.toml"
 
 
-def layered_pulse(shape: tuple[int, ...], steps: int, **given: Any) -> Problem:
-    """Return a pressure pulse at a third of every axis in two layers, with what is `given` in place of theirs."""
+def layered_pulse(shape: tuple[int, ...], **given: Any) -> Problem:
+    """Return a pressure pulse at a third of every axis in two layers; `given` are its steps and what differs."""
     x = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
     beyond = x[0] >= shape[0] // 2
     values: dict[str, Any] = {
@@ -63,7 +63,6 @@ def layered_pulse(shape: tuple[int, ...], steps: int, **given: Any) -> Problem:
         "shape": shape,
         "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
         "time_step": 1.5e-8,
-        "steps": steps,
         "reference_speed": 1800.0,
         "sound_speed": np.where(beyond, 1800.0, 1500.0),
         "density": np.where(beyond, 1200.0, 1000.0),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from seiche.bench import blood_ranks as bench_blood_ranks
-from seiche.bench.blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, Row, draw
+from seiche.bench.blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, BloodRow, draw
 from seiche.report.stored import Result
 from seiche.report.table import markdown
 
@@ -38,7 +38,7 @@ _SAME = 0.01
 _STAGES = {"membranes": FEM, "interpolation": INTERPOLATE, "spreading": SPREAD, "contact": CONTACT}
 
 
-def blood_part(results: Sequence[Result[Row]]) -> str:
+def blood_part(results: Sequence[Result[BloodRow]]) -> str:
     """Return the text about cells; nothing without results."""
     if not results:
         return ""
@@ -47,7 +47,7 @@ def blood_part(results: Sequence[Result[Row]]) -> str:
     return "\n".join([_INTRODUCTION, *sections])
 
 
-def ranks_part(results: Sequence[Result[bench_blood_ranks.RanksRow]]) -> str:
+def ranks_part(results: Sequence[Result[bench_blood_ranks.BloodRanksRow]]) -> str:
     """Return the text about several ranks; nothing without results."""
     counts = ("load", "ranks", "transport", "support", "cells", "copies", "MB a step")
     columns = (*counts, "flow", "step", "without messages", "not hidden", "efficiency")
@@ -65,7 +65,7 @@ def ranks_part(results: Sequence[Result[bench_blood_ranks.RanksRow]]) -> str:
     return "\n".join([_RANKS, *sections]) if sections else ""
 
 
-def draw_compared(results: Sequence[Result[Row]], path: Path) -> bool:
+def draw_compared(results: Sequence[Result[BloodRow]], path: Path) -> bool:
     """Draw the shares of the stages of the first GPU and CPU of equal physics; tell whether there are two."""
     for gpu, cpu, pairs in compared(results):
         draw(path, {gpu.device: [fast for fast, _ in pairs], cpu.device: [slow for _, slow in pairs]})
@@ -73,7 +73,9 @@ def draw_compared(results: Sequence[Result[Row]], path: Path) -> bool:
     return False
 
 
-def compared(results: Sequence[Result[Row]]) -> Iterator[tuple[Result[Row], Result[Row], list[tuple[Row, Row]]]]:
+def compared(
+    results: Sequence[Result[BloodRow]],
+) -> Iterator[tuple[Result[BloodRow], Result[BloodRow], list[tuple[BloodRow, BloodRow]]]]:
     """Yield results of a GPU and a CPU with their rows of equal physics."""
     for gpu in (result for result in results if result.on_gpu):
         for cpu in (result for result in results if not result.on_gpu):
@@ -82,12 +84,12 @@ def compared(results: Sequence[Result[Row]]) -> Iterator[tuple[Result[Row], Resu
                 yield gpu, cpu, pairs
 
 
-def sweep(row: Row) -> float:
+def sweep(row: BloodRow) -> float:
     """Return the microseconds that a step spends in the sweep over the sites."""
     return sum(value for name, value in row.stages.items() if name not in CELL_STAGES)
 
 
-def _equal(one: Row, two: Row) -> bool:
+def _equal(one: BloodRow, two: BloodRow) -> bool:
     """Tell whether two rows have the same physics; moments are another collision than populations."""
     first, second = (
         (row.vertices, row.points, row.delta, row.precision, row.layout == "moments") for row in (one, two)
@@ -95,7 +97,7 @@ def _equal(one: Row, two: Row) -> bool:
     return first == second and abs(one.hematocrit - two.hematocrit) < _SAME
 
 
-def _section(result: Result[Row]) -> str:
+def _section(result: Result[BloodRow]) -> str:
     columns = ("layout", "Ht", "support", "points", "sites", "cells", "step (ms)", "over the flow", "sweep", *_STAGES)
     lines = [
         (
@@ -115,7 +117,7 @@ def _rate(millions: float) -> str:
     return f"{millions:,.0f}" if millions >= 100 else f"{millions:.1f}"
 
 
-def _compared(gpu: Result[Row], cpu: Result[Row], pairs: Sequence[tuple[Row, Row]]) -> str:
+def _compared(gpu: Result[BloodRow], cpu: Result[BloodRow], pairs: Sequence[tuple[BloodRow, BloodRow]]) -> str:
     head = f"## {gpu.device} over {cpu.device}\n\n{_RATIO}"
     fast, slow = pairs[0]
     if fast.sites != slow.sites:

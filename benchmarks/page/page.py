@@ -22,8 +22,8 @@ from seiche.bench import blood as bench_blood
 from seiche.bench import blood_ranks as bench_blood_ranks
 from seiche.bench import ultrasound as bench_ultrasound
 from seiche.bench import waves as bench_waves
-from seiche.bench.flow import Row
-from seiche.bench.ultrasound_ranks import RanksRow
+from seiche.bench.flow import FlowRow
+from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
 from seiche.report.stored import Result, read_results
 from seiche.report.table import markdown
 
@@ -47,12 +47,12 @@ asked for; the copy is the best of five on the CPU, the median of seven on a GPU
 
 
 def page(
-    results: Sequence[Result[Row]],
-    blood: Sequence[Result[bench_blood.Row]] = (),
-    ultrasound: Sequence[Result[bench_ultrasound.Row]] = (),
-    waves: Sequence[Result[bench_waves.Row]] = (),
-    ultrasound_ranks: Sequence[Result[RanksRow]] = (),
-    blood_ranks: Sequence[Result[bench_blood_ranks.RanksRow]] = (),
+    results: Sequence[Result[FlowRow]],
+    blood: Sequence[Result[bench_blood.BloodRow]] = (),
+    ultrasound: Sequence[Result[bench_ultrasound.UltrasoundRow]] = (),
+    waves: Sequence[Result[bench_waves.WavesRow]] = (),
+    ultrasound_ranks: Sequence[Result[UltrasoundRanksRow]] = (),
+    blood_ranks: Sequence[Result[bench_blood_ranks.BloodRanksRow]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
@@ -61,7 +61,7 @@ def page(
     return "\n".join([_INTRODUCTION, *sections, *filter(None, others)])
 
 
-def _section(result: Result[Row]) -> str:
+def _section(result: Result[FlowRow]) -> str:
     columns = ("case", "layout", "compute / storage", "fluid", "sites", "ranks", "MLUPS", "B/update", "GB/s", "of copy")
     lines = [
         (
@@ -81,11 +81,11 @@ def _section(result: Result[Row]) -> str:
     return result.head + markdown(columns, lines, text_columns=4)
 
 
-def readme_table(results: Sequence[Result[Row]]) -> str:
+def readme_table(results: Sequence[Result[FlowRow]]) -> str:
     """Return the fastest layout of every device, case, fluid and precision as a table."""
     if not results:
         return NOTHING
-    best: dict[tuple[str, ...], tuple[Result[Row], Row]] = {}
+    best: dict[tuple[str, ...], tuple[Result[FlowRow], FlowRow]] = {}
     for result, row in _rows(results):
         key = (result.device, row.case, str(row.ranks), row.rheology, row.compute, row.storage)
         if key not in best or row.mlups > best[key][1].mlups:
@@ -108,7 +108,7 @@ def readme_table(results: Sequence[Result[Row]]) -> str:
     return markdown(columns, lines, text_columns=4)
 
 
-def _rows(results: Sequence[Result[Row]]) -> Iterator[tuple[Result[Row], Row]]:
+def _rows(results: Sequence[Result[FlowRow]]) -> Iterator[tuple[Result[FlowRow], FlowRow]]:
     for result in results:
         for row in result.rows:
             yield result, row
@@ -132,11 +132,11 @@ def pages(root: Path) -> dict[Path, str]:
         FormatError: a result or a machine file is not what it must be.
     """
     folder, target, readme = root / "benchmarks" / "results", root / "docs" / "performance", root / "README.md"
-    results, blood = read_results(folder, "flow", Row), read_results(folder, "blood", bench_blood.Row)
-    ultrasound = read_results(folder, "ultrasound", bench_ultrasound.Row)
-    waves = read_results(folder, "waves", bench_waves.Row)
-    ultrasound_ranks = read_results(folder, "ultrasound-ranks", RanksRow)
-    blood_ranks = read_results(folder, "blood-ranks", bench_blood_ranks.RanksRow)
+    results, blood = read_results(folder, "flow", FlowRow), read_results(folder, "blood", bench_blood.BloodRow)
+    ultrasound = read_results(folder, "ultrasound", bench_ultrasound.UltrasoundRow)
+    waves = read_results(folder, "waves", bench_waves.WavesRow)
+    ultrasound_ranks = read_results(folder, "ultrasound-ranks", UltrasoundRanksRow)
+    blood_ranks = read_results(folder, "blood-ranks", bench_blood_ranks.BloodRanksRow)
     return {
         target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
@@ -149,5 +149,5 @@ def main(root: Path) -> None:
     for path, text in pages(root).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    blood = read_results(root / "benchmarks" / "results", "blood", bench_blood.Row)
+    blood = read_results(root / "benchmarks" / "results", "blood", bench_blood.BloodRow)
     draw_compared(blood, root / "docs" / "figures" / "blood-shares.png")

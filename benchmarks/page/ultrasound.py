@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seiche.bench.ultrasound import Row
-from seiche.bench.ultrasound_ranks import RanksRow
+from seiche.bench.ultrasound import UltrasoundRow
+from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
 from seiche.report.stored import Result
 from seiche.report.table import markdown
 
@@ -32,7 +32,7 @@ _RANKS_COLUMNS = (
 )
 
 
-def ultrasound_part(results: Sequence[Result[Row]], ranks: Sequence[Result[RanksRow]] = ()) -> str:
+def ultrasound_part(results: Sequence[Result[UltrasoundRow]], ranks: Sequence[Result[UltrasoundRanksRow]] = ()) -> str:
     """Return the text about ultrasound; nothing without results."""
     if not results and not ranks:
         return ""
@@ -40,7 +40,7 @@ def ultrasound_part(results: Sequence[Result[Row]], ranks: Sequence[Result[Ranks
     return "\n".join([_INTRODUCTION, *map(_section, results), *several])
 
 
-def _section(result: Result[Row]) -> str:
+def _section(result: Result[UltrasoundRow]) -> str:
     lines = [
         (
             *(row.program, row.scheme, row.physics, row.precision, row.transforms, f"{row.size}^3"),
@@ -52,7 +52,7 @@ def _section(result: Result[Row]) -> str:
     return result.head + markdown(_COLUMNS, lines, text_columns=5)
 
 
-def _ranks_section(result: Result[RanksRow]) -> str:
+def _ranks_section(result: Result[UltrasoundRanksRow]) -> str:
     lines = [
         (
             *(row.scheme, row.physics, row.precision, row.basis, row.transport, row.transforms, f"{row.size}^3"),

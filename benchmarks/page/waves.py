@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from seiche.bench.waves import Row
+from seiche.bench.waves import WavesRow
 from seiche.report.stored import Result
 from seiche.report.table import markdown
 
@@ -27,14 +27,14 @@ processors of 20 cores.
 """
 
 
-def waves_part(results: Sequence[Result[Row]]) -> str:
+def waves_part(results: Sequence[Result[WavesRow]]) -> str:
     """Return the text about waves; nothing without results."""
     if not results:
         return ""
     return "\n".join([_INTRODUCTION, *map(_section, results), *_ratios(results)])
 
 
-def _section(result: Result[Row]) -> str:
+def _section(result: Result[WavesRow]) -> str:
     several = any(row.ranks > 1 for row in result.rows)
     columns = ["medium", "flux", "precision", "kernels", "n", "elements", "words", "ps a node a stage"]
     columns += ["of fused", "of copy"] + (["ghosts", "ranks", "kB a stage", "error", "efficiency"] if several else [])
@@ -50,7 +50,7 @@ def _section(result: Result[Row]) -> str:
     return result.head + markdown(tuple(columns), lines, text_columns=4)
 
 
-def _ratios(results: Sequence[Result[Row]]) -> Iterator[str]:
+def _ratios(results: Sequence[Result[WavesRow]]) -> Iterator[str]:
     """Yield a table for every pair of a GPU and a CPU that measured the same configurations."""
     for gpu in (result for result in results if result.on_gpu):
         for cpu in (result for result in results if not result.on_gpu):
@@ -72,9 +72,9 @@ def _ratios(results: Sequence[Result[Row]]) -> Iterator[str]:
                 )
 
 
-def _alone(row: Row) -> bool:
+def _alone(row: WavesRow) -> bool:
     return row.ranks == 1 and row.variant == "fused"
 
 
-def _key(row: Row) -> tuple[str, str, str, int]:
+def _key(row: WavesRow) -> tuple[str, str, str, int]:
     return row.medium, row.flux, row.precision, row.nodes

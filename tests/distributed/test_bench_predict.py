@@ -25,7 +25,7 @@ from seiche.observe.plan import base_name
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 
 
-def compare(folder: Path, names: list[str], **options: Any) -> list[bench_predict.Row]:
+def compare(folder: Path, names: list[str], **options: Any) -> list[bench_predict.PredictionRow]:
     known = folder / "toy.json"
     if World.from_mpi().rank == 0:
         write_machine(known, machine(units=UNITS))

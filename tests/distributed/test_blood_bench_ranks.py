@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from launch import run_ranks
 
-from seiche.bench.blood_ranks import LOADS, Load, RanksRow, tile_of, tiled
+from seiche.bench.blood_ranks import LOADS, BloodRanksRow, Load, tile_of, tiled
 from seiche.bench.results import read_rows, sizes_of
 from seiche.cli import main
 from seiche.errors import FormatError
@@ -25,7 +25,7 @@ def measured(target: str, *more: str) -> None:
 def test_two_ranks_have_twice_the_load_and_the_time_of_messages_is_told(tmp_path: Path) -> None:
     target = tmp_path / "blood.json"
     output = run_ranks(2, measured, target, timeout=120.0)
-    one, two = read_rows(target, RanksRow, "")
+    one, two = read_rows(target, BloodRanksRow, "")
     assert (one.ranks, two.ranks, one.transport, two.transport) == (1, 2, "none", "host")
     assert (two.sites, two.cells) == (2 * one.sites, 2 * one.cells)
     assert one.hematocrit == two.hematocrit == pytest.approx(0.40, abs=0.01)
@@ -39,7 +39,7 @@ def test_two_ranks_have_twice_the_load_and_the_time_of_messages_is_told(tmp_path
     assert json.loads(target.read_text())["benchmark"] == "blood-ranks"
     target.write_text('{"rows": [{"cells": 1}]}')
     with pytest.raises(FormatError, match="not a benchmark of blood on several ranks"):
-        read_rows(target, RanksRow, "a benchmark of blood on several ranks")
+        read_rows(target, BloodRanksRow, "a benchmark of blood on several ranks")
 
 
 def refused() -> None:

@@ -34,7 +34,7 @@ MEDIA: list[dict[str, Any]] = [
 def problem_of(shape: tuple[int, ...], *, layered: bool = True, **given: Any) -> Problem:
     """Return a pressure pulse in two layers (or in water), at a third of every axis."""
     water = {} if layered else {"sound_speed": 1500.0, "density": 1000.0}
-    return layered_pulse(shape, STEPS, **(water | given))
+    return layered_pulse(shape, **({"steps": STEPS} | water | given))
 
 
 def names(problem: Problem) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launch import run_ranks
 
-from seiche.bench.ultrasound_ranks import RanksRow
+from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
 from seiche.cli import main
 
 
@@ -29,7 +29,7 @@ def test_each_way_to_share_is_timed_and_its_redundant_work_is_counted(tmp_path: 
     output = run_ranks(2, measured, str(target), "--overlap", "8", "--overlap", "0", timeout=200.0)
     stored = json.loads(target.read_text())
     assert stored["benchmark"] == "ultrasound-ranks"
-    local, whole = (RanksRow(**row) for row in stored["rows"])
+    local, whole = (UltrasoundRanksRow(**row) for row in stored["rows"])
     assert (local.basis, local.ranks, local.overlap, local.width) == ("local", 2, 8, 8)
     assert local.redundant_work == pytest.approx((32 + 2 * 8) / 32)
     assert (whole.basis, whole.overlap, whole.width, whole.redundant_work) == ("global", 0, 0, 1.0)

@@ -51,13 +51,14 @@ def problem_of(shape: tuple[int, ...] = SHAPE, **given: Any) -> Problem:
     """Return a pressure pulse in two layers with sources that act until after the stop."""
     points, signal = np.arange(40, 400, 37), np.sin(0.3 * np.arange(STEPS))[:, None]
     values: dict[str, Any] = {
+        "steps": STEPS,
         "sources": (
             MaskSource("p", points, 1e-3 * signal, "additive", STOP + 3),
             MaskSource("x", points + 3, signal, "additive-no-correction", STEPS),
             MaskSource("y", points + 5, signal, "dirichlet", STOP - 2),
         ),
     }
-    return layered_pulse(shape, STEPS, **(values | given))
+    return layered_pulse(shape, **(values | given))
 
 
 def request_of(problem: Problem, *, velocity: bool, between: bool = False) -> Request:

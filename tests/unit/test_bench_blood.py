@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from benchmarks.page.blood import blood_part, compared, draw_compared, ranks_part
 
-from seiche.bench.blood import Row
-from seiche.bench.blood_ranks import RanksRow
+from seiche.bench.blood import BloodRow
+from seiche.bench.blood_ranks import BloodRanksRow
 from seiche.bench.results import read_rows
 from seiche.cli import main
 from seiche.errors import FormatError
@@ -34,7 +34,7 @@ def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pyte
     assert 162 * 150 < rows[1]["bytes_per_cell"] < 162 * 400
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert "0.31" in capsys.readouterr().out
-    assert [row.cells for row in read_rows(target, Row, "a blood benchmark")] == [5, 14]
+    assert [row.cells for row in read_rows(target, BloodRow, "a blood benchmark")] == [5, 14]
     assert main(["bench", "blood", "--support", "5"]) == 2
     assert main(["bench", "blood", "--size", "32", "--points", "2"]) == 2
     assert "points = 2: an element has 1 or 3 points of integration" in capsys.readouterr().err
@@ -44,7 +44,7 @@ def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pyte
     assert not target.exists()  # nothing was measured
     target.write_text('{"rows": [{"cells": 1}]}')
     with pytest.raises(FormatError, match="not a blood benchmark"):
-        read_rows(target, Row, "a blood benchmark")
+        read_rows(target, BloodRow, "a blood benchmark")
 
 
 def stored(folder: Path, name: str, device: str, scale: float, boxes: int = 1, layout: str = "moments") -> None:
@@ -66,7 +66,7 @@ def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path
     stored(tmp_path, "gpu", "A GPU (cuda:0)", 2.0, boxes=8)
     stored(tmp_path, "cpu", "A processor, 2 threads", 100.0)
     stored(tmp_path, "other", "Another processor, 2 threads", 100.0, layout="tiles-8")
-    results = read_results(tmp_path, "blood", Row)
+    results = read_results(tmp_path, "blood", BloodRow)
     pairs = [(gpu.path.stem, cpu.path.stem) for gpu, cpu, _ in compared(results)]
     assert pairs == [("gpu", "cpu")]  # the other one has another collision
     text = blood_part(results)
@@ -96,7 +96,7 @@ def test_the_performance_page_tells_what_several_ranks_reach(tmp_path: Path) -> 
         "rows": [row],
     }
     (tmp_path / "several.json").write_text(json.dumps(document | {"rows": [row]}))
-    text = ranks_part(read_results(tmp_path, "blood-ranks", RanksRow))
+    text = ranks_part(read_results(tmp_path, "blood-ranks", BloodRanksRow))
     assert "### A GPU (cuda:0): several" in text
     assert "| resolved | 2 | peer | 3 | 2,248 | 13.3% | 21.0 | 506 | 1,306 | 1,283 | 1.8% | 0.905 |" in text
     assert ranks_part([]) == ""

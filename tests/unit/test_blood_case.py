@@ -42,7 +42,7 @@ from seiche.flow import Solver
 from seiche.io.cell_files import read_list, read_surfaces
 from seiche.io.formats.pos import read_pos, write_pos
 from seiche.io.formats.stl import write_stl
-from seiche.validate.cells.red_cells import PLASMA, Lattice
+from seiche.validate.cells.red_cells import PLASMA, CellLattice
 
 ROOT = Path(__file__).parents[2]
 
@@ -99,7 +99,7 @@ def test_the_red_cell_of_cases_examples_docs_and_checks_is_one(tmp_path: Path) -
     assert bare.law.area_ratio == AREA_RATIO
     cell = red_cell(162)
     np.testing.assert_allclose(np.ptp(cell.mesh.vertices[:, 0]), 1e6 * default.shape.diameter, rtol=0.01)
-    lattice = Lattice(0.5, 4e-6, PLASMA)
+    lattice = CellLattice(0.5, 4e-6, PLASMA)
     checked = lattice.red_cell(162)
     np.testing.assert_allclose(0.5 * checked.mesh.vertices, cell.mesh.vertices)
     tension = lattice.force / lattice.spacing

@@ -9,9 +9,9 @@ import pytest
 from seiche.cells import icosphere
 from seiche.validate.cells.capsule_table import TABLE, extrapolated
 from seiche.validate.cells.capsules import deformation
-from seiche.validate.cells.one_cell import Motion
-from seiche.validate.cells.red_cells import DEXTRAN, PLASMA, Lattice
-from seiche.validate.cells.tubes import Flowing, Suspension, hematocrit_ratio, relative_viscosity, swollen
+from seiche.validate.cells.one_cell import CellMotion
+from seiche.validate.cells.red_cells import DEXTRAN, PLASMA, CellLattice
+from seiche.validate.cells.tubes import Flowing, TubeSuspension, hematocrit_ratio, relative_viscosity, swollen
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_tubes_hold_less_cells_than_they_pass_on() -> None:
 
 def test_a_lattice_keeps_the_ratio_of_viscous_and_elastic_forces() -> None:
     """The capillary number mu g a / G is the same in pN, um and s as on the lattice."""
-    for lattice in (Lattice(0.5, 4e-6, PLASMA), Lattice(0.25, 1e-5, DEXTRAN, 2.0)):
+    for lattice in (CellLattice(0.5, 4e-6, PLASMA), CellLattice(0.25, 1e-5, DEXTRAN, 2.0)):
         cell, rate = lattice.red_cell(162), 57.1
         radius = float(np.abs(cell.mesh.vertices[:, 0]).max())
         on_lattice = lattice.viscosity * rate * lattice.step * radius / cell.model.law.shear
@@ -42,10 +42,10 @@ def test_a_lattice_keeps_the_ratio_of_viscous_and_elastic_forces() -> None:
         assert cell.model.bending / (cell.model.law.shear * radius**2) == pytest.approx(
             0.2 / (2.8 * 3.785**2), rel=1e-3
         )
-    assert Lattice(0.5, 4e-6, PLASMA).density == pytest.approx(38400)
+    assert CellLattice(0.5, 4e-6, PLASMA).density == pytest.approx(38400)
 
 
-def _turning(strain: float, times: int, *, body: float, membrane: float) -> Motion:
+def _turning(strain: float, times: int, *, body: float, membrane: float) -> CellMotion:
     """Return an ellipse that turns by `body` a unit of strain, on which points go round by `membrane`."""
     ball, found = icosphere(162).vertices, []
     for t in strain * np.arange(times):
@@ -54,7 +54,7 @@ def _turning(strain: float, times: int, *, body: float, membrane: float) -> Moti
         x, z = 4 * r * np.cos(phase), 2 * r * np.sin(phase)
         c, s = np.cos(0.3 - body * t), np.sin(0.3 - body * t)
         found.append(np.stack([c * x - s * z, 3 * ball[:, 1], s * x + c * z], axis=1) + np.array([t, 0, 0]))
-    return Motion(np.array(found), strain, 0.5, (0.0, 0.0))
+    return CellMotion(np.array(found), strain, 0.5, (0.0, 0.0))
 
 
 def test_tank_treading_and_tumbling_are_told_apart() -> None:
@@ -67,7 +67,7 @@ def test_tank_treading_and_tumbling_are_told_apart() -> None:
 
 
 def test_the_layer_without_cells_ends_at_the_outermost_membrane() -> None:
-    tube = Suspension(20.0, 0.3, length=40.0)
+    tube = TubeSuspension(20.0, 0.3, length=40.0)
     along = np.repeat(np.arange(80.0), 64)
     angle = np.tile(np.arange(64) * 2 * np.pi / 64, 80)
     ring = np.stack([along, 16 * np.cos(angle) + tube.axis[0], 16 * np.sin(angle) + tube.axis[1]], axis=1)
@@ -91,7 +91,7 @@ def test_a_sphere_that_the_flow_sees_larger_has_the_volume_of_that_sphere() -> N
 
 def test_what_was_seen_of_a_tube_is_put_together() -> None:
     """Half as fast as plasma; cells 1.2 times as fast as the whole; twenty samples of which the last ten count."""
-    tube = Suspension(20.0, 0.3)
+    tube = TubeSuspension(20.0, 0.3)
     step = 100.0 * np.arange(1, 21)
     drift = np.full(20, 0.001)
     rows = np.stack(

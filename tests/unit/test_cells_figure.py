@@ -19,8 +19,8 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.background import write_now
 from seiche.io.cell_files import (
+    CellSurfaces,
     SurfaceFiles,
-    Surfaces,
     is_made_by,
     list_path,
     read_list,
@@ -33,15 +33,17 @@ from seiche.report.cells_figure import camera_for, cells_figure, fastest, film
 BALL = icosphere(162)
 
 
-def state(time: float, shift: float = 0.0, speed: float = 2e-3) -> Surfaces:
+def state(time: float, shift: float = 0.0, speed: float = 2e-3) -> CellSurfaces:
     """Return a ball of 4 um that moves along x."""
     vertices = 2e-6 * BALL.vertices + np.array([shift, 0.0, 0.0])
     velocity = np.tile([speed, 0.0, 0.0], (len(vertices), 1))
-    return Surfaces(time, vertices, BALL.faces, {"velocity": velocity}, {"cell": np.zeros(len(BALL.faces), np.int64)})
+    return CellSurfaces(
+        time, vertices, BALL.faces, {"velocity": velocity}, {"cell": np.zeros(len(BALL.faces), np.int64)}
+    )
 
 
-def wall() -> Surfaces:
-    return Surfaces(0.0, BALL.vertices * [20e-6, 6e-6, 5e-6], BALL.faces)
+def wall() -> CellSurfaces:
+    return CellSurfaces(0.0, BALL.vertices * [20e-6, 6e-6, 5e-6], BALL.faces)
 
 
 def test_states_come_back_from_their_files(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_cells_show_their_speed_before_a_pale_wall(tmp_path: Path) -> None:
         aside = np.array([10e-6, 0.0, 0.0])
         vertices = np.concatenate([two.vertices - aside, two.vertices + aside])
         faces = np.concatenate([BALL.faces, BALL.faces + 162])
-        cells_figure(tmp_path / f"{name}.png", Surfaces(1e-3, vertices, faces, {"velocity": velocity}), wall())
+        cells_figure(tmp_path / f"{name}.png", CellSurfaces(1e-3, vertices, faces, {"velocity": velocity}), wall())
     pictures = [np.asarray(Image.open(tmp_path / f"{name}.png").convert("RGB"), float) for name in ("slow", "fast")]
     rows, columns = pictures[0].shape[:2]
     right = [picture[rows // 2 - 20 : rows // 2 + 20, columns // 2 : int(0.75 * columns)] for picture in pictures]

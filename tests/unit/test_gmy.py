@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmy_files import NEIGHBOURS, four_cube, large_cylinder
-from seiche.domain.assemble import Lattice, assemble
+from seiche.domain.assemble import CandidateNodes, assemble
 from seiche.domain.links import outward_normals, wall_direction
 from seiche.domain.shapes import ImplicitWall, box, tube
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
@@ -117,7 +117,7 @@ def random_sites(seed, shape):
     if not len(coords):
         coords = np.zeros((1, 3), np.int32)
     wall = ImplicitWall(lambda points: random.uniform(0.1, 2.0, len(points)), 1.0)
-    return assemble(Lattice(shape, coords, 1.0, (0.0, 0.0, 0.0)), (), wall.find, trim=False)[0], random
+    return assemble(CandidateNodes(shape, coords, 1.0, (0.0, 0.0, 0.0)), (), wall.find, trim=False)[0], random
 
 
 @settings(max_examples=30, deadline=None)

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from seiche.machine.laws import terms
 from seiche.machine.laws.curve import Curve, Piece, postal
 from seiche.machine.laws.fit import errors, fit, least_squares, relative_least_squares, segment, warnings_of
-from seiche.machine.laws.models import Messages, max_rate
+from seiche.machine.laws.models import MessageModel, max_rate
 
 SIZES = 2.0 ** np.arange(2, 22)
 #: Two protocols: the second starts later and is faster.
@@ -138,7 +138,7 @@ def test_terms_refuse_measurements_that_say_nothing() -> None:
 
 
 def test_messages_of_a_class_without_a_curve_are_refused() -> None:
-    only = Messages({"on-socket": TWO})
+    only = MessageModel({"on-socket": TWO})
     assert only.seconds({"on-socket": 2, "off-node": 0}, 8) == pytest.approx(2 * TWO.seconds(8))
     with pytest.raises(KeyError):
         only.seconds({"off-node": 1}, 8)

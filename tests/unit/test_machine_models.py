@@ -23,7 +23,7 @@ from seiche.machine.laws.models import (
     shared_copy,
     three_step_time,
 )
-from seiche.machine.laws.strategies import Layout, Paths, exchange_time
+from seiche.machine.laws.strategies import Paths, Topology, exchange_time
 
 SIZES = (128, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 524288)
 NEVER = math.inf
@@ -81,14 +81,14 @@ def test_shared_copy_engines_and_roofline() -> None:
 
 
 def test_messages_of_a_gpu_by_class() -> None:
-    assert Layout(32, 6).counts() == {"on-socket": 2, "on-node": 3, "off-node": 186}
-    assert Layout(1, 4, sockets=1).counts() == {"on-socket": 3, "on-node": 0, "off-node": 0}
-    assert sum(Layout(2, 1).counts().values()) == 1
+    assert Topology(32, 6).counts() == {"on-socket": 2, "on-node": 3, "off-node": 186}
+    assert Topology(1, 4, sockets=1).counts() == {"on-socket": 3, "on-node": 0, "off-node": 0}
+    assert sum(Topology(2, 1).counts().values()) == 1
 
 
 def test_strategies_are_the_sums_of_their_parts() -> None:
     s = read_machine("summit")
-    paths, layout, size, k = s.strategy_paths(), Layout(2, 6, processes=6), 1000.0, 6
+    paths, layout, size, k = s.strategy_paths(), Topology(2, 6, processes=6), 1000.0, 6
     eager = 2 * (4.73e-7 + 6.95e-11 * size) + 3 * (1.17e-6 + 2.16e-10 * size) + 6 * 1.85e-6
     host = eager + 6 * size * 3.93e-10
     moved = 12 * size
@@ -106,7 +106,7 @@ def test_strategies_are_the_sums_of_their_parts() -> None:
         copies + starts + shared
     )
     assert exchange_time("device", paths, layout, 0) == 0.0
-    assert exchange_time("device", paths, Layout(1, 1), 1000) == 0.0
+    assert exchange_time("device", paths, Topology(1, 1), 1000) == 0.0
     with pytest.raises(ValueError, match="without messages between GPUs"):
         exchange_time("device", Paths(paths.host), layout, 8)
 

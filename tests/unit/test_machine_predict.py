@@ -17,16 +17,16 @@ from seiche.errors import CaseError, FormatError, TransportError
 from seiche.flow import Solver
 from seiche.flow.model import FlowModel, Newtonian
 from seiche.machine.laws.file import Launch, Machine, read_machine
-from seiche.machine.laws.locality import Place
+from seiche.machine.laws.locality import RankPlace
 from seiche.machine.laws.predict import cheapest, exchange_times, layout_of
 from seiche.machine.laws.stages import stage_times
-from seiche.machine.laws.strategies import Layout, exchange_time
+from seiche.machine.laws.strategies import Topology, exchange_time
 from seiche.observe.stage import Stage
 from seiche.report.movement_figures import draw_machine
 
 
 def test_predictions_are_those_of_the_strategies() -> None:
-    summit, layout = read_machine("summit"), Layout(32, 6, processes=6)
+    summit, layout = read_machine("summit"), Topology(32, 6, processes=6)
     times = exchange_times(summit, layout, 4096, whole=True)
     assert set(times) == {"mpi", "three-step", "extra-message", "duplicate-pointer"}
     paths = summit.strategy_paths()
@@ -34,16 +34,16 @@ def test_predictions_are_those_of_the_strategies() -> None:
         assert times[name] == exchange_time(name, paths, layout, 4096, whole=True)
     assert times["three-step"] == exchange_time("three-step", paths, replace(layout, processes=1), 4096)
     assert times["mpi"] == exchange_time("device", paths, layout, 4096)
-    assert set(exchange_times(summit, Layout(32, 6), 4096)) == {"mpi", "three-step"}
+    assert set(exchange_times(summit, Topology(32, 6), 4096)) == {"mpi", "three-step"}
 
 
 def test_on_summit_processes_that_share_the_messages_win_and_on_lassen_the_gpus() -> None:
     """As in the paper (its figures of Alltoallv): staging by many processes on Summit, MVAPICH2-GDR on Lassen."""
-    summit = exchange_times(read_machine("summit"), Layout(32, 6, processes=6), 1024, whole=True)
-    lassen = exchange_times(read_machine("lassen"), Layout(32, 4, processes=10), 64, whole=True)
+    summit = exchange_times(read_machine("summit"), Topology(32, 6, processes=6), 1024, whole=True)
+    lassen = exchange_times(read_machine("lassen"), Topology(32, 4, processes=10), 64, whole=True)
     assert cheapest(summit, summit) == "extra-message"
     assert summit["mpi"] > summit["three-step"] > summit["extra-message"]
-    one_message = exchange_times(read_machine("lassen"), Layout(2, 1), 64)
+    one_message = exchange_times(read_machine("lassen"), Topology(2, 1), 64)
     assert cheapest(one_message, one_message) == "mpi"
     assert set(lassen) == set(summit)
 
@@ -51,23 +51,23 @@ def test_on_summit_processes_that_share_the_messages_win_and_on_lassen_the_gpus(
 def test_what_a_file_cannot_tell_is_left_out() -> None:
     summit = read_machine("summit")
     none = summit.model_copy(update={"paths": []})
-    assert exchange_times(none, Layout(2, 6), 64) == {}
+    assert exchange_times(none, Topology(2, 6), 64) == {}
     assert cheapest({}, ["mpi"]) is None
     one_node = summit.model_copy(update={"paths": [p for p in summit.paths if p.locality != "off-node"]})
-    assert set(exchange_times(one_node, Layout(1, 6), 64)) == {"mpi", "three-step"}
+    assert set(exchange_times(one_node, Topology(1, 6), 64)) == {"mpi", "three-step"}
     host_only = summit.model_copy(update={"memory": {"host": 1e10}})
-    on_host = exchange_times(host_only, Layout(1, 2, sockets=1), 1 << 20, gpus=False)
+    on_host = exchange_times(host_only, Topology(1, 2, sockets=1), 1 << 20, gpus=False)
     assert set(on_host) == {"mpi", "three-step"}
     # Two copies of both parts, each byte read and written, beside the message.
     assert on_host["three-step"] - on_host["mpi"] == pytest.approx(2 * 2 * 2 * (1 << 20) / 1e10)
 
 
 def test_layouts_follow_places() -> None:
-    a = [Place("a", {node: (node,)}, f"{node}{k}", "H200", node) for node in (0, 1) for k in (0, 1)]
+    a = [RankPlace("a", {node: (node,)}, f"{node}{k}", "H200", node) for node in (0, 1) for k in (0, 1)]
     b = [replace(place, host="b") for place in a]
-    assert layout_of([*a, *b]) == Layout(2, 4, 2)
-    assert layout_of([*a, *b], 2) == Layout(2, 2, 2, 2)
-    assert layout_of([Place("a", {0: (0, 1)})] * 3) == Layout(1, 3, 1)
+    assert layout_of([*a, *b]) == Topology(2, 4, 2)
+    assert layout_of([*a, *b], 2) == Topology(2, 2, 2, 2)
+    assert layout_of([RankPlace("a", {0: (0, 1)})] * 3) == Topology(1, 3, 1)
 
 
 def with_measurements(machine: Machine) -> Machine:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.page.waves import waves_part
 
-from seiche.bench.waves import Row
+from seiche.bench.waves import WavesRow
 from seiche.report.stored import read_results
 
 
@@ -32,7 +32,7 @@ def test_a_gpu_is_compared_with_a_cpu_and_ranks_with_one(tmp_path: Path) -> None
     for name, document in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     (tmp_path / "flow.json").write_text('{"benchmark": "flow"}')
-    text = waves_part(read_results(tmp_path, "waves", Row))
+    text = waves_part(read_results(tmp_path, "waves", WavesRow))
     assert "| elastic | upwind | float32 | 8 | 150 | 80% | 80% |" in text and text.count("times faster |") == 1
     assert "| separate | 8 | 64 | 40.5 | 120.0 | 2.00 | 80% |" in text
     assert "| traces | 2 | 2.0 | 0.0e+00 | 1.000 |" in text

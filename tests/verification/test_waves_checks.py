@@ -11,7 +11,7 @@ import pytest
 
 from seiche.cli import main
 from seiche.validate.waves.interface_waves import InterfaceWave, Solid
-from seiche.validate.waves.layered import Layered, Medium
+from seiche.validate.waves.layered import Layered, LayerMedium
 from seiche.validate.waves.misfits import envelope_and_phase, misfit
 from seiche.validate.waves.point_sources import Bump, lamb_displacement, stokes_velocity
 
@@ -79,7 +79,7 @@ def test_a_point_force_shakes_near_and_far_as_in_a_static_and_a_ray_limit() -> N
 
 def test_motion_on_a_layer_that_is_none_is_twice_the_far_field_of_a_full_space() -> None:
     """A shear wave that rises steeply to a free surface is doubled there: Aki and Richards 2002, eq. 4.29."""
-    rock, depth, sigma, delay = Medium(2700.0, 6000.0, 3464.0), 60_000.0, 0.1, 0.6
+    rock, depth, sigma, delay = LayerMedium(2700.0, 6000.0, 3464.0), 60_000.0, 0.1, 0.6
     times = np.arange(1900) * 0.01
     places = np.array([[600.0, 600.0], [900.0, 0.0]])
     found = Layered(rock, rock, 1000.0, depth).velocity(times, places, 1e18, sigma, delay)

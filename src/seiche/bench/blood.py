@@ -48,7 +48,7 @@ DELTAS: dict[int, Delta] = {2: "hat", 3: "roma", 4: "peskin"}
 
 
 @dataclass(frozen=True)
-class Row:
+class BloodRow:
     """One measurement: microseconds a step of the flow alone, with cells, and of each stage; what memory is used.
 
     `step_microseconds` includes what happens only now and then (lists made anew); the stages are those of a step
@@ -172,7 +172,7 @@ def measure(
     steps: int = 96,
     alone: float,
     reach: float = 1.0,
-) -> Row:
+) -> BloodRow:
     """Put cells into the flow and time steps and stages; `alone` are the seconds of a step of the flow alone.
 
     Cells repel each other below a distance of `reach` sites.
@@ -196,7 +196,7 @@ def measure(
     count = cells.vertex_count
     memory = blood.memory()
     of_cells = cells.memory() + contact.memory() + memory["vertex"] * count
-    return Row(
+    return BloodRow(
         hematocrit=packing.hematocrit,
         delta=delta,
         support=SUPPORT[delta],
@@ -232,7 +232,7 @@ def main(
     threads: int | None = None,
     output: Path | None = None,
     figure: Path | None = None,
-) -> list[Row]:
+) -> list[BloodRow]:
     """Measure, print a table, store JSON at `output` and draw the shares of the stages at `figure`; return the rows.
 
     The layout is by default the fastest one: moments on a GPU, tiles of populations on a CPU.
@@ -263,7 +263,7 @@ def main(
     return rows
 
 
-def draw(path: Path, results: Mapping[str, Sequence[Row]]) -> None:
+def draw(path: Path, results: Mapping[str, Sequence[BloodRow]]) -> None:
     """Draw for each device the shares of the stages in a step over the hematocrit, of the widest function measured.
 
     Of the rows those with the most points of integration count.
@@ -278,7 +278,7 @@ def draw(path: Path, results: Mapping[str, Sequence[Row]]) -> None:
     shares_figure(path, parts=parts, x_label="hematocrit")
 
 
-def _shares(row: Row) -> dict[str, float]:
+def _shares(row: BloodRow) -> dict[str, float]:
     """Return the stages as the figure names them; what a step takes beyond them is lists made anew and waiting."""
     named = {"fluid": row.sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
     named |= {"contact": row.stages[CONTACT], "spreading": row.stages[SPREAD]}
@@ -303,7 +303,7 @@ _COLUMNS = {
 }
 
 
-def show(rows: Sequence[Row], device: str) -> None:
+def show(rows: Sequence[BloodRow], device: str) -> None:
     """Print steps and stages as a table, in microseconds, and what a second does."""
     results.show(device, _COLUMNS, rows)
     print("flow, step, sweep and stages in us; rates in 10^6 vertices a second")

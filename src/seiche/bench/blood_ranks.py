@@ -54,7 +54,7 @@ LOADS = {
 
 
 @dataclass(frozen=True)
-class RanksRow:
+class BloodRanksRow:
     """One measurement: microseconds a step on the slowest rank, of the flow alone and with cells.
 
     `copies` are the cells of other ranks that a rank holds over its own, the mean of the ranks.
@@ -194,7 +194,7 @@ class WeakScaling:
                 exchange.silent = False
         return float(self.world.allreduce_max(np.array(seconds)[None])[0])
 
-    def measure(self, packing: Packing, delta: Delta, points: int, packing_seconds: float) -> RanksRow:
+    def measure(self, packing: Packing, delta: Delta, points: int, packing_seconds: float) -> BloodRanksRow:
         """Put cells into the flow and time steps, with and without messages (collective)."""
         solver, load, world = self.solver, self.load, self.world
         begin = time.perf_counter()
@@ -219,7 +219,7 @@ class WeakScaling:
             copies = float(np.mean(world.allgather((len(table.owner) - own) / max(own, 1))))
             compute = self.compute_seconds(exchanges)
             solver.populations.start(self.model.initial_density, self.model.initial_velocity)
-        return RanksRow(
+        return BloodRanksRow(
             load=load.name,
             ranks=world.size,
             transport=solver.transport,
@@ -260,7 +260,7 @@ def main(
     transport: str = "auto",
     sizes: Sequence[int] = (),
     output: Path | None = None,
-) -> list[RanksRow]:
+) -> list[BloodRanksRow]:
     """Measure on `sizes` ranks, by default all of `sizes_of`; print a table on rank 0 and store JSON at `output`.
 
     The layout is by default that of `bench_blood`. What is known is stored after each measurement. Returns the rows, on
@@ -272,7 +272,7 @@ def main(
     wrong = [size for size in sizes if not 1 <= size <= world.size]
     if wrong:
         raise CaseError(f"bench blood: {wrong[0]} ranks of {world.size}: 1 to {world.size} are possible")
-    rows: list[RanksRow] = []
+    rows: list[BloodRanksRow] = []
     described = ""
     for load in loads:
         begin = time.perf_counter()
@@ -302,7 +302,7 @@ def main(
     return rows
 
 
-def with_efficiency(rows: Sequence[RanksRow]) -> list[RanksRow]:
+def with_efficiency(rows: Sequence[BloodRanksRow]) -> list[BloodRanksRow]:
     """Return the rows with the time of a step on one rank over theirs."""
     alone = {(row.load, row.delta): row.step_microseconds for row in rows if row.ranks == 1}
     return [replace(row, efficiency=alone.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
@@ -325,7 +325,7 @@ _COLUMNS = {
 }
 
 
-def show(rows: Sequence[RanksRow], device: str) -> None:
+def show(rows: Sequence[BloodRanksRow], device: str) -> None:
     """Print the rows as a table."""
     results.show(device, _COLUMNS, rows)
     print("flow, step and compute in us; compute is a step without messages")

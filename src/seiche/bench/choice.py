@@ -36,7 +36,7 @@ GOOD = 1.05
 
 
 @dataclass(frozen=True)
-class Row:
+class ChoiceRow:
     """One exchange: seconds by transport or strategy, what was chosen and predicted, the cost over the fastest."""
 
     pattern: str
@@ -54,7 +54,7 @@ def main(
     output: Path | None = None,
     sizes: Sequence[int] = (),
     world: World | None = None,
-) -> list[Row]:
+) -> list[ChoiceRow]:
     """Time and choose for rings, all-to-all patterns and transposes; print on rank 0; return the rows.
 
     Args:
@@ -94,7 +94,7 @@ def main(
     return rows
 
 
-def _rows(world: World, backend: Backend, sizes: Sequence[int]) -> Iterator[Row]:
+def _rows(world: World, backend: Backend, sizes: Sequence[int]) -> Iterator[ChoiceRow]:
     """Yield a row for each pattern and size (collective)."""
     for name, peers in _patterns(world):
         for size in sizes:
@@ -110,7 +110,7 @@ def _patterns(world: World) -> list[tuple[str, tuple[int, ...]]]:
     return patterns if world.size < 4 else [*patterns, ("all", tuple(sorted(everyone)))]
 
 
-def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size: int) -> Row:
+def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size: int) -> ChoiceRow:
     count = max(1, size // 4)
     mine = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
     theirs = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
@@ -134,10 +134,10 @@ def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size
     taken = chosen.transport_name
     chosen.close()
     predicted = dict(decision.predicted) if decision else {}
-    return Row(name, size, seconds, predicted, taken, seconds[taken] / min(seconds.values()))
+    return ChoiceRow(name, size, seconds, predicted, taken, seconds[taken] / min(seconds.values()))
 
 
-def _transpose(world: World, backend: Backend, size: int) -> Row:
+def _transpose(world: World, backend: Backend, size: int) -> ChoiceRow:
     """Return the row of a transpose with `size` bytes from each to each."""
     send, receive = (backend.zeros(size * world.size, np.uint8) for _ in range(2))
     trials: dict[str, Callable[[], float]] = {}
@@ -155,7 +155,7 @@ def _transpose(world: World, backend: Backend, size: int) -> Row:
     with Exchange(world, send, receive, strategy="auto") as chosen:
         decision = chosen.decision
     taken = decision.transport
-    return Row(_TRANSPOSE, size, seconds, dict(decision.predicted), taken, seconds[taken] / min(seconds.values()))
+    return ChoiceRow(_TRANSPOSE, size, seconds, dict(decision.predicted), taken, seconds[taken] / min(seconds.values()))
 
 
 def _seconds(world: World, work: Work) -> float:
@@ -168,7 +168,7 @@ def _least(trials: Mapping[str, Callable[[], float]]) -> dict[str, float]:
     return {name: min(times[name] for times in rounds) for name in trials}
 
 
-def _show(rows: Sequence[Row], backend: Backend) -> None:
+def _show(rows: Sequence[ChoiceRow], backend: Backend) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row.seconds))
     lines = []
     for row in rows:

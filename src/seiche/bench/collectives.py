@@ -32,7 +32,7 @@ _HELPED = ("extra-message", "duplicate-pointer")
 
 
 @dataclass(frozen=True)
-class Row:
+class CollectiveRow:
     """One exchange of `arrays` arrays with `size` bytes from each to each; `predicted` may be unknown."""
 
     kind: Kind
@@ -55,7 +55,7 @@ def main(
     plots: Path | None = None,
     sizes: Sequence[int] = SIZES,
     world: World | None = None,
-) -> list[Row]:
+) -> list[CollectiveRow]:
     """Time every strategy that these ranks can use; print, store and draw on rank 0; return the rows.
 
     Args:
@@ -89,7 +89,7 @@ def main(
     layout = layout_of(places(backend, world), processes)
     # Strategies without helping processes run on the ranks that hold arrays; the others look on.
     holders = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
-    rows: list[Row] = []
+    rows: list[CollectiveRow] = []
     absent: dict[str, str] = {}
     names: tuple[ExchangeName, ...] = get_args(ExchangeName)[1:]
     for what in KINDS:
@@ -110,7 +110,9 @@ def main(
                     else exchange_times(known, layout, size, whole=what == "alltoallv", gpus=backend.is_gpu)
                 )
                 rows.append(
-                    Row(what, name, layout.size, processes, size, timing.minimum, timing.spread, times.get(name))
+                    CollectiveRow(
+                        what, name, layout.size, processes, size, timing.minimum, timing.spread, times.get(name)
+                    )
                 )
     if world.rank == 0:
         _report(rows, absent, backend, known=known, output=output, plots=plots)
@@ -171,7 +173,7 @@ def _uneven(size: int, source: int, target: int) -> int:
 
 
 def _report(
-    rows: Sequence[Row],
+    rows: Sequence[CollectiveRow],
     absent: dict[str, str],
     backend: Backend,
     *,

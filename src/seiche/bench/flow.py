@@ -49,7 +49,7 @@ _RHEOLOGY_NAMES: dict[type[Rheology], str] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class FlowRow:
     """One measurement: `bytes_per_update` counts what the scheme must move a fluid site.
 
     `step_microseconds` is the time of a step on the slowest rank, `compute_microseconds` that of the same sweeps and
@@ -125,7 +125,7 @@ def compute_seconds(solver: FlowSolver, steps: int) -> npt.NDArray[np.float64]:
     return np.array(solver.world.allgather(spent))
 
 
-def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> Row:
+def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowRow:
     """Run for about `seconds` and return the rate; every rank takes part."""
     disturb(solver)
     solver.timers.every = 1 << 30
@@ -152,7 +152,7 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> Row:
     rheology = _RHEOLOGY_NAMES[type(solver.model.rheology)]
     several = solver.populations.plan.peers or solver.world.size > 1
     compute = float(compute_seconds(solver, steps).max()) if several else best / steps
-    return Row(
+    return FlowRow(
         case,
         solver.layout,
         solver.precision.compute,
@@ -200,14 +200,14 @@ def main(
     partition: str = "metis",
     weak: bool = False,
     output: Path | None = None,
-) -> list[Row]:
+) -> list[FlowRow]:
     """Measure, print a table on rank 0 and store JSON at `output`; return the rows.
 
     `weak` gives every rank the `size`; else all ranks share it.
     """
     world = World.from_mpi()
     pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]
-    rows: list[Row] = []
+    rows: list[FlowRow] = []
     copy = 0.0
     described = ""
     for case, sites in cases(names, device, size, world.size if weak else 1):
@@ -238,7 +238,7 @@ def main(
     return rows
 
 
-def document(rows: Sequence[Row], device: str, copy: float) -> dict[str, Any]:
+def document(rows: Sequence[FlowRow], device: str, copy: float) -> dict[str, Any]:
     """Return what is stored: device, date, commit, versions, copy bandwidth and the rows."""
     return results.document("flow", device, rows, copy_bytes_per_second=copy)
 
@@ -258,6 +258,6 @@ _COLUMNS = {
 }
 
 
-def show(rows: Sequence[Row], device: str, copy: float) -> None:
+def show(rows: Sequence[FlowRow], device: str, copy: float) -> None:
     """Print the rows as a table."""
     results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, words=3)

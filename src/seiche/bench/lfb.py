@@ -31,7 +31,7 @@ _CORE, _SPEEDS, _CFL = 72, (1500.0, 1800.0), 0.3
 
 
 @dataclass(frozen=True)
-class Row:
+class LocalBasisRow:
     """Errors at one overlap and resolution.
 
     `derivative` is the largest error of a derivative at a cut over the wave number, `predicted` the relative difference
@@ -76,7 +76,7 @@ def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
 
 def measure(
     world: World, widths: Sequence[int], resolutions: Sequence[float], device: str, dimensions: int = 2
-) -> list[Row]:
+) -> list[LocalBasisRow]:
     """Return the errors (collective).
 
     Raises:
@@ -105,7 +105,7 @@ def measure(
                 measured = float(np.linalg.norm(solver.field("p") - wanted) / np.linalg.norm(wanted))
                 solver.close()
             rows.append(
-                Row(
+                LocalBasisRow(
                     width,
                     resolution,
                     cuts,
@@ -135,7 +135,7 @@ def main(
     output: Path | None = None,
     figure: Path | None = None,
     world: World | None = None,
-) -> list[Row]:
+) -> list[LocalBasisRow]:
     """Measure, print a table on rank 0, store JSON at `output` and draw `figure`; return the rows (collective).
 
     Raises:
@@ -162,14 +162,14 @@ _COLUMNS = {
 }
 
 
-def show(rows: Sequence[Row], ranks: int) -> None:
+def show(rows: Sequence[LocalBasisRow], ranks: int) -> None:
     """Print the rows as a table."""
     results.show(f"Error of the local Fourier basis on {ranks} ranks", _COLUMNS, rows, width=100)
     if ranks == 1:
         print("Predictions only: mpiexec -n 2 seiche bench lfb measures, too.")
 
 
-def draw(path: Path, rows: Sequence[Row]) -> None:
+def draw(path: Path, rows: Sequence[LocalBasisRow]) -> None:
     """Draw the errors against the width: measured as lines with points, predicted dashed."""
     with paper_style():
         figure = new_figure(SINGLE_COLUMN, 2.6)

@@ -22,7 +22,7 @@ from seiche.case.loading import load
 from seiche.case.plans import planned_case
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
-from seiche.machine.laws.file import Machine, StageTime, read_machine, write_machine
+from seiche.machine.laws.file import Machine, StageFactor, read_machine, write_machine
 from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.machine.measure.survey import measure
 from seiche.observe.plan import RunPlan
@@ -44,7 +44,7 @@ SIZES: Final = ("small", "large")
 
 
 @dataclass
-class Row:
+class PredictionRow:
     """A case on so many ranks: seconds of a step and of its exchanges, measured and predicted.
 
     `step` is from the rate of the memory alone, with its `interval`; `step_scaled` with what stages took on other
@@ -91,7 +91,7 @@ def main(
     keep: bool = False,
     output: Path | None = None,
     world: World | None = None,
-) -> list[Row]:
+) -> list[PredictionRow]:
     """Measure, predict, print and return the rows (on rank 0; collective).
 
     Args:
@@ -139,12 +139,12 @@ def main(
     return rows
 
 
-def _with_stages(machine: Machine, rows: Sequence[Row], *, gpu: bool) -> Machine:
+def _with_stages(machine: Machine, rows: Sequence[PredictionRow], *, gpu: bool) -> Machine:
     """Return the machine with what stages took, in the place of what it knew of the same solvers."""
     kind = "device" if gpu else "host"
     learned = {
         row.case: {
-            name: StageTime(best=each.best, low=each.low, high=each.high, memory=each.memory)
+            name: StageFactor(best=each.best, low=each.low, high=each.high, memory=each.memory)
             for name, each in row.scales.items()
         }
         for row in rows
@@ -152,7 +152,7 @@ def _with_stages(machine: Machine, rows: Sequence[Row], *, gpu: bool) -> Machine
     return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **learned}}})
 
 
-def _store(rows: Sequence[Row], output: Path | None, device: str, machine: str) -> None:
+def _store(rows: Sequence[PredictionRow], output: Path | None, device: str, machine: str) -> None:
     stored = results.document("predict", device, rows, schema=SCHEMA, machine=machine)
     for row, each in zip(rows, stored["rows"], strict=True):
         each["errors"] = row.errors
@@ -189,7 +189,7 @@ def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
     Raises:
         ValueError: they are none.
     """
-    return Scale(**StageTime(**stage).model_dump(), elsewhere=bool(elsewhere))
+    return Scale(**StageFactor(**stage).model_dump(), elsewhere=bool(elsewhere))
 
 
 def _row(
@@ -201,7 +201,7 @@ def _row(
     machine: Machine,
     seconds: float,
     known: dict[str, Scale] | None,
-) -> Row | None:
+) -> PredictionRow | None:
     """Return the row of an example, None on ranks but the first (collective)."""
     with TemporaryDirectory() as here:
         folder = Path(world.bcast(here))
@@ -222,7 +222,7 @@ def _row(
     predicted = predict_step(plan, machine, a_node=width)
     scales = known or kept_scales(machine, name, gpu=plan.gpu)
     scaled = predict_step(plan, machine, a_node=width, scales=scales) if scales else None
-    return Row(
+    return PredictionRow(
         name,
         world.size,
         predicted.transport,
@@ -287,7 +287,7 @@ def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dic
     }
 
 
-def _show_row(row: Row) -> None:
+def _show_row(row: PredictionRow) -> None:
     scaled = f", scaled {row.step_scaled * 1e6:.4g}" if row.step_scaled is not None else ""
     text = f"{row.case} on {row.ranks}: step {row.measured_step * 1e6:.4g} us, predicted {row.step * 1e6:.4g}{scaled}"
     if row.ranks > 1:
@@ -295,7 +295,7 @@ def _show_row(row: Row) -> None:
     print(text, flush=True)
 
 
-def _show_errors(rows: Sequence[Row]) -> None:
+def _show_errors(rows: Sequence[PredictionRow]) -> None:
     for name in ("step", "scaled step", "exchange"):
         errors = [row.errors[name] for row in rows if name in row.errors]
         if errors:

@@ -30,7 +30,7 @@ _SPACING, _TIME_STEP = 1e-4, 1.5e-8
 
 
 @dataclass(frozen=True)
-class Row:
+class UltrasoundRow:
     """One measurement.
 
     `program` is "seiche" or the name of another solver that ran beside it. Milliseconds a step are the median and the
@@ -107,7 +107,7 @@ def measure(
     device: str = "cpu",
     threads: int | None = None,
     seconds: float = 2.0,
-) -> Row:
+) -> UltrasoundRow:
     """Time one cube on one device; each of three runs lasts about `seconds`."""
     problem = problem_of(size, physics)
     gc.collect()
@@ -129,7 +129,7 @@ def measure(
     solver.timers.every, solver.timers.skip = 1, 0
     solver.advance(_STAGED)
     stages = {name: one.mean * 1e3 for name, one in solver.timers.times().items()}
-    return Row(
+    return UltrasoundRow(
         "seiche",
         size,
         scheme,
@@ -157,7 +157,7 @@ def main(
     seconds: float = 2.0,
     peer: bool = False,
     output: Path | None = None,
-) -> list[Row]:
+) -> list[UltrasoundRow]:
     """Measure, print a table and store JSON at `output`; return the rows.
 
     With `peer` k-wave-python computes the same cubes in the same run, where the scheme is the exact one.
@@ -169,7 +169,7 @@ def main(
         kwave.require()
     backend = open_backend(device, threads)
     described, copy = backend.describe(), copy_bandwidth(backend, World.serial())
-    rows: list[Row] = []
+    rows: list[UltrasoundRow] = []
     for size in sizes or ((256, 384) if parse_device(device).is_gpu else (64, 128)):
         for name in physics:
             for scheme in schemes:
@@ -177,7 +177,7 @@ def main(
             if peer:
                 peers = kwave.measure(problem_of(size, name), precision, device)
                 program, library, times = peers.program, peers.library, (peers.milliseconds, peers.least_milliseconds)
-                rows.append(Row(program, size, "exact", name, precision, 0, library, peers.steps, *times))
+                rows.append(UltrasoundRow(program, size, "exact", name, precision, 0, library, peers.steps, *times))
     show(rows, described, copy)
     results.store(output, results.document("ultrasound", described, rows, copy_bytes_per_second=copy))
     return rows
@@ -195,7 +195,7 @@ _COLUMNS = {
 }
 
 
-def show(rows: Sequence[Row], device: str, copy: float) -> None:
+def show(rows: Sequence[UltrasoundRow], device: str, copy: float) -> None:
     """Print the rows as a table, and the stages below it."""
     results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, words=5, width=140)
     for row in rows:

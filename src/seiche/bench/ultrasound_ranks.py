@@ -28,7 +28,7 @@ _WARM, _RUNS, _STAGED = 3, 3, 5
 
 
 @dataclass(frozen=True)
-class RanksRow:
+class UltrasoundRanksRow:
     """One measurement: a cube of `size`^3 points for each of `ranks` ranks, and the same cube on one.
 
     `overlap` is the width that was asked for and `width` the one that parts have, 0 both for the global basis.
@@ -92,7 +92,7 @@ def measure(
     transport: str = "auto",
     seconds: float = 1.0,
     **options: Any,
-) -> RanksRow:
+) -> UltrasoundRanksRow:
     """Time one cube a rank (collective); `alone` are the milliseconds on one rank.
 
     Raises:
@@ -109,7 +109,7 @@ def measure(
     timers.every, timers.skip = 1, 0
     solver.advance(_STAGED)
     part = solver.part
-    row = RanksRow(
+    row = UltrasoundRanksRow(
         size,
         physics,
         scheme,
@@ -142,7 +142,7 @@ def main(
     seconds: float = 1.0,
     transport: str = "auto",
     output: Path | None = None,
-) -> list[RanksRow]:
+) -> list[UltrasoundRanksRow]:
     """Measure on 2, 4 ... ranks; print a table on rank 0 and store JSON at `output` after each row (collective).
 
     The first rank times the cube alone. Schemes but the exact one have the global basis only. Returns the rows, on
@@ -153,7 +153,7 @@ def main(
     """
     options: dict[str, Any] = {"device": device, "precision": precision, "threads": threads}
     cases = [(size, scheme, name) for size in sizes or (64,) for name in physics for scheme in schemes]
-    rows: list[RanksRow] = []
+    rows: list[UltrasoundRanksRow] = []
     described = ""
     for size, scheme, name in cases:
         milliseconds, single = 0.0, world.first(1)
@@ -197,7 +197,7 @@ _COLUMNS = {
 }
 
 
-def show(rows: Sequence[RanksRow], device: str) -> None:
+def show(rows: Sequence[UltrasoundRanksRow], device: str) -> None:
     """Print the rows as a table."""
     results.show(device, _COLUMNS, rows, words=5, width=150)
     print("points of each rank; work: points computed over own points; after work: efficiency with them counted")

@@ -42,7 +42,7 @@ Kernels = Variant | Literal["leapfrog"]
 
 
 @dataclass(frozen=True)
-class Row:
+class WavesRow:
     """One measurement.
 
     `ps_a_node_a_stage` is the time of a stage on the slowest rank over the nodes of a rank (leapfrog has one stage a
@@ -114,7 +114,7 @@ def main(
     transport: str = "auto",
     strong: bool = False,
     output: Path | None = None,
-) -> list[Row]:
+) -> list[WavesRow]:
     """Measure, print each row on rank 0 as it comes and store JSON at `output`; return the rows.
 
     Every rank gets a periodic cube of `size`^3 elements, or all share one if `strong`; of several numbers of nodes
@@ -133,7 +133,7 @@ def main(
         configurations = [("acoustic", "central"), ("elastic", "central")]
     elif variant != "all":
         check_variant(variant)
-    rows: list[Row] = []
+    rows: list[WavesRow] = []
     bench = _Bench(device, threads, world, transport=transport, seconds=seconds, strong=strong)
     numbers = (nodes,) if isinstance(nodes, int) else tuple(nodes)
     whole = size or (32 if parse_device(device).is_gpu else 8)
@@ -202,7 +202,7 @@ class _Bench:
         start(solver)
         return solver
 
-    def rows(self, case: _Case, variant: str, ghosts: str) -> Iterator[Row]:
+    def rows(self, case: _Case, variant: str, ghosts: str) -> Iterator[WavesRow]:
         """Yield a row for every kind of ghosts and variant."""
         world, size = self.world, self.world.size
         hows: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
@@ -229,7 +229,7 @@ class _Bench:
             stage = step / (1 if leaps else STAGES) / (total / size)
             fastest = stage if how == hows[0] else fastest
             words = words_a_leap(solver.of) if leaps else words_a_node(solver.of, how)
-            yield Row(
+            yield WavesRow(
                 medium=case.medium,
                 flux=case.flux,
                 precision=case.precision,
@@ -257,7 +257,7 @@ _COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>
 _NAMES = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "of fused")
 
 
-def show(row: Row, device: str, copy: float, *, first: bool) -> None:
+def show(row: WavesRow, device: str, copy: float, *, first: bool) -> None:
     """Print a row, with a heading above the first one; ps a stage are those of a node."""
     if first:
         print(f"{device}, copy {copy / 1e9:.1f} GB/s")

@@ -17,7 +17,7 @@ from seiche.machine.in_use import VARIABLE
 from seiche.machine.laws.file import Machine, known_machines, read_machine
 from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
 from seiche.observe.plan import RunPlan, magnified
-from seiche.report.prediction import BEGIN, Prediction, as_json, as_text, prediction_figure
+from seiche.report.prediction import BEGIN, ScalingPrediction, as_json, as_text, prediction_figure
 from seiche.report.stored import refuse_output
 from seiche.report.style import kind_of_picture
 from seiche.report.summary import find_summary, read_summary, whole_summaries
@@ -99,7 +99,7 @@ def predict_case(
     *,
     a_node: int | None = None,
     scales: dict[str, Scale] | None = None,
-) -> Prediction:
+) -> ScalingPrediction:
     """Return the predicted steps of a case; numbers of ranks for which there is none are left out with the reason.
 
     Without `scales` stages take what the machine file says of those of the solver, or as long as the memory does.
@@ -139,7 +139,7 @@ def predict_case(
             "stages are taken to run at the rate of the memory; --run takes what a run has shown,"
             " `seiche bench predict --keep` what runs of each solver show"
         )
-    return Prediction(
+    return ScalingPrediction(
         case.name,
         machine.name,
         case.gpu,

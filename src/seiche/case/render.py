@@ -8,7 +8,7 @@ from pathlib import Path
 
 from seiche.case.places import KINDS, refuse_foreign_file
 from seiche.errors import CaseError
-from seiche.io.cell_files import Surfaces, read_list, read_surfaces, wall_path
+from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
 
 
 def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 1, series: str | None = None) -> Path:
@@ -31,7 +31,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     states = read_list(source)
     if not states:
         raise CaseError(f"{source}: no state of the cells is there")
-    wall: Surfaces | None = read_surfaces(wall_path(source)) if wall_path(source).exists() else None
+    wall: CellSurfaces | None = read_surfaces(wall_path(source)) if wall_path(source).exists() else None
     target = output or source.with_suffix(".gif" if moving else ".png")
     _check_name(target, moving)
     if moving:

@@ -21,9 +21,16 @@ LayoutName = StrEnum(
 )
 Real = Literal["float32", "float64"]
 Scheme = StrEnum("Scheme", ["exact", "separable", "local4"])
-SoundPhysics = StrEnum("SoundPhysics", ["homogeneous", "lossless", "full"])
 #: What every rank is given by `bench blood --weak`.
 BloodLoad = StrEnum("BloodLoad", ["resolved", "coarse"])
+
+
+class SoundPhysics(StrEnum):
+    """What the benchmark of the ultrasound solver computes."""
+
+    HOMOGENEOUS = "homogeneous"
+    LOSSLESS = "lossless"
+    FULL = "full"
 
 
 @bench.command("flow")
@@ -194,7 +201,7 @@ def bench_ultrasound(
             device=device,
             sizes=size or (),
             schemes=schemes,
-            physics=[one.value for one in physics or [SoundPhysics.lossless, SoundPhysics.full]],
+            physics=[one.value for one in physics or [SoundPhysics.LOSSLESS, SoundPhysics.FULL]],
             overlaps=OVERLAPS if overlap is None else overlap,
             precision=precision,
             threads=threads,
@@ -209,7 +216,7 @@ def bench_ultrasound(
         device=device,
         sizes=size or (),
         schemes=schemes,
-        physics=[one.value for one in physics or [SoundPhysics.homogeneous, SoundPhysics.full]],
+        physics=[one.value for one in physics or [SoundPhysics.HOMOGENEOUS, SoundPhysics.FULL]],
         precision=precision,
         threads=threads,
         seconds=seconds,

@@ -51,7 +51,7 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Lattice:
+class CandidateNodes:
     """Candidate fluid nodes: `coords` (n, 3) ascending inside `shape`, at origin + spacing*coords (metres)."""
 
     shape: tuple[int, int, int]
@@ -74,11 +74,11 @@ class Lattice:
         keys += self.coords[:, 2] + np.int64(1)
         return keys, strides
 
-    def keep(self, flags: npt.NDArray[np.bool_]) -> Lattice:
+    def keep(self, flags: npt.NDArray[np.bool_]) -> CandidateNodes:
         """Return the lattice with only the nodes flagged in `flags` (n,)."""
-        return Lattice(self.shape, self.coords[flags], self.spacing, self.origin, self.periodic)
+        return CandidateNodes(self.shape, self.coords[flags], self.spacing, self.origin, self.periodic)
 
-    def trimmed(self) -> Lattice:
+    def trimmed(self) -> CandidateNodes:
         """Return the same nodes in the smallest box that holds them, with the origin moved; periodic axes stay."""
         if not len(self.coords):
             return self
@@ -88,11 +88,11 @@ class Lattice:
         origin = np.asarray(self.origin) + self.spacing * low
         shape = (int(size[0]), int(size[1]), int(size[2]))
         place = (float(origin[0]), float(origin[1]), float(origin[2]))
-        return Lattice(shape, (self.coords - low).astype(np.int32), self.spacing, place, self.periodic)
+        return CandidateNodes(shape, (self.coords - low).astype(np.int32), self.spacing, place, self.periodic)
 
 
 #: Called with the lattice, the nodes (p,) that links leave and their directions (p,).
-WallFinder = Callable[[Lattice, npt.NDArray[np.int64], npt.NDArray[np.int64]], WallHits]
+WallFinder = Callable[[CandidateNodes, npt.NDArray[np.int64], npt.NDArray[np.int64]], WallHits]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,12 @@ class Crossings:
 
 
 def assemble(
-    lattice: Lattice, iolets: Sequence[IoletPlane], find_walls: WallFinder, *, prune: bool = True, trim: bool = True
+    lattice: CandidateNodes,
+    iolets: Sequence[IoletPlane],
+    find_walls: WallFinder,
+    *,
+    prune: bool = True,
+    trim: bool = True,
 ) -> tuple[SiteSet, list[Dropped], int]:
     """Return the sites, the parts that were dropped and the number of links that met neither wall nor disc.
 
@@ -134,7 +139,7 @@ def assemble(
     return sites, dropped, unresolved
 
 
-def _signed_and_radial(lattice: Lattice, plane: IoletPlane) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+def _signed_and_radial(lattice: CandidateNodes, plane: IoletPlane) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
     """Return the nodes near the disc of `plane`, height over it and offset (p, 3) from its center in spacings."""
     normal = np.asarray(plane.normal)
     ground = float(np.dot(np.asarray(lattice.origin) - plane.center, normal)) / lattice.spacing
@@ -147,11 +152,11 @@ def _signed_and_radial(lattice: Lattice, plane: IoletPlane) -> tuple[npt.NDArray
     return near[close], height[close], offset[close]
 
 
-def _reach(lattice: Lattice, plane: IoletPlane) -> float:
+def _reach(lattice: CandidateNodes, plane: IoletPlane) -> float:
     return np.inf if plane.radius is None else plane.radius / lattice.spacing + RIM_SPACINGS
 
 
-def _on_disc(lattice: Lattice, plane: IoletPlane) -> npt.NDArray[np.bool_]:
+def _on_disc(lattice: CandidateNodes, plane: IoletPlane) -> npt.NDArray[np.bool_]:
     """Flag the nodes that lie on the disc itself: the fluid ends there."""
     near, height, offset = _signed_and_radial(lattice, plane)
     flags = np.zeros(len(lattice.coords), bool)
@@ -159,7 +164,7 @@ def _on_disc(lattice: Lattice, plane: IoletPlane) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def _crossings(lattice: Lattice, iolets: Sequence[IoletPlane]) -> Crossings:
+def _crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Crossings:
     """Find every link that passes through the disc of an iolet; where two discs cut one link, both are listed."""
     found: list[tuple[npt.NDArray[np.int64], Floats, npt.NDArray[np.bool_], int, int]] = []
     for index, plane in enumerate(iolets):
@@ -187,7 +192,7 @@ def _crossings(lattice: Lattice, iolets: Sequence[IoletPlane]) -> Crossings:
 
 
 def _reachable(
-    lattice: Lattice, crossings: Crossings, roots: npt.NDArray[np.int64]
+    lattice: CandidateNodes, crossings: Crossings, roots: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], list[Dropped]]:
     """Flag the nodes that are connected to one of `roots` through uncut axis and edge links."""
     from scipy.sparse import coo_array
@@ -209,7 +214,7 @@ def _reachable(
     return keep, sorted(dropped, key=lambda part: -part.sites)
 
 
-def _runs(lattice: Lattice, crossings: Crossings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def _runs(lattice: CandidateNodes, crossings: Crossings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Return the run of every node, and which runs an uncut axis or edge link joins (lower * number of runs + higher).
 
     A run is a row of nodes along z whose links are not cut: there are far fewer of them than nodes.
@@ -239,7 +244,7 @@ def _runs(lattice: Lattice, crossings: Crossings) -> tuple[npt.NDArray[np.int32]
 
 
 def _link(
-    lattice: Lattice, iolets: Sequence[IoletPlane], crossings: Crossings, find_walls: WallFinder
+    lattice: CandidateNodes, iolets: Sequence[IoletPlane], crossings: Crossings, find_walls: WallFinder
 ) -> tuple[SiteSet, int]:
     """Classify every link that leaves the fluid by what it meets first."""
     node = crossings.node

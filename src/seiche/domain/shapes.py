@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import TOUCHING, Floats, Lattice, WallHits, assemble
+from seiche.domain.assemble import TOUCHING, CandidateNodes, Floats, WallHits, assemble
 from seiche.domain.bifurcation import bifurcation_surface as bifurcation_surface
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
 from seiche.errors import CaseError
@@ -145,16 +145,18 @@ def sites_from_distance(
     size = last - first
     origin = (first + 0.5) * spacing
     place = (float(origin[0]), float(origin[1]), float(origin[2]))
-    lattice = Lattice((int(size[0]), int(size[1]), int(size[2])), np.zeros((0, 3), np.int32), spacing, place, periodic)
+    lattice = CandidateNodes(
+        (int(size[0]), int(size[1]), int(size[2])), np.zeros((0, 3), np.int32), spacing, place, periodic
+    )
     bounds = (distance,) if region is None else (distance, region)
     coords = _fluid_nodes(lattice, bounds)
     if not len(coords):
         raise CaseError(f"the geometry holds no site at the spacing {spacing:g} m: use a smaller spacing")
-    lattice = Lattice(lattice.shape, coords, spacing, place, periodic)
+    lattice = CandidateNodes(lattice.shape, coords, spacing, place, periodic)
     return assemble(lattice, iolets, ImplicitWall(distance, spacing).find, prune=region is None)[0]
 
 
-def _fluid_nodes(lattice: Lattice, bounds: Sequence[Distance]) -> npt.NDArray[np.int32]:
+def _fluid_nodes(lattice: CandidateNodes, bounds: Sequence[Distance]) -> npt.NDArray[np.int32]:
     """Return the coordinates (n, 3) of the nodes where all of `bounds` are negative."""
     nx, ny, nz = lattice.shape
     layers = max(1, CHUNK // (ny * nz))
@@ -177,7 +179,7 @@ class ImplicitWall:
     distance: Distance
     spacing: float
 
-    def find(self, lattice: Lattice, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
+    def find(self, lattice: CandidateNodes, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
         """Return where the links from the nodes `node` (p,) along `direction` (p,) leave the fluid."""
         fraction = np.empty(len(node))
         normal = np.empty((len(node), 3))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import Floats, Lattice, WallHits
+from seiche.domain.assemble import CandidateNodes, Floats, WallHits
 from seiche.domain.inside import ON_SURFACE
 from seiche.domain.sites import LINK_VECTORS
 from seiche.domain.surface import Surface, subdivided
@@ -35,7 +35,7 @@ class SurfaceWall:
     surface: Surface
     labels: npt.NDArray[np.int16]
 
-    def find(self, lattice: Lattice, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
+    def find(self, lattice: CandidateNodes, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
         """Return what the links from the nodes `node` (p,) along `direction` (p,) meet first."""
         corners = (self.surface.corners() - np.asarray(lattice.origin)) / lattice.spacing
         rows = np.unique(node)

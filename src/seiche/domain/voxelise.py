@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import RIM_SPACINGS, Dropped, Floats, Lattice, assemble
+from seiche.domain.assemble import RIM_SPACINGS, CandidateNodes, Dropped, Floats, assemble
 from seiche.domain.inside import nodes_inside
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.surface import Loop, Surface
@@ -132,7 +132,7 @@ def _checked(plane: IoletPlane) -> IoletPlane:
     return replace(plane, normal=(x, y, z))
 
 
-def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float] | None) -> Lattice:
+def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float] | None) -> CandidateNodes:
     """Return the empty lattice over the bounding box of `surface`."""
     low, high = surface.vertices.min(axis=0) / spacing, surface.vertices.max(axis=0) / spacing
     if np.prod(high - low + 1.0) > MOST_NODES:
@@ -150,7 +150,7 @@ def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float
         size = np.floor(high - place / spacing) + 1.0
     shape = (max(1, int(size[0])), max(1, int(size[1])), max(1, int(size[2])))
     where = (float(place[0]), float(place[1]), float(place[2]))
-    return Lattice(shape, np.zeros((0, 3), np.int32), spacing, where)
+    return CandidateNodes(shape, np.zeros((0, 3), np.int32), spacing, where)
 
 
 def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
@@ -179,7 +179,7 @@ def _narrow(loops: Sequence[Loop], owner: Sequence[int], planes: Sequence[IoletP
     )
 
 
-def _bounded(plane: IoletPlane, lattice: Lattice, caps: Sequence[tuple[Loop, int]], index: int) -> IoletPlane:
+def _bounded(plane: IoletPlane, lattice: CandidateNodes, caps: Sequence[tuple[Loop, int]], index: int) -> IoletPlane:
     """Give an unbounded plane the radius of its rim, or else of the cross-section of the fluid around its center."""
     if plane.radius is not None:
         return plane
@@ -189,7 +189,7 @@ def _bounded(plane: IoletPlane, lattice: Lattice, caps: Sequence[tuple[Loop, int
     return replace(plane, radius=radius)
 
 
-def _section_radius(plane: IoletPlane, lattice: Lattice) -> float:
+def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
     """Return how far the fluid that is connected within one spacing of the plane reaches from its center."""
     from scipy.ndimage import label
 

@@ -26,7 +26,7 @@ _LIST_VERSION = "1.0"
 
 
 @dataclass(frozen=True, eq=False)
-class Surfaces:
+class CellSurfaces:
     """Triangles at one time: `vertices` (v, 3) in metres, `faces` (f, 3), fields of vertices and of faces by name."""
 
     time: float
@@ -36,7 +36,7 @@ class Surfaces:
     on_faces: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
 
-def write_surfaces(path: Path, surfaces: Surfaces, units: Mapping[str, str] | None = None) -> None:
+def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] | None = None) -> None:
     """Write a VTKHDF file (PolyData of one time step); `path` changes only on success.
 
     Raises:
@@ -75,7 +75,7 @@ def write_surfaces(path: Path, surfaces: Surfaces, units: Mapping[str, str] | No
                     group[name].attrs["Units"] = units[name]
 
 
-def read_surfaces(path: str | os.PathLike[str]) -> Surfaces:
+def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
     """Read what `write_surfaces` wrote.
 
     Raises:
@@ -95,7 +95,7 @@ def read_surfaces(path: str | os.PathLike[str]) -> Surfaces:
         raise FormatError(path, "whole file", f"no surfaces of cells ({error})") from None
     if len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices):
         raise FormatError(path, "Polygons/Connectivity", "a triangle has a vertex that is not there")
-    return Surfaces(time, vertices, faces, *fields)
+    return CellSurfaces(time, vertices, faces, *fields)
 
 
 def list_path(path: Path) -> Path:

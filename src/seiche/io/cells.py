@@ -19,7 +19,7 @@ _CORNERS = np.array([(x, y, z) for z in (0, 1) for y in (0, 1) for x in (0, 1)],
 
 
 @dataclass(frozen=True)
-class Mesh:
+class MeshRows:
     """This rank's rows of the geometry in the file.
 
     Shapes: `points` (p, 3) float64, `connectivity` (c, k) int64 with indices into the points of **all** ranks, of which
@@ -32,10 +32,10 @@ class Mesh:
     cell_type: int | None
 
 
-class Cells(Protocol):
+class CellGeometry(Protocol):
     """What a `FieldSeries` needs of a geometry."""
 
-    def mesh(self, world: World) -> Mesh:
+    def mesh(self, world: World) -> MeshRows:
         """Return this rank's part of the geometry (collective)."""
 
     def rows(self, on: Literal["cells", "points"]) -> int:
@@ -67,7 +67,7 @@ class VoxelCells:
             raise ValueError("fields on voxels belong to the cells: use on='cells'")
         return len(self.coords) if self.owned is None else len(self.owned)
 
-    def mesh(self, world: World) -> Mesh:
+    def mesh(self, world: World) -> MeshRows:
         """Return voxels whose corners are numbered by their place in the box, the same for any number of ranks."""
         coords = self.coords if self.owned is None else self.coords[self.owned]
         ny, nz = self.shape[1] + 1, self.shape[2] + 1
@@ -80,7 +80,7 @@ class VoxelCells:
         # Corner (0, 0, 0) of a voxel lies half a spacing before its site.
         places = np.stack([here // (ny * nz), here // nz % ny, here % nz], axis=1)
         points = np.asarray(self.origin, np.float64) + self.spacing * (places - 0.5)
-        return Mesh(points, numbers[inverse.reshape(keys.shape)], first, _VTK_VOXEL)
+        return MeshRows(points, numbers[inverse.reshape(keys.shape)], first, _VTK_VOXEL)
 
 
 def _number_corners(
@@ -118,8 +118,8 @@ class Triangles:
         """Return the number of triangles or vertices here."""
         return len(self.faces) if on == "cells" else len(self.vertices)
 
-    def mesh(self, world: World) -> Mesh:
+    def mesh(self, world: World) -> MeshRows:
         """Return the triangles with vertices numbered through all ranks."""
         first, _ = rows_before(world, len(self.vertices))
         points = np.asarray(self.vertices, np.float64).reshape(-1, 3)
-        return Mesh(points, np.asarray(self.faces, np.int64).reshape(-1, 3) + first, first, None)
+        return MeshRows(points, np.asarray(self.faces, np.int64).reshape(-1, 3) + first, first, None)

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from seiche.domain.world import World
 from seiche.errors import FormatError
 from seiche.io.background import Job, write_now
-from seiche.io.cells import Cells, Mesh, Triangles, VoxelCells
+from seiche.io.cells import CellGeometry, MeshRows, Triangles, VoxelCells
 from seiche.io.files import Closing, part_path, publish
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
-from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, Layout, lay_out
+from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, FileLayout, lay_out
 
 __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
 
@@ -55,7 +55,7 @@ class FieldSeries(Closing):
         self,
         path: str | os.PathLike[str],
         world: World,
-        cells: Cells,
+        cells: CellGeometry,
         fields: Mapping[str, int],
         capacity: int,
         *,
@@ -77,17 +77,17 @@ class FieldSeries(Closing):
         _, all_points = rows_before(world, len(mesh.points))
         extent = Extent(all_points, all_cells, mesh.connectivity.shape[1], mesh.cell_type)
         part = part_path(self.path)
-        layout: Layout | None = None
+        layout: FileLayout | None = None
         with all_or_none(world):
             if world.rank == 0:
                 layout = lay_out(
                     part, extent, self._fields, on=on, capacity=capacity, dtype=self.dtype, units=units or {}
                 )
-        self._layout: Layout = world.bcast(layout)
+        self._layout: FileLayout = world.bcast(layout)
         self._file = ParallelFile(part, world, self.path)
         self._write_mesh(mesh, first_cell, extent.corners)
 
-    def _write_mesh(self, mesh: Mesh, first_cell: int, corners: int) -> None:
+    def _write_mesh(self, mesh: MeshRows, first_cell: int, corners: int) -> None:
         with all_or_none(self._world):
             self._file.write(self._layout.points + 24 * mesh.first_point, mesh.points.astype("<f8"))
             self._file.write(self._layout.connectivity + 8 * corners * first_cell, mesh.connectivity.astype("<i8"))
@@ -131,7 +131,7 @@ class FieldSeries(Closing):
         self._file.write(self._layout.times[number], self._times[: number + 1])
         self._file.force()
         # Everything the step needs is on the disk; these six bytes make it count.
-        self._file.write(self._layout.link, Layout.digits(number + 1))
+        self._file.write(self._layout.link, FileLayout.digits(number + 1))
         self._file.force()
         if number == 0:
             publish(part_path(self.path), self.path)

@@ -43,7 +43,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """Byte offsets into the file; a dataset without bytes is at 0.
 
     `fields` by field name, each of `capacity` consecutive steps; `times[k]` the k+1 time values that hold once step k
@@ -71,7 +71,7 @@ def lay_out(
     capacity: int,
     dtype: np.dtype[Any],
     units: Mapping[str, str],
-) -> Layout:
+) -> FileLayout:
     """Create the file `path` with no step committed and return where its bytes go.
 
     Args:
@@ -110,7 +110,7 @@ def lay_out(
                 group[name].attrs["Units"] = units[name]
         times = _lay_out_steps(file, extent, fields, data_name, rows=rows, capacity=capacity)
         root["Steps"] = h5py.SoftLink(_LINK)
-    return Layout(points, connectivity, at, times, _find_link(path))
+    return FileLayout(points, connectivity, at, times, _find_link(path))
 
 
 def _lay_out_cells(root: h5py.Group, extent: Extent) -> int:
@@ -188,7 +188,7 @@ def _find_link(path: Path) -> int:
     for steps in (1, 0):
         with path.open("rb+") as stream:
             stream.seek(place)
-            stream.write(Layout.digits(steps).tobytes())
+            stream.write(FileLayout.digits(steps).tobytes())
         with h5py.File(path, "r", locking=False) as file:
             seen = int(file["VTKHDF/Steps"].attrs["NSteps"]) if steps else int(file.get(_LINK, getlink=True).path[-6:])
         if seen != steps:

@@ -15,9 +15,9 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision, decide, drifted
 from seiche.halo.transports.memory import Memory
-from seiche.machine.collective_ways import Parts, Way
+from seiche.machine.collective_ways import ExchangeParts, Way
 from seiche.machine.in_use import machine_in_use
-from seiche.machine.laws.locality import Place, gpu_numa_node, numa_cpus
+from seiche.machine.laws.locality import RankPlace, gpu_numa_node, numa_cpus
 from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.observe.repeat import timed_together
 
@@ -35,7 +35,13 @@ def candidates(gpus: bool, processes: int) -> tuple[str, ...]:
 
 
 def choose_way(
-    world: World, memory: Memory | None, parts: Parts, make: Callable[[str], Way], *, processes: int, whole: bool
+    world: World,
+    memory: Memory | None,
+    parts: ExchangeParts,
+    make: Callable[[str], Way],
+    *,
+    processes: int,
+    whole: bool,
 ) -> tuple[Way, Decision]:
     """Return the way that is taken, and why; all ranks must call it together.
 
@@ -96,9 +102,9 @@ def _seconds(world: World, way: Way) -> float:
     return timed_together(world, run, _TRIAL).minimum
 
 
-def _places(world: World, memory: Memory | None) -> list[Place]:
+def _places(world: World, memory: Memory | None) -> list[RankPlace]:
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     address = memory.bus if memory is not None else None
     node = gpu_numa_node(address) if address else None
-    mine = Place(hosts_of(world)[world.rank], numa_cpus(allowed), address, "", node)
+    mine = RankPlace(hosts_of(world)[world.rank], numa_cpus(allowed), address, "", node)
     return world.allgather(mine)

@@ -9,8 +9,8 @@ from seiche.domain.seats import hosts_of
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.transports.host import message_of_pieces
-from seiche.halo.transports.memory import Bytes, DeviceMemory, HostMemory, Memory, Window
-from seiche.machine.collective_ways import Parts, Way, shared_handles, starts
+from seiche.halo.transports.memory import Bytes, DeviceMemory, HostMemory, Memory, RemoteMemory
+from seiche.machine.collective_ways import ExchangeParts, Way, shared_handles, starts
 
 
 class Staged(Way):
@@ -20,7 +20,7 @@ class Staged(Way):
     both sides find without asking, or part j of k of every message. What it carries lies packed in its own buffers.
     """
 
-    def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
+    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         """Make the buffers and describe the messages."""
         super().__init__(world, memory, parts, processes, whole)
         self.row = world.comm if world.comm is None or processes == 1 else world.comm.Split(self.helper, self.me)
@@ -88,7 +88,7 @@ class ExtraMessage(Staged):
     What another process carries of the array goes as it lies: MPI takes its pieces together, no copy does.
     """
 
-    def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
+    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         """Make the buffers of the whole array, and describe the pieces of the others to MPI."""
         super().__init__(world, memory, parts, processes, whole)
         self.group = None if world.comm is None else world.comm.Split(self.me, self.helper)
@@ -155,12 +155,12 @@ class ExtraMessage(Staged):
 class DuplicatePointer(Staged):
     """Every process opens the array and copies its share itself."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
+    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         """Open the arrays of the first process."""
         handles = shared_handles(world, memory, [parts.source, parts.target])
         everyone = world.allgather((memory.device, *handles) if memory is not None else None)
         device, source, target = everyone[world.rank - world.rank % processes]
-        self._opened: list[Window] = []
+        self._opened: list[RemoteMemory] = []
         self._copies: Memory = memory or (HostMemory() if device is None else DeviceMemory(device))
         super().__init__(world, memory, parts, processes, whole)
         problem = None

@@ -16,12 +16,12 @@ from seiche.domain.seats import hosts_of, on_different_hosts
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.transports.device_mpi import takes_device_addresses
-from seiche.halo.transports.memory import DeviceMemory, Memory, Window, bytes_at
+from seiche.halo.transports.memory import DeviceMemory, Memory, RemoteMemory, bytes_at
 from seiche.halo.transports.nccl import join, nccl_library
 
 
 @dataclass(frozen=True)
-class Parts:
+class ExchangeParts:
     """Bytes to and from each array, and the addresses of what is sent and received."""
 
     sent: list[int]
@@ -30,9 +30,9 @@ class Parts:
     target: int = 0
 
     @staticmethod
-    def none(arrays: int) -> Parts:
+    def none(arrays: int) -> ExchangeParts:
         """Return the parts of a rank that holds no array."""
-        return Parts([0] * arrays, [0] * arrays)
+        return ExchangeParts([0] * arrays, [0] * arrays)
 
 
 def starts(sizes: list[int]) -> list[int]:
@@ -43,7 +43,7 @@ def starts(sizes: list[int]) -> list[int]:
 class Way(ABC):
     """One way; made and called by all ranks together."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
+    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         """Prepare.
 
         Args:
@@ -83,7 +83,7 @@ class Mpi(Way):
             return "strategy 'mpi': this MPI does not take addresses of GPU memory; use 'nccl' or 'three-step'"
         return None
 
-    def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
+    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         """Describe the arrays to MPI."""
         super().__init__(world, memory, parts, processes, whole)
         self._messages = tuple(
@@ -104,12 +104,12 @@ class Mpi(Way):
 class Peer(Way):
     """Every rank copies its parts into the others' arrays."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
+    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         """Open the arrays of the others."""
         super().__init__(world, memory, parts, processes, whole)
         assert memory is not None
         places = world.allgather((shared_handles(world, memory, [parts.target])[0], starts(parts.received)))
-        self._windows: dict[int, Window] = {}
+        self._windows: dict[int, RemoteMemory] = {}
         self._jobs: list[tuple[int, int, int, int]] = []
         problem = None
         # Beginning with the next rank, so that not all copy to the same one at once.
@@ -181,7 +181,7 @@ def _far(world: World, strategy: str) -> str | None:
 class Nccl(Way):
     """One group of sends and receives in the current stream."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: Parts, processes: int, whole: bool) -> None:
+    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         """Join a communicator."""
         super().__init__(world, memory, parts, processes, whole)
         self._nccl = nccl_library()

@@ -35,7 +35,7 @@ from seiche.halo.choice import Decision
 from seiche.halo.transports.memory import Memory, memory_of
 from seiche.machine.collective_choice import choose_again, choose_way
 from seiche.machine.collective_staged import DuplicatePointer, ExtraMessage, Staged
-from seiche.machine.collective_ways import Mpi, Nccl, Parts, Peer, Way
+from seiche.machine.collective_ways import ExchangeParts, Mpi, Nccl, Peer, Way
 
 ExchangeName: TypeAlias = Literal["auto", "mpi", "peer", "nccl", "three-step", "extra-message", "duplicate-pointer"]
 
@@ -92,7 +92,7 @@ class Exchange:
         raise_together(world, _unknown(world, strategy, processes))
         self.first = world.rank - world.rank % processes
         self.holds = world.rank == self.first
-        memory, parts, problem = None, Parts.none(world.size // processes), None
+        memory, parts, problem = None, ExchangeParts.none(world.size // processes), None
         try:
             if self.holds:
                 memory = _memory(world, send, receive)
@@ -256,7 +256,7 @@ def _memory(world: World, send: Any, receive: Any) -> Memory:
 
 def _parts(
     world: World, send: Any, receive: Any, send_counts: Counts, receive_counts: Counts, *, processes: int
-) -> Parts:
+) -> ExchangeParts:
     ranks = world.size // processes
     sizes = []
     for what, array, counts in (("send", send, send_counts), ("receive", receive, receive_counts)):
@@ -276,18 +276,18 @@ def _parts(
             )
         sizes.append([count * array.dtype.itemsize for count in whole])
     memory = memory_of(send)
-    parts = Parts(sizes[0], sizes[1], memory.address(send), memory.address(receive))
+    parts = ExchangeParts(sizes[0], sizes[1], memory.address(send), memory.address(receive))
     if _overlap(parts):
         raise TransportError(f"rank {world.rank}: the array to receive in overlaps the one to send")
     return parts
 
 
-def _overlap(parts: Parts) -> bool:
+def _overlap(parts: ExchangeParts) -> bool:
     out, into = sum(parts.sent), sum(parts.received)
     return out > 0 < into and parts.source < parts.target + into and parts.target < parts.source + out
 
 
-def _mismatch(world: World, parts: Parts, processes: int) -> str | None:
+def _mismatch(world: World, parts: ExchangeParts, processes: int) -> str | None:
     """Return which rank expects what another one does not send; on ranks that hold arrays."""
     if world.rank % processes:
         world.allgather(None)

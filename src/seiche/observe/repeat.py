@@ -56,7 +56,7 @@ class Timing:
 
 
 @dataclass
-class Series:
+class TimingSeries:
     """Timings by ascending size."""
 
     sizes: list[int] = field(default_factory=list)
@@ -123,9 +123,9 @@ def shares(sizes: Sequence[int], seconds: float) -> Iterator[tuple[int, float]]:
         yield size, max(0.0, seconds - spent) / (len(sizes) - number)
 
 
-def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float) -> Series:
+def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float) -> TimingSeries:
     """Return timings of sizes in order that take about `seconds`; too few seconds leave the last ones out."""
-    curve = Series()
+    curve = TimingSeries()
     for size, share in shares(sizes, seconds):
         curve.add(size, timed(work_of(size), share))
     return curve
@@ -133,12 +133,12 @@ def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: f
 
 def timed_pair(
     world: World, pair: tuple[int, int], sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float
-) -> Series:
+) -> TimingSeries:
     """Return timings of what two ranks do together; all ranks call it and get them, the others sleep meanwhile.
 
     `work_of(size)` is called on the two ranks; the first one's clock counts, and it says how often and how long.
     """
-    curve = Series()
+    curve = TimingSeries()
     if world.rank == pair[0]:
         for size, share in shares(sizes, seconds):
             world.comm.send(size, pair[1])
@@ -156,7 +156,7 @@ def timed_pair(
             while world.comm.recv(source=pair[0]):
                 work(count)
     sleep_until_all_are_here(world)
-    result: Series = world.comm.bcast(curve, root=pair[0])
+    result: TimingSeries = world.comm.bcast(curve, root=pair[0])
     return result
 
 

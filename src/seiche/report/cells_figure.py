@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.io.cell_files import Surfaces
+from seiche.io.cell_files import CellSurfaces
 from seiche.io.files import replacing
 from seiche.report.film import write_film
 from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, nice_length, paper_style, save
@@ -62,7 +62,7 @@ def _direction(vector: Floats) -> Direction:
     return x, y, z
 
 
-def fastest(states: Iterable[Surfaces]) -> float:
+def fastest(states: Iterable[CellSurfaces]) -> float:
     """Return the speed (m/s) at which the colours of all states end."""
     speeds = [np.linalg.norm(state.on_vertices["velocity"], axis=1) for state in states]
     together = np.concatenate(speeds) if speeds else np.zeros(0)
@@ -70,7 +70,9 @@ def fastest(states: Iterable[Surfaces]) -> float:
 
 
 @paper_style()
-def cells_figure(path: str | os.PathLike[str], state: Surfaces, wall: Surfaces | None, limit: int = 900 * 1024) -> None:
+def cells_figure(
+    path: str | os.PathLike[str], state: CellSurfaces, wall: CellSurfaces | None, limit: int = 900 * 1024
+) -> None:
     """Draw one state to `path`, replaced only by a complete picture.
 
     Args:
@@ -91,8 +93,8 @@ def cells_figure(path: str | os.PathLike[str], state: Surfaces, wall: Surfaces |
 @paper_style()
 def film(
     path: str | os.PathLike[str],
-    states: list[Callable[[], Surfaces]],
-    wall: Surfaces | None,
+    states: list[Callable[[], CellSurfaces]],
+    wall: CellSurfaces | None,
     shown: Callable[[int], None] = lambda number: None,
 ) -> None:
     """Draw all states to an animated GIF or an MP4, with the same view and colours in all of them.
@@ -122,7 +124,7 @@ def film(
     write_film(path, frames(), FRAME_TIME)
 
 
-def _all_points(states: list[Surfaces], wall: Surfaces | None) -> Floats:
+def _all_points(states: list[CellSurfaces], wall: CellSurfaces | None) -> Floats:
     return np.concatenate([each.vertices for each in (*states, *([wall] if wall is not None else []))])
 
 
@@ -135,7 +137,7 @@ def _pixels(figure: Figure) -> Image:
     return Pillow.fromarray(pixels[..., :3].copy()).quantize(128, dither=Pillow.Dither.NONE)
 
 
-def _drawn(state: Surfaces, wall: Surfaces | None, camera: Camera, top: float, width: float) -> Figure:
+def _drawn(state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, top: float, width: float) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -167,7 +169,7 @@ def _drawn(state: Surfaces, wall: Surfaces | None, camera: Camera, top: float, w
 
 def _add(
     axes: Axes,
-    surfaces: Surfaces,
+    surfaces: CellSurfaces,
     frame: Floats,
     pigment: Callable[[npt.NDArray[np.integer[Any]]], Floats],
     *,

@@ -26,15 +26,15 @@ from seiche.report.style import (
     save,
     scale_bar,
 )
-from seiche.report.surface import Direction, Surface, draw_surface
+from seiche.report.surface import Direction, DrawnSurface, draw_surface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "DrawnSurface",
     "FlowHistory",
     "PlaneSlice",
-    "Surface",
     "convergence_figure",
     "observed_order",
     "plane_slice",
@@ -111,7 +111,7 @@ def vessel_figure(
     path: str | os.PathLike[str],
     *,
     plane: PlaneSlice,
-    surface: Surface,
+    surface: DrawnSurface,
     flow: FlowHistory | None = None,
     time: float | None = None,
     limit: int = 900 * 1024,

@@ -21,7 +21,7 @@ _LEAST = 0.002
 
 
 @dataclass(frozen=True)
-class Prediction:
+class ScalingPrediction:
     """Predicted steps of a case on a machine by the number of ranks.
 
     Attributes:
@@ -58,7 +58,7 @@ class Prediction:
         return self.weak[0].seconds / self.weak[number].seconds
 
 
-def as_json(prediction: Prediction) -> dict[str, Any]:
+def as_json(prediction: ScalingPrediction) -> dict[str, Any]:
     """Return all numbers, SI units."""
     head = {name: getattr(prediction, name) for name in ("case", "machine", "gpu", "item", "items", "layout", "steps")}
     return {
@@ -92,7 +92,7 @@ def _row(step: StepTime, scaling: float) -> dict[str, Any]:
     }
 
 
-def as_text(prediction: Prediction) -> str:
+def as_text(prediction: ScalingPrediction) -> str:
     """Return the tables that a terminal shows."""
     head = f"{prediction.case} on {prediction.machine}: {prediction.items:,} {prediction.item}"
     head += f", {'GPUs' if prediction.gpu else 'CPUs'}{f', layout {prediction.layout}' if prediction.layout else ''}"
@@ -153,7 +153,7 @@ def _bytes(count: float) -> str:
 
 
 @paper_style()
-def prediction_figure(path: Path, prediction: Prediction) -> None:
+def prediction_figure(path: Path, prediction: ScalingPrediction) -> None:
     """Draw time per step with its interval, and efficiencies, over the number of ranks."""
     figure = new_figure(DOUBLE_COLUMN, 0.42 * DOUBLE_COLUMN)
     times, efficiencies = figure.subplots(1, 2)

@@ -26,7 +26,7 @@ _EXPOSURE = 1.14
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
+class DrawnSurface:
     """A triangulated surface with values, and where one looks at it from.
 
     `vertices` (v, 3) in metres, `faces` (f, 3), `values` (f,) or (v,), or vectors of either, of which the magnitude is
@@ -43,7 +43,7 @@ class Surface:
     top: float = 99.0
 
 
-def face_values(surface: Surface) -> Floats:
+def face_values(surface: DrawnSurface) -> Floats:
     """Return one value a face, (f,): magnitudes of vectors, means over the corners of vertex values.
 
     Raises:
@@ -84,7 +84,7 @@ def shade(normals: Floats) -> tuple[Floats, Floats]:
     return diffuse * np.where(normals[:, 2] < 0, 0.8, 1.0), gloss
 
 
-def draw_surface(axes: Axes, surface: Surface) -> None:
+def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
     """Draw the surface into `axes` with a colour bar and a scale bar."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import PolyCollection

@@ -28,7 +28,7 @@ from seiche.kernels.registry.kspace_lines import fixed_transform
 from seiche.ultrasound import operators
 from seiche.ultrasound.absorption import coefficients_of, finish_members, finish_of
 from seiche.ultrasound.exact import ExactScheme
-from seiche.ultrasound.line_items import Axis, Rows, Span
+from seiche.ultrasound.line_items import Axis, ItemSpan, LineRows
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.state import Bound
 
@@ -49,7 +49,7 @@ class ExactLinesScheme(ExactScheme):
             )
         self._across = [Axis(state, axis, self._real) for axis in range(3 - problem.dimensions, 2)]
         self._along = Axis(state, 2, self._real)
-        self._rows = rows = Rows(state, self._along)
+        self._rows = rows = LineRows(state, self._along)
         self._overlaps = state.local.overlaps if state.local is not None and rows.cut else None
         p, u = self._exchanged(state.p.reshape(1, -1)), self._exchanged(state.u)
         last = state.work[self._dimensions - 1 :]
@@ -110,7 +110,7 @@ class ExactLinesScheme(ExactScheme):
             bound += [end, *self._row_forward(rows.all, one, **forward), *self._sides(rows.all_planes, one, spectra)]
         return starts, bound
 
-    def _row_forward(self, span: Span, each: range, *, fields: Array, spectra: Array, padded: bool) -> list[Bound]:
+    def _row_forward(self, span: ItemSpan, each: range, *, fields: Array, spectra: Array, padded: bool) -> list[Bound]:
         """Return the transforms along rows of some fields."""
         state, axis, overlaps = self._state, self._along, self._overlaps
         if not span.count:
@@ -129,7 +129,7 @@ class ExactLinesScheme(ExactScheme):
         )
         return [run]
 
-    def _sides(self, planes: Span, each: range, spectra: Array, *, inverse: bool = False) -> list[Bound]:
+    def _sides(self, planes: ItemSpan, each: range, spectra: Array, *, inverse: bool = False) -> list[Bound]:
         """Return the transforms of some spectra along the axes between the first and the last."""
         state, bound = self._state, []
         for axis in self._across[1:] if planes.count else ():
@@ -206,13 +206,13 @@ class ExactLinesScheme(ExactScheme):
         borders = [one for one in own.around(inside) if one.count]
         return [*(self._row_density(one, finish) for one in borders), self._row_density_onward(inside)]
 
-    def _row_density(self, span: Span, finish: registry.Finish) -> Bound:
+    def _row_density(self, span: ItemSpan, finish: registry.Finish) -> Bound:
         state, nonlinear = self._state, self._state.problem.BonA is not None
         varying, medium = self._medium.members(*coefficients_of(state, finish))
         spec = passes.row_density(self._along.shape, self._dimensions, varying, nonlinear, finish)
         return self._bind_density_rows(span, spec, medium, finish_members(state, finish))
 
-    def _row_density_onward(self, span: Span) -> Bound:
+    def _row_density_onward(self, span: ItemSpan) -> Bound:
         state, problem = self._state, self._state.problem
         absorption = problem.absorption
         assert absorption is not None
@@ -224,7 +224,7 @@ class ExactLinesScheme(ExactScheme):
         return self._bind_density_rows(span, spec, medium, finish)
 
     def _bind_density_rows(
-        self, span: Span, spec: KernelSpec, medium: dict[str, object], finish: dict[str, object]
+        self, span: ItemSpan, spec: KernelSpec, medium: dict[str, object], finish: dict[str, object]
     ) -> Bound:
         state, axis = self._state, self._along
         return self._state.bind(

@@ -42,7 +42,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Span:
+class ItemSpan:
     """The items `first` to `first + count` of `whole` of each field; the last is followed by the first."""
 
     first: int
@@ -50,18 +50,18 @@ class Span:
     whole: int
 
     @property
-    def rest(self) -> Span:
+    def rest(self) -> ItemSpan:
         """Return the others."""
-        return Span((self.first + self.count) % self.whole, self.whole - self.count, self.whole)
+        return ItemSpan((self.first + self.count) % self.whole, self.whole - self.count, self.whole)
 
-    def around(self, inside: Span) -> tuple[Span, Span]:
+    def around(self, inside: ItemSpan) -> tuple[ItemSpan, ItemSpan]:
         """Return the items before and after some of these."""
         end, last = self.first + self.count, inside.first + inside.count
-        return Span(self.first, inside.first - self.first, self.whole), Span(last, end - last, self.whole)
+        return ItemSpan(self.first, inside.first - self.first, self.whole), ItemSpan(last, end - last, self.whole)
 
-    def times(self, count: int) -> Span:
+    def times(self, count: int) -> ItemSpan:
         """Return what this is where each item is so many."""
-        return Span(self.first * count, self.count * count, self.whole * count)
+        return ItemSpan(self.first * count, self.count * count, self.whole * count)
 
     @property
     def members(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Span:
         return {"first": self.first, "count": self.count, "all": self.whole}
 
 
-class Rows:
+class LineRows:
     """Rows of a state, in batches of two a complex line, and the planes that they make.
 
     Attributes:
@@ -95,35 +95,35 @@ class Rows:
         self.own = self._outside(self._begin, self._end)
         last = min(self._rows, (self.own.first + self.own.count) * self._batch)
         begin, end = self.own.first * self._batch // self._plane, -(-last // self._plane)
-        self.own_planes = Span(begin, end - begin, self._planes)
+        self.own_planes = ItemSpan(begin, end - begin, self._planes)
 
     @property
-    def all(self) -> Span:
+    def all(self) -> ItemSpan:
         """Return all batches."""
         return self._outside(0, self._planes)
 
     @property
-    def all_planes(self) -> Span:
+    def all_planes(self) -> ItemSpan:
         """Return all planes."""
-        return Span(0, self._planes, self._planes)
+        return ItemSpan(0, self._planes, self._planes)
 
-    def early(self, *, behind_sent: bool = False) -> Span:
+    def early(self, *, behind_sent: bool = False) -> ItemSpan:
         """Return the batches of complete rows, with `behind_sent` but for those that neighbours are sent."""
         if not self.slabs:
-            return Span(0, 0, self.all.whole)
+            return ItemSpan(0, 0, self.all.whole)
         inside = self._reach if behind_sent else 0
         begin, whole = -(-(self._begin + inside) * self._plane // self._batch), self.all.whole
         rows = (self._end - inside) * self._plane
         end = whole if rows == self._rows else rows // self._batch
-        return Span(begin, max(0, end - begin), whole) if end > begin else Span(0, 0, whole)
+        return ItemSpan(begin, max(0, end - begin), whole) if end > begin else ItemSpan(0, 0, whole)
 
-    def planes(self, batches: Span) -> Span:
+    def planes(self, batches: ItemSpan) -> ItemSpan:
         """Return the planes that batches have all rows of."""
         begin = -(-batches.first * self._batch // self._plane)
         end = min(self._rows, (batches.first + batches.count) * self._batch) // self._plane
-        return Span(begin, end - begin, self._planes) if end > begin else Span(0, 0, self._planes)
+        return ItemSpan(begin, end - begin, self._planes) if end > begin else ItemSpan(0, 0, self._planes)
 
-    def _outside(self, begin: int, end: int) -> Span:
+    def _outside(self, begin: int, end: int) -> ItemSpan:
         """Return the batches that have rows of these planes."""
         first, whole = begin * self._plane // self._batch, -(-self._rows // self._batch)
-        return Span(first, -(-end * self._plane // self._batch) - first, whole)
+        return ItemSpan(first, -(-end * self._plane // self._batch) - first, whole)

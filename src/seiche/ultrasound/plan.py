@@ -20,7 +20,7 @@ from seiche.kernels.registry import Real
 from seiche.machine.in_use import machine_in_use
 from seiche.machine.laws.file import Machine
 from seiche.machine.laws.halo_times import transport_times
-from seiche.machine.laws.locality import Place, places
+from seiche.machine.laws.locality import RankPlace, places
 from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.ultrasound.extents import lines_of, widened
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
@@ -110,7 +110,7 @@ def choose(
     problem: Problem,
     splits: Splits,
     machine: Machine | None,
-    places: Sequence[Place],
+    places: Sequence[RankPlace],
     size: int,
     *,
     lines: Real | None = None,
@@ -170,7 +170,7 @@ def _local_seconds(
     problem: Problem,
     parts: Sequence[Part],
     machine: Machine,
-    places: Sequence[Place],
+    places: Sequence[RankPlace],
     size: int,
     *,
     lines: Real | None,
@@ -193,7 +193,7 @@ def _local_seconds(
 
 
 def _global_seconds(
-    problem: Problem, slabs: Sequence[Part], machine: Machine, places: Sequence[Place], size: int
+    problem: Problem, slabs: Sequence[Part], machine: Machine, places: Sequence[RankPlace], size: int
 ) -> float:
     gpus, power = all(place.gpu for place in places), _is_power_law(problem)
     points = max(int(np.prod(part.shape)) for part in slabs)

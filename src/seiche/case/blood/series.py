@@ -27,8 +27,8 @@ from seiche.domain.sites import LinkKind
 from seiche.errors import FormatError
 from seiche.io.background import Job
 from seiche.io.cell_files import (
+    CellSurfaces,
     SurfaceFiles,
-    Surfaces,
     continued,
     list_path,
     read_list,
@@ -107,7 +107,7 @@ class CellsFile(ScheduledSeries):
         return populations if self.path.suffix.lower() == ".pos" else surfaces_of(self._run, populations, time)
 
     def _store(self, path: Path, values: Any) -> None:
-        if isinstance(values, Surfaces):
+        if isinstance(values, CellSurfaces):
             write_surfaces(path, values, UNITS)
             return
         sites = self._setup.vessel.sites
@@ -124,7 +124,7 @@ class CellsFile(ScheduledSeries):
             write_pos(named, centers * sites.spacing + shift, turns, thin=thin_axis(table))
 
 
-def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Surfaces:
+def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> CellSurfaces:
     """Return the surfaces of all cells in metres, each in the box of the lattice where that repeats itself."""
     sites, units = run.setup.vessel.sites, run.setup.units
     lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
@@ -144,7 +144,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Su
         names.append(np.repeat(population.names, len(triangles)))
         kinds.append(np.full(count * len(triangles), number, np.int32))
         first += count * size
-    return Surfaces(
+    return CellSurfaces(
         time,
         np.concatenate(points),
         np.concatenate(faces),
@@ -162,7 +162,7 @@ def _on_surface(matrix: Any, rows: Floats) -> Floats:
     return np.asarray(flat.reshape(size, count, 3).transpose(1, 0, 2))
 
 
-def wall_of(setup: BloodSetup) -> Surfaces | None:
+def wall_of(setup: BloodSetup) -> CellSurfaces | None:
     """Return the wall of the vessel in metres, without lids where the lattice repeats itself; None without walls."""
     sites = setup.vessel.sites
     if not (sites.link_kind == LinkKind.WALL).any():
@@ -175,7 +175,7 @@ def wall_of(setup: BloodSetup) -> Surfaces | None:
         normals = np.abs(surface.vector_areas())
         lid = normals[:, axis] > 0.3 * np.linalg.norm(normals, axis=1)
         keep &= ~lid | ((place > 2.0) & (place < sites.shape[axis] - 3.0))
-    return Surfaces(0.0, vertices, faces[keep])
+    return CellSurfaces(0.0, vertices, faces[keep])
 
 
 def places_of(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:

@@ -88,7 +88,7 @@ def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> bool:
 
     Raises OSError when the file cannot be written.
     """
-    from seiche.report.figures import FlowHistory, Surface, plane_slice, vessel_figure
+    from seiche.report.figures import DrawnSurface, FlowHistory, plane_slice, vessel_figure
 
     if moment.vertices is None or moment.faces is None or moment.stress is None:
         return False
@@ -109,7 +109,7 @@ def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> bool:
     vessel_figure(
         path,
         plane=plane_slice(moment.coords, moment.velocity, sites.spacing, normal=axis, index=index),
-        surface=Surface(moment.vertices, moment.faces, moment.stress, view=(x, y, z), up=(right, up, front)),
+        surface=DrawnSurface(moment.vertices, moment.faces, moment.stress, view=(x, y, z), up=(right, up, front)),
         flow=flow,
         time=moment.time,
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seiche.flow.solver import FlowSolver
     from seiche.io.background import Job
     from seiche.io.cell_files import SurfaceFiles
-    from seiche.io.cells import Cells
+    from seiche.io.cells import CellGeometry
     from seiche.io.fields import FieldSeries
     from seiche.io.formats.extraction_series import ExtractionSeries
 
@@ -130,7 +130,7 @@ class FieldFile(ScheduledSeries):
         """Return the number of complete states."""
         return self.writer.steps if self.writer is not None else 0
 
-    def _open(self, world: World, cells: Cells, capacity: int, rows: npt.NDArray[np.int64] | None) -> None:
+    def _open(self, world: World, cells: CellGeometry, capacity: int, rows: npt.NDArray[np.int64] | None) -> None:
         from seiche.io.fields import FieldSeries
 
         sizes, units = components(self._names), unit_names(self._names)

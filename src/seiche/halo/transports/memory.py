@@ -27,7 +27,7 @@ _ANY = 4
 _LAZY = 1
 
 
-class Window(ABC):
+class RemoteMemory(ABC):
     """Memory of another process of this host."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Memory(ABC):
         """Return what another process of this host needs to open the memory at `address`."""
 
     @abstractmethod
-    def open(self, handle: Any) -> Window:
+    def open(self, handle: Any) -> RemoteMemory:
         """Open memory that another process shares; the window begins at its `address`.
 
         Raises:
@@ -147,7 +147,7 @@ class HostMemory(Memory):
         """Return process and address, and let other processes in."""
         return this_process(), address
 
-    def open(self, handle: Any) -> Window:
+    def open(self, handle: Any) -> RemoteMemory:
         """Recognise the process, and try one byte."""
         process, address = handle
         window = _Attached(process.number, address)
@@ -157,7 +157,7 @@ class HostMemory(Memory):
         return window
 
 
-class _Attached(Window):
+class _Attached(RemoteMemory):
     """Host memory of another process."""
 
     def __init__(self, process: int, address: int) -> None:
@@ -255,7 +255,7 @@ class DeviceMemory(Memory):
         if found.tobytes() != nonce:
             raise OSError("a handle of GPU memory opened that of another process")
 
-    def open(self, handle: Any) -> Window:
+    def open(self, handle: Any) -> RemoteMemory:
         """Recognise the process, and map the allocation."""
         name, offset, *proof = handle
         if not name:
@@ -268,7 +268,7 @@ class DeviceMemory(Memory):
         return _Mapped(self, base, offset)
 
 
-class _Mapped(Window):
+class _Mapped(RemoteMemory):
     """Memory of a GPU that another process allocated."""
 
     def __init__(self, memory: DeviceMemory, base: int, offset: int) -> None:

@@ -72,7 +72,7 @@ class ExtractionHeader:
 
 
 @dataclass(frozen=True, eq=False)
-class Extraction:
+class ExtractionData:
     """A file that was read: `steps` (k,) int64, `coords` (n, 3) uint32, `values` by field (k, n, components).
 
     Floating-point values are float64 with the offset added; whole numbers keep their type. A file without a record
@@ -86,7 +86,7 @@ class Extraction:
     values: dict[str, npt.NDArray[Any]]
 
 
-def read_extraction(path: PathLike) -> Extraction:
+def read_extraction(path: PathLike) -> ExtractionData:
     """Read an `.xtr` file of version 5 or a `.dat` file of version 4.
 
     Raises FormatError, naming byte or record, for what the format forbids and for a last record that is not complete;
@@ -101,7 +101,7 @@ def read_extraction(path: PathLike) -> Extraction:
         raise FormatError(path, place, f"it has {rest} bytes, not {size}: the file is cut short or damaged")
     if count == 0:
         nothing = {field.name: np.zeros((0, 0, field.components)) for field in header.fields}
-        return Extraction(version, header, np.zeros(0, np.int64), np.zeros((0, 3), np.uint32), nothing)
+        return ExtractionData(version, header, np.zeros(0, np.int64), np.zeros((0, 3), np.uint32), nothing)
     record = np.dtype([("step", ">u8"), ("sites", header.site_type, (header.sites,))])
     records = np.frombuffer(data, record, count, start)
     steps = records["step"].astype(np.int64)
@@ -121,7 +121,7 @@ def read_extraction(path: PathLike) -> Extraction:
         else:
             values[field.name] = stored.astype(stored.dtype.newbyteorder("="))
     coords = places[0].astype(np.uint32)
-    return Extraction(version, header, steps, coords, values)
+    return ExtractionData(version, header, steps, coords, values)
 
 
 def encode_offsets(offsets: Sequence[int]) -> bytes:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
 from seiche.machine.laws.curve import Curve, Piece
-from seiche.machine.laws.models import LOCALITIES, Locality, Messages
+from seiche.machine.laws.models import LOCALITIES, Locality, MessageModel
 from seiche.machine.laws.strategies import Paths
 
 SCHEMA: Final = "seiche-machine"
@@ -113,7 +113,7 @@ class Launch(_Part):
     graph_kernel: Seconds | None = None
 
 
-class StageTime(_Part):
+class StageFactor(_Part):
     """How long a stage takes against what the rate of the memory says: best, least and most that was seen.
 
     `memory` is what a rank held then, bytes.
@@ -157,7 +157,7 @@ class Machine(_Part):
     memory_intervals: dict[str, tuple[Rate, Rate]] = {}
     sharing: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     launch: dict[str, Launch] = {}
-    stages: dict[str, dict[str, dict[str, StageTime]]] = {}
+    stages: dict[str, dict[str, dict[str, StageFactor]]] = {}
     files: Files | None = None
     probes: dict[str, Probe] = {}
     absent: dict[str, str] = {}
@@ -217,7 +217,7 @@ class Machine(_Part):
             )
         return found.curve
 
-    def messages(self, path: PathName, *, both_ways: bool = False) -> Messages | None:
+    def messages(self, path: PathName, *, both_ways: bool = False) -> MessageModel | None:
         """Return the messages of a path in all classes that it has, None if none.
 
         `both_ways` slows them down as was measured when both ends sent at once. For whole exchanges, gaps and
@@ -238,7 +238,7 @@ class Machine(_Part):
             measured = self.measured(path, name)
             slower = measured.duplex if measured is not None and both_ways else None
             curves[name] = self.curve(path, name).slower(slower or 1.0)
-        return Messages(curves, rate, gaps)
+        return MessageModel(curves, rate, gaps)
 
     def strategy_paths(self, device: PathName = "device_mpi", *, both_ways: bool = False) -> Paths:
         """Return what strategies of an exchange are made of; copies are those of a GPU next to the process.

@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 
 from seiche.machine.laws.file import Machine, PathName
-from seiche.machine.laws.locality import Place, locality
+from seiche.machine.laws.locality import RankPlace, locality
 from seiche.machine.laws.models import Locality
 
 
 def transport_times(
     machine: Machine,
-    places: Sequence[Place],
+    places: Sequence[RankPlace],
     rank: int,
     peers: Sequence[int],
     *,

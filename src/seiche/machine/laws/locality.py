@@ -21,7 +21,7 @@ _DEVICES = Path("/sys/bus/pci/devices")
 
 
 @dataclass(frozen=True)
-class Place:
+class RankPlace:
     """A rank's host, the CPUs that it may use by NUMA node, and its GPU: PCI address, name and NUMA node."""
 
     host: str
@@ -60,16 +60,16 @@ def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
     return node if node >= 0 else None
 
 
-def places(backend: Backend, world: World) -> list[Place]:
+def places(backend: Backend, world: World) -> list[RankPlace]:
     """Return the places of all ranks (collective)."""
     seat = seats(backend, world)[world.rank]
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     gpu_name = backend.describe().partition(" (")[0] if seat.gpu else ""
-    mine = Place(seat.host, numa_cpus(allowed), seat.gpu, gpu_name, gpu_numa_node(seat.gpu) if seat.gpu else None)
+    mine = RankPlace(seat.host, numa_cpus(allowed), seat.gpu, gpu_name, gpu_numa_node(seat.gpu) if seat.gpu else None)
     return world.allgather(mine)
 
 
-def locality(first: Place, second: Place, *, gpus: bool = False) -> Locality:
+def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Locality:
     """Return the class of two ranks, or of their GPUs, as they are bound.
 
     Ranks that may run on several NUMA nodes count as on-node: nobody knows where they are when they meet.
@@ -82,7 +82,7 @@ def locality(first: Place, second: Place, *, gpus: bool = False) -> Locality:
     return "on-socket" if len(nodes) == 1 else "on-node"
 
 
-def bindings(first: Place, second: Place, wanted: Locality) -> tuple[set[int], set[int]] | None:
+def bindings(first: RankPlace, second: RankPlace, wanted: Locality) -> tuple[set[int], set[int]] | None:
     """Return CPUs for each of two ranks on one host by which they are in the class `wanted`, None if none are."""
     for a, mine in first.cpus.items():
         for b, others in second.cpus.items():
@@ -91,7 +91,7 @@ def bindings(first: Place, second: Place, wanted: Locality) -> tuple[set[int], s
     return None
 
 
-def pairs(all_places: Sequence[Place], wanted: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
+def pairs(all_places: Sequence[RankPlace], wanted: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
     """Return disjoint pairs of ranks that are, or can be bound to be, in the class `wanted`.
 
     Off-node pairs all join the same two hosts, so that their number is the number of senders of a node.
@@ -143,7 +143,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return platform.machine()
 
 
-def hardware(all_places: Sequence[Place], mpi: str) -> dict[str, Any]:
+def hardware(all_places: Sequence[RankPlace], mpi: str) -> dict[str, Any]:
     """Return what tells one machine from another, for a machine file."""
     first = all_places[0].host
     hosts = list(dict.fromkeys(place.host for place in all_places))

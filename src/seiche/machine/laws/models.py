@@ -72,7 +72,7 @@ def shared_copy(curve: Curve, size: float, copies: int, sigma: float = 1.0) -> f
 
 
 @dataclass(frozen=True)
-class Messages:
+class MessageModel:
     """Messages between processes, or between GPUs, by locality class.
 
     `node_rate` bytes a second limit what a node injects into the network; `gaps` seconds by class, alpha where left

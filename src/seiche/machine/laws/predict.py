@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 
 from seiche.machine.laws.curve import postal
 from seiche.machine.laws.file import Machine, PathName
-from seiche.machine.laws.locality import Place, locality
+from seiche.machine.laws.locality import RankPlace, locality
 from seiche.machine.laws.models import LOCALITIES
-from seiche.machine.laws.strategies import Layout, Paths, exchange_time
+from seiche.machine.laws.strategies import Paths, Topology, exchange_time
 
 Times: TypeAlias = dict[str, float]
 
@@ -20,7 +20,7 @@ _DIRECT: dict[str, PathName] = {"mpi": "device_mpi", "nccl": "nccl", "peer": "pe
 _HELPED: tuple[Literal["extra-message", "duplicate-pointer"], ...] = ("extra-message", "duplicate-pointer")
 
 
-def exchange_times(machine: Machine, layout: Layout, size: float, *, whole: bool = False, gpus: bool = True) -> Times:
+def exchange_times(machine: Machine, layout: Topology, size: float, *, whole: bool = False, gpus: bool = True) -> Times:
     """Return the predicted times of an exchange by strategy, those that the file can tell.
 
     Args:
@@ -65,10 +65,10 @@ def cheapest(times: Times, usable: Iterable[str]) -> str | None:
     return min(known, key=times.__getitem__, default=None)
 
 
-def layout_of(places: Sequence[Place], processes: int = 1) -> Layout:
+def layout_of(places: Sequence[RankPlace], processes: int = 1) -> Topology:
     """Return how arrays lie on hosts, each served by `processes` ranks one after the other."""
     arrays = places[::processes]
     hosts = list(dict.fromkeys(place.host for place in arrays))
     first = [place for place in arrays if place.host == hosts[0]]
     near = sum(locality(first[0], place, gpus=bool(place.gpu)) == LOCALITIES[0] for place in first)
-    return Layout(len(hosts), len(first), max(1, round(len(first) / max(1, near))), processes)
+    return Topology(len(hosts), len(first), max(1, round(len(first) / max(1, near))), processes)

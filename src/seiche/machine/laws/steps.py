@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from seiche.errors import CaseError
 from seiche.machine.laws.file import FittedPiece, Machine
 from seiche.machine.laws.halo_times import packed_too, transport_times
-from seiche.machine.laws.locality import Place
+from seiche.machine.laws.locality import RankPlace
 from seiche.machine.laws.models import roofline
 from seiche.observe.plan import Exchange, PlannedRank, PlannedStage, RunPlan, base_name
 
@@ -109,7 +109,7 @@ def ranks_a_node(machine: Machine, *, gpu: bool) -> int:
     return max(1, len(known.get("gpus", [])) if gpu else int(known.get("cores", 1)))
 
 
-def planned_places(machine: Machine, ranks: int, a_node: int, *, gpu: bool) -> list[Place]:
+def planned_places(machine: Machine, ranks: int, a_node: int, *, gpu: bool) -> list[RankPlace]:
     """Return where ranks are when nodes are filled one after the other; processes are bound to no socket."""
     sockets = max(1, int(machine.hardware.get("sockets", 1)))
     cpus: dict[int, tuple[int, ...]] = {number: () for number in range(sockets)}
@@ -117,7 +117,9 @@ def planned_places(machine: Machine, ranks: int, a_node: int, *, gpu: bool) -> l
     for rank in range(ranks):
         node, seat = divmod(rank, a_node)
         name = str(seat) if gpu else None
-        found.append(Place(f"node {node}", cpus, name, "GPU" if gpu else "", seat * sockets // a_node if gpu else None))
+        found.append(
+            RankPlace(f"node {node}", cpus, name, "GPU" if gpu else "", seat * sockets // a_node if gpu else None)
+        )
     return found
 
 
@@ -173,7 +175,7 @@ class _Machines:
     """A machine at its bounds, with the exchanges that were asked for already."""
 
     machine: Machine
-    places: Sequence[Place]
+    places: Sequence[RankPlace]
     graphs: bool
     bounds: dict[Bound, Machine] = field(default_factory=dict)
 
@@ -324,7 +326,7 @@ def _transport(plan: RunPlan, machines: _Machines) -> str:
 
 
 @dataclass
-class _Walk:
+class _StepTime:
     """Seconds of a rank in a step."""
 
     seconds: float = 0.0
@@ -346,9 +348,9 @@ class _Model:
     #: Whether times of exchanges have what packing takes.
     packed: bool = False
 
-    def walk(self, number: int, rank: PlannedRank, bound: Bound) -> _Walk:
+    def walk(self, number: int, rank: PlannedRank, bound: Bound) -> _StepTime:
         """Return the seconds of the mean step of a rank."""
-        found = _Walk()
+        found = _StepTime()
         for weight, stages in rank.steps:
             useful, under_way = 0.0, list[tuple[float, float]]()
             for stage in stages:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from seiche.machine.laws.curve import Curve
-from seiche.machine.laws.models import Messages, shared_copy
+from seiche.machine.laws.models import MessageModel, shared_copy
 
 Strategy: TypeAlias = Literal["device", "three-step", "extra-message", "duplicate-pointer"]
 _T = TypeVar("_T")
@@ -19,7 +19,7 @@ STRATEGIES: tuple[Strategy, ...] = ("device", "three-step", "extra-message", "du
 
 
 @dataclass(frozen=True)
-class Layout:
+class Topology:
     """`nodes` of `gpus` GPUs on `sockets`; each GPU has `processes` host processes of its own."""
 
     nodes: int
@@ -49,14 +49,14 @@ class Paths:
     `sigma` is the part of a copy's start-up that queues when processes share a copy engine.
     """
 
-    host: Messages
-    device: Messages | None = None
+    host: MessageModel
+    device: MessageModel | None = None
     d2h: Curve | None = None
     h2d: Curve | None = None
     sigma: float = 1.0
 
 
-def exchange_time(strategy: Strategy, paths: Paths, layout: Layout, size: float, *, whole: bool = False) -> float:
+def exchange_time(strategy: Strategy, paths: Paths, layout: Topology, size: float, *, whole: bool = False) -> float:
     """Return the time of an exchange in which every GPU sends `size` bytes to each other one (eq. 13).
 
     `whole` hands whole messages to the helping processes (Alltoallv); else each gets a part of every message

@@ -13,7 +13,7 @@ from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.laws.file import Launch
-from seiche.observe.repeat import Series, Timing, Work, queued, timed, timed_sizes, timed_together
+from seiche.observe.repeat import Timing, TimingSeries, Work, queued, timed, timed_sizes, timed_together
 
 SIZES = tuple(2**k for k in range(2, 27))
 #: Bytes that processes which share a GPU copy together.
@@ -43,7 +43,7 @@ def staged(backend: Backend, direction: Literal["h2d", "d2h"], largest: int) -> 
     return work_of
 
 
-def staged_copies(backend: Backend, direction: Literal["h2d", "d2h"], seconds: float) -> Series:
+def staged_copies(backend: Backend, direction: Literal["h2d", "d2h"], seconds: float) -> TimingSeries:
     """Return timings of copies by size."""
     return timed_sizes(SIZES, staged(backend, direction, SIZES[-1]), seconds)
 
@@ -58,7 +58,7 @@ def shared_copies(
     return [(count, size, timed_together(world, work_of(size // count), share, active=active)) for size in SHARED]
 
 
-def device_copies(backend: Backend, seconds: float) -> Series:
+def device_copies(backend: Backend, seconds: float) -> TimingSeries:
     """Return timings of copies within the device's memory, queued one behind the other."""
     source, target = (backend.zeros(SIZES[-1], np.uint8) for _ in range(2))
 

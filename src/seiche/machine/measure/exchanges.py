@@ -12,10 +12,10 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
-from seiche.machine.laws.locality import Place, bound
+from seiche.machine.laws.locality import RankPlace, bound
 from seiche.machine.laws.models import Locality
 from seiche.machine.measure.messages import cpus_for
-from seiche.observe.repeat import Series, Timing, shares
+from seiche.observe.repeat import Timing, TimingSeries, shares
 
 #: Bytes of a message; each size opens a transport of its own.
 SIZES = tuple(2**k for k in range(3, 26))
@@ -27,18 +27,18 @@ _SMALL = 1024
 def exchange_curve(
     world: World,
     backend: Backend,
-    places: Sequence[Place],
+    places: Sequence[RankPlace],
     pair: tuple[int, int],
     wanted: Locality,
     *,
     transport: TransportName,
     seconds: float,
-) -> Series | str:
+) -> TimingSeries | str:
     """Return timings of exchanges by a transport, as steps do them (on GPUs in graphs), or why not (collective).
 
     Ranks beside the pair have nothing to exchange.
     """
-    curve, turns = Series(), shares(SIZES, seconds)
+    curve, turns = TimingSeries(), shares(SIZES, seconds)
     with bound(cpus_for(world, places, pair, wanted) if backend.host_memory else None):
         # The first rank's clock says which sizes there is time for.
         while (turn := world.bcast(next(turns, None) if world.rank == 0 else None)) is not None:
@@ -51,7 +51,9 @@ def exchange_curve(
     return curve
 
 
-def neighbour_gap(world: World, backend: Backend, pair: Series, transport: TransportName, seconds: float) -> float:
+def neighbour_gap(
+    world: World, backend: Backend, pair: TimingSeries, transport: TransportName, seconds: float
+) -> float:
     """Return the seconds that each further neighbour adds to an exchange between two, small messages (collective).
 
     All ranks exchange with all others at the same time.

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.machine.laws.locality import Place, bindings, bound
+from seiche.machine.laws.locality import RankPlace, bindings, bound
 from seiche.machine.laws.models import Locality
-from seiche.observe.repeat import Series, Timing, Work, timed_pair, timed_together
+from seiche.observe.repeat import Timing, TimingSeries, Work, timed_pair, timed_together
 
 SIZES = tuple(2**k for k in range(23))
 #: Messages under way at once, and their sizes; senders at once, and their messages.
@@ -45,7 +45,7 @@ def device_buffers(backend: Backend) -> Buffers:
     return buffers
 
 
-def cpus_for(world: World, places: Sequence[Place], pair: tuple[int, int], wanted: Locality) -> set[int] | None:
+def cpus_for(world: World, places: Sequence[RankPlace], pair: tuple[int, int], wanted: Locality) -> set[int] | None:
     """Return the CPUs that put this rank of a pair where the class wants it, None where it need not move."""
     if world.rank not in pair or wanted == "off-node":
         return None
@@ -78,13 +78,13 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
 
 def messages(
     world: World,
-    places: Sequence[Place],
+    places: Sequence[RankPlace],
     found: Sequence[tuple[int, int]],
     wanted: Locality,
     buffers: Buffers,
     *,
     seconds: float,
-) -> list[Series]:
+) -> list[TimingSeries]:
     """Return timings of one message between each of the pairs, one pair after the other (collective)."""
     curves = []
     for pair in found:
@@ -96,8 +96,14 @@ def messages(
 
 
 def both_ways(
-    world: World, places: Sequence[Place], pair: tuple[int, int], wanted: Locality, buffers: Buffers, *, seconds: float
-) -> Series:
+    world: World,
+    places: Sequence[RankPlace],
+    pair: tuple[int, int],
+    wanted: Locality,
+    buffers: Buffers,
+    *,
+    seconds: float,
+) -> TimingSeries:
     """Return timings of large messages that two ranks send each other at the same time (collective)."""
     with bound(cpus_for(world, places, pair, wanted)):
         return timed_pair(world, pair, DUPLEX, partial(_exchange, world, pair, buffers), seconds)
@@ -119,7 +125,7 @@ def _exchange(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
 
 def bursts(
     world: World,
-    places: Sequence[Place],
+    places: Sequence[RankPlace],
     pair: tuple[int, int],
     wanted: Locality,
     buffers: Buffers,
@@ -172,7 +178,7 @@ def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, mes
 
 def injection(
     world: World,
-    places: Sequence[Place],
+    places: Sequence[RankPlace],
     found: Sequence[tuple[int, int]],
     wanted: Locality,
     buffers: Buffers,

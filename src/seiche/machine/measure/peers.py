@@ -15,8 +15,8 @@ from seiche.halo.transports.cuda_runtime import cuda_runtime
 from seiche.halo.transports.nccl import join, nccl_library
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.laws.file import PathName, Probe
-from seiche.machine.laws.locality import Place
-from seiche.observe.repeat import Series, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
+from seiche.machine.laws.locality import RankPlace
+from seiche.observe.repeat import TimingSeries, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
 #: Calls in the graph by which they are timed.
@@ -25,7 +25,7 @@ _CALLS = 32
 _LAZY, _ANY = 1, 4
 
 
-def peer_access(world: World, places: Sequence[Place]) -> Probe:
+def peer_access(world: World, places: Sequence[RankPlace]) -> Probe:
     """Return whether the GPUs of the first host may reach each other's memory (collective)."""
     found = None
     if world.rank == 0:
@@ -47,12 +47,14 @@ def _access(runtime: Any) -> Probe:
     return Probe(works=True, reason=f"all pairs of {count} GPUs")
 
 
-def peer_curve(world: World, backend: Backend, pair: tuple[int, int], path: PathName, seconds: float) -> Series | str:
+def peer_curve(
+    world: World, backend: Backend, pair: tuple[int, int], path: PathName, seconds: float
+) -> TimingSeries | str:
     """Return timings of "peer_copy" or "peer_store" from one rank's GPU into another's, or why not (collective).
 
     Calls are queued one behind the other, as in an exchange; the host waits for the last.
     """
-    result: Series | str = ""
+    result: TimingSeries | str = ""
     with _mapped(world, pair) as remote:
         if world.rank == pair[0]:
             if isinstance(remote, str):
@@ -116,7 +118,7 @@ def _stores(backend: Backend, remote: int) -> Any:
 
 def nccl_curves(
     world: World, backend: Backend, pairs: Sequence[tuple[int, int]], seconds: float, *, graph: bool = False
-) -> list[Series] | str:
+) -> list[TimingSeries] | str:
     """Return timings of NCCL between pairs, both ways at once, or why it cannot be used (collective).
 
     Calls are queued one behind the other, or so many at once as a `graph`.

@@ -12,7 +12,7 @@ from seiche.domain.world import World
 from seiche.halo.transports.device_mpi import takes_device_addresses
 from seiche.halo.transports.single_copy import NONCE, Process, recognise, this_process
 from seiche.machine.laws.file import Probe
-from seiche.machine.laws.locality import Place
+from seiche.machine.laws.locality import RankPlace
 
 #: Variables by which an MPI process finds its job: a probe's process must not take part in this one.
 _JOB = ("PMI_", "PMI2_", "PMIX_", "OMPI_", "HYDRA_", "MPI_LOCAL", "MPIR_", "PRTE_", "HYDI_")
@@ -26,7 +26,7 @@ _KEEPER = (
 )
 
 
-def single_copy(world: World, places: list[Place]) -> Probe:
+def single_copy(world: World, places: list[RankPlace]) -> Probe:
     """Return whether a process of this host may copy from another one's memory (collective)."""
     partner = next((rank for rank in range(1, world.size) if places[rank].host == places[0].host), None)
     if partner is None:

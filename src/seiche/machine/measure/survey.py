@@ -30,12 +30,12 @@ from seiche.machine.laws.file import (
     Probe,
 )
 from seiche.machine.laws.fit import fit, warnings_of
-from seiche.machine.laws.locality import Place, bound, hardware, pairs, places
+from seiche.machine.laws.locality import RankPlace, bound, hardware, pairs, places
 from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
 from seiche.machine.measure.files import file_writes
 from seiche.observe.bandwidth import copy_rates
-from seiche.observe.repeat import Series, sleep_until_all_are_here
+from seiche.observe.repeat import TimingSeries, sleep_until_all_are_here
 
 _T = TypeVar("_T")
 #: Pairs of ranks of a class that are timed one after the other; the smallest times count.
@@ -54,7 +54,7 @@ class _Survey:
     def __init__(self, world: World, backend: Backend, seconds: float, say: Callable[[str], None]) -> None:
         self.world, self.backend, self.say = world, backend, say
         self.share = seconds / _CURVES
-        self.places: list[Place] = places(backend, world)
+        self.places: list[RankPlace] = places(backend, world)
         self.gpus = all(place.gpu for place in self.places)
         self.cpu: Backend | None = None
         self.paths: list[Measured] = []
@@ -70,7 +70,7 @@ class _Survey:
         self,
         path: PathName,
         where: Locality,
-        curves: Sequence[Series],
+        curves: Sequence[TimingSeries],
         gap: float | None = None,
         duplex: float | None = None,
     ) -> Measured:
@@ -192,7 +192,7 @@ class _Survey:
             for where, cpus in self._sides().items():
                 self.say(f"{direction} copies, {where}")
 
-                def action(direction: Any = direction, cpus: set[int] | None = cpus) -> Series:
+                def action(direction: Any = direction, cpus: set[int] | None = cpus) -> TimingSeries:
                     with bound(cpus):
                         return copies.staged_copies(backend, direction, self.share)
 
@@ -234,12 +234,12 @@ class _Survey:
                     self._peer(path, where, found)
 
     def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
-        result: Sequence[Series] | Series | str
+        result: Sequence[TimingSeries] | TimingSeries | str
         gap: float | None = None
         if path == "peer_exchange":
             given = (self.world, self.backend, self.places, found[0], where)
             result = exchanges.exchange_curve(*given, transport="peer", seconds=self.share)
-            if isinstance(result, Series) and self.world.size > 2:
+            if isinstance(result, TimingSeries) and self.world.size > 2:
                 try:
                     gap = exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
                 except TransportError as error:  # of ranks on several hosts, raised on all of them together
@@ -254,7 +254,7 @@ class _Survey:
         if isinstance(result, str):
             self.absent[f"{path} {where}"] = result
         else:
-            self.add(path, where, [result] if isinstance(result, Series) else result, gap)
+            self.add(path, where, [result] if isinstance(result, TimingSeries) else result, gap)
 
     def time_all(self) -> None:
         """Measure everything but files."""

@@ -18,7 +18,7 @@ _SOURCE = "boundary-integral solution (docs/theory/coupling.md, section 9)"
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedCapsule:
     """Deformation of a capsule with a law, C = `area_ratio`, at the capillary number mu g a / G.
 
     It is steady in the last unit of `strain`.
@@ -37,14 +37,14 @@ class Row:
 
 
 TABLE = (
-    Row("neo-Hookean", 1.0, 0.15, 0.269, 4.0),
-    Row("neo-Hookean", 1.0, 0.30, 0.3976),
-    Row("neo-Hookean", 1.0, 0.60, 0.520, 8.0),
-    Row("Skalak", 1.0, 0.15, 0.234, 4.0),
-    Row("Skalak", 1.0, 0.30, 0.3343, 4.0),
-    Row("Skalak", 1.0, 0.60, 0.4300),
-    Row("Skalak", 1.0, 1.20, 0.5202),
-    Row("Skalak", 10.0, 0.30, 0.235, 3.0),
+    PublishedCapsule("neo-Hookean", 1.0, 0.15, 0.269, 4.0),
+    PublishedCapsule("neo-Hookean", 1.0, 0.30, 0.3976),
+    PublishedCapsule("neo-Hookean", 1.0, 0.60, 0.520, 8.0),
+    PublishedCapsule("Skalak", 1.0, 0.15, 0.234, 4.0),
+    PublishedCapsule("Skalak", 1.0, 0.30, 0.3343, 4.0),
+    PublishedCapsule("Skalak", 1.0, 0.60, 0.4300),
+    PublishedCapsule("Skalak", 1.0, 1.20, 0.5202),
+    PublishedCapsule("Skalak", 10.0, 0.30, 0.235, 3.0),
 )
 #: Radii in sites, and vertices that keep edges shorter than two sites at all of them.
 RADII, VERTICES = (8.0, 12.0, 20.0), 2562
@@ -52,7 +52,7 @@ RADII, VERTICES = (8.0, 12.0, 20.0), 2562
 SAMPLES = 5
 
 
-def computed(setting: Setting, row: Row, radius: float, vertices: int) -> float:
+def computed(setting: Setting, row: PublishedCapsule, radius: float, vertices: int) -> float:
     """Return the deformation on a lattice."""
     capsule = Capsule(
         row.law,
@@ -88,7 +88,7 @@ def skalak(setting: Setting) -> list[Check]:
     return _rows(setting, [row for row in TABLE if row.law == "Skalak"], RADII, VERTICES)
 
 
-def _rows(setting: Setting, rows: list[Row], radii: tuple[float, ...], vertices: int) -> list[Check]:
+def _rows(setting: Setting, rows: list[PublishedCapsule], radii: tuple[float, ...], vertices: int) -> list[Check]:
     """Return checks of rows, from lattices on a curve in the distance of sites over the radius."""
     checks, seen = [], []
     for row in rows:
@@ -105,7 +105,7 @@ def _rows(setting: Setting, rows: list[Row], radii: tuple[float, ...], vertices:
 
 
 @paper_style()
-def _figure(path: Path, *, seen: list[tuple[Row, list[float], float]]) -> None:
+def _figure(path: Path, *, seen: list[tuple[PublishedCapsule, list[float], float]]) -> None:
     """Draw the table (lines) and what was computed: on the finest lattice (open) and extrapolated (full)."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()

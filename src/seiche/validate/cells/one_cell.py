@@ -12,7 +12,7 @@ from seiche.cells import Cells
 from seiche.couple import Blood
 from seiche.flow import Precision
 from seiche.validate.cells.capsules import sheared
-from seiche.validate.cells.red_cells import CYTOSOL, Lattice
+from seiche.validate.cells.red_cells import CYTOSOL, CellLattice
 from seiche.validate.check import Floats, Setting
 
 
@@ -35,9 +35,9 @@ class CellInShear:
     tilt: float = 0.6
 
     @property
-    def lattice(self) -> Lattice:
+    def lattice(self) -> CellLattice:
         """Return the lattice."""
-        return Lattice(self.spacing, self.strain / self.shear_rate, self.outer, self.viscosity)
+        return CellLattice(self.spacing, self.strain / self.shear_rate, self.outer, self.viscosity)
 
     def start(self, setting: Setting) -> Blood:
         """Return the cell at rest in a flow that is a straight line already."""
@@ -50,7 +50,7 @@ class CellInShear:
         cells = Cells(solver.backend, [kind], [[middle]], [[turn]], precision=solver.precision.compute)
         return Blood(solver, cells, viscosity_contrast=self.inner / self.outer)
 
-    def watched(self, setting: Setting, total: float, note: Callable[[Motion], None] | None = None) -> Motion:
+    def watched(self, setting: Setting, total: float, note: Callable[[CellMotion], None] | None = None) -> CellMotion:
         """Return the motion up to the strain `total`, looked at 20 times a unit of strain."""
         blood = self.start(setting)
         every = max(round(0.05 / self.strain), 1)
@@ -63,14 +63,14 @@ class CellInShear:
         blood.solver.close()
         return self._motion(blood, shapes_seen, every)
 
-    def _motion(self, blood: Blood, vertices: list[Floats], every: int) -> Motion:
+    def _motion(self, blood: Blood, vertices: list[Floats], every: int) -> CellMotion:
         rest = blood.cells.blocks[0].rest
         drift = np.abs(blood.measures()[0] / [rest.area, rest.volume] - 1)
-        return Motion(np.array(vertices), every * self.strain, self.spacing, (float(drift[0]), float(drift[1])))
+        return CellMotion(np.array(vertices), every * self.strain, self.spacing, (float(drift[0]), float(drift[1])))
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class CellMotion:
     """Vertices (times, n, 3) of a cell, `strain` between two times; `drift` of area and volume at the end."""
 
     vertices: Floats

@@ -20,7 +20,7 @@ CONTACT, REACH, WALL_REACH = 0.2, 0.3, 0.5
 
 
 @dataclass(frozen=True)
-class Lattice:
+class CellLattice:
     """Sites `spacing` um apart, steps of `step` s, in a fluid of viscosity `outer` that is `viscosity` on the lattice.
 
     Inertia is none of the numbers: the density is what makes a step so long (`density`), greater than that of the

@@ -11,7 +11,7 @@ import numpy as np
 
 from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
-from seiche.validate.cells.one_cell import CellInShear, Motion
+from seiche.validate.cells.one_cell import CellInShear, CellMotion
 from seiche.validate.cells.red_cells import DEXTRAN, PLASMA
 from seiche.validate.check import Check, Setting
 
@@ -22,7 +22,7 @@ _KELLER = "Keller, Skalak 1982, J. Fluid Mech. 120, 27"
 EFFECTIVE_CONTRAST = 0.5
 
 
-def _tank_treading(setting: Setting, rate: float = 57.1, contrast: float = EFFECTIVE_CONTRAST) -> Motion:
+def _tank_treading(setting: Setting, rate: float = 57.1, contrast: float = EFFECTIVE_CONTRAST) -> CellMotion:
     inner = contrast * DEXTRAN
     if setting.quick:
         coarse = CellInShear(rate, DEXTRAN, inner, 0.7, strain=5e-3, size=(21.0, 11.2, 14.0))
@@ -30,7 +30,7 @@ def _tank_treading(setting: Setting, rate: float = 57.1, contrast: float = EFFEC
     return CellInShear(rate, DEXTRAN, inner, strain=2e-3).watched(setting, 40.0)
 
 
-def _tumbling(setting: Setting) -> Motion:
+def _tumbling(setting: Setting) -> CellMotion:
     if setting.quick:
         coarse = CellInShear(100.0, PLASMA, spacing=1.0, vertices=162, strain=8e-4, size=(18.0, 14.0, 16.0))
         return coarse.watched(setting, 14.0)
@@ -68,7 +68,7 @@ def one_red_cell(setting: Setting) -> list[Check]:
 
 
 @paper_style()
-def _figure(path: Path, *, seen: Mapping[str, Motion]) -> None:
+def _figure(path: Path, *, seen: Mapping[str, CellMotion]) -> None:
     """Draw the inclination of the shape over the strain: it stays in tank-treading, and falls in tumbling."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()

@@ -12,22 +12,22 @@ import numpy as np
 
 from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
-from seiche.validate.cells.red_cells import PLASMA, Lattice
-from seiche.validate.cells.tubes import Flowing, Suspension, hematocrit_ratio, relative_viscosity
+from seiche.validate.cells.red_cells import PLASMA, CellLattice
+from seiche.validate.cells.tubes import Flowing, TubeSuspension, hematocrit_ratio, relative_viscosity
 from seiche.validate.check import Check, Setting
 
 _PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
 _FAHRAEUS = "Pries et al. 1990, Circ. Res. 67, 826"
 #: Of the tubes that are compared with measured ones; all others have sites half a micrometre apart. Steps of both are
 #: 1.6 to 1.8 times shorter than the longest that is stable (docs/theory/coupling.md, section 6).
-_FINE = Lattice(0.25, 3e-6, PLASMA, 1.0)
+_FINE = CellLattice(0.25, 3e-6, PLASMA, 1.0)
 #: Of the quick checks: one micrometre, where only the trends are right.
-_QUICK = Lattice(1.0, 4e-6, PLASMA, 0.3)
-_NARROW = Suspension(10.0, 0.32, transits=0.4, length=16.0, lattice=_QUICK, vertices=162, samples=8, rate=100.0)
+_QUICK = CellLattice(1.0, 4e-6, PLASMA, 0.3)
+_NARROW = TubeSuspension(10.0, 0.32, transits=0.4, length=16.0, lattice=_QUICK, vertices=162, samples=8, rate=100.0)
 _TUBES = (
-    Suspension(10.0, 0.32, transits=16.0),
-    Suspension(20.0, 0.33, transits=14.0),
-    Suspension(40.0, 0.28, transits=9.0),
+    TubeSuspension(10.0, 0.32, transits=16.0),
+    TubeSuspension(20.0, 0.33, transits=14.0),
+    TubeSuspension(40.0, 0.28, transits=9.0),
 )
 _MIDDLE = _TUBES[1]
 

@@ -20,7 +20,7 @@ from seiche.domain.surface import Surface
 from seiche.flow import FlowModel, Newtonian, Precision, Walls
 from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import Delta
-from seiche.validate.cells.red_cells import CYTOSOL, PLASMA, WALL_REACH, Lattice
+from seiche.validate.cells.red_cells import CYTOSOL, PLASMA, WALL_REACH, CellLattice
 from seiche.validate.check import Floats, Setting
 
 #: What a surface acts larger by than its vertices lie, in sites: measured by a sphere's drag (docs/theory/coupling.md,
@@ -59,7 +59,7 @@ def swollen(surface: Surface, distance: float) -> float:
 
 
 @dataclass(frozen=True)
-class Suspension:
+class TubeSuspension:
     """Red cells in a periodic tube along x that a body force drives; um and s.
 
     `rate` is the mean velocity over the diameter that the force would give by the empirical viscosity. The run takes
@@ -71,7 +71,7 @@ class Suspension:
     rate: float = 80.0
     transits: float = 20.0
     length: float = 40.0
-    lattice: Lattice = field(default_factory=lambda: Lattice(0.5, 4e-6, PLASMA))
+    lattice: CellLattice = field(default_factory=lambda: CellLattice(0.5, 4e-6, PLASMA))
     vertices: int = 642
     delta: Delta = "peskin"
     scheme: Scheme = "adams-bashforth"
@@ -191,7 +191,7 @@ class Flowing:
     hematocrit, greatest relative changes of area and volume of a cell. `plasma` is the mean velocity without cells.
     """
 
-    suspension: Suspension
+    suspension: TubeSuspension
     plasma: float
     rows: Floats
 

@@ -12,7 +12,7 @@ from seiche.backend import parse_device
 from seiche.domain.world import World
 from seiche.kernels.registry import Real
 from seiche.validate.check import Check, Floats, Setting
-from seiche.validate.waves.layered import Layered, Medium
+from seiche.validate.waves.layered import Layered, LayerMedium
 from seiche.validate.waves.misfits import KRISTEKOVA, envelope_and_phase, misfit
 from seiche.validate.waves.point_sources import draw_traces
 from seiche.waves import Brick, Gaussian, Material, Mesh, PointSource, Solver
@@ -21,8 +21,8 @@ from seiche.waves.sizes import SizeField
 from seiche.waves.trees import stretched
 
 _DAY = "Day et al. 2001, PEER Lifelines 1A01; wavenumber integration"
-LOSSLESS = (Medium(2600.0, 4000.0, 2000.0), Medium(2700.0, 6000.0, 3464.0))
-LOSSY = (Medium(2600.0, 4000.0, 2000.0, 120.0, 40.0), Medium(2700.0, 6000.0, 3464.0, 155.9, 69.3))
+LOSSLESS = (LayerMedium(2600.0, 4000.0, 2000.0), LayerMedium(2700.0, 6000.0, 3464.0))
+LOSSY = (LayerMedium(2600.0, 4000.0, 2000.0, 120.0, 40.0), LayerMedium(2700.0, 6000.0, 3464.0, 155.9, 69.3))
 THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
 
 
@@ -94,12 +94,12 @@ class Size:
 QUICK = Size(2, 2, 3, 1.3, 1000.0, 1, True, 5, 0.2, 4.0, 2, (0.07, 0.09, 0.045, 0.015))
 REDUCED = Size(4, 3, 5, 1.2, 1000.0, 1, True, 6, 0.15, 5.0, 4, (0.025, 0.03, 0.012, 0.005))
 FULL = Size(17, 9, 10, 1.15, 540.0, 2, True, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32")
-#: With attenuation, whose reference fits Q with bodies of its own (`Medium.moduli`).
+#: With attenuation, whose reference fits Q with bodies of its own (`LayerMedium.moduli`).
 FULL_LOSSY = replace(FULL, bounds=(0.03, 0.03, 0.02, 0.02))
 
 
 @dataclass(frozen=True)
-class Seismograms:
+class ComparedSeismograms:
     """Radial, transverse and vertical velocities, (times, receivers, 3), as computed with `nodes` and as integrated."""
 
     times: Floats
@@ -110,12 +110,12 @@ class Seismograms:
 
 def seismograms(
     size: Size,
-    media: tuple[Medium, Medium],
+    media: tuple[LayerMedium, LayerMedium],
     *,
     device: str = "cpu",
     threads: int | None = None,
     world: World | None = None,
-) -> Seismograms:
+) -> ComparedSeismograms:
     """Compute the waves at the receivers, and integrate them (collective)."""
     layer, below = media
     mesh = size.mesh(world or World.serial())
@@ -155,7 +155,7 @@ def seismograms(
     east, north = samples[..., 0], samples[..., 1]
     computed = np.stack([x * east + y * north, x * north - y * east, samples[..., 2]], -1)
     exact = Layered(layer, below, THICKNESS, DEPTH).velocity(times, at, MOMENT, size.sigma, pulse.delay)[1:]
-    return Seismograms(times[1:], computed, exact, mesh.total * size.nodes**3)
+    return ComparedSeismograms(times[1:], computed, exact, mesh.total * size.nodes**3)
 
 
 def layer_over_half_space(setting: Setting) -> list[Check]:
@@ -166,7 +166,7 @@ def layer_over_half_space(setting: Setting) -> list[Check]:
     return _checks(setting, lossless, "LOH.1", LOSSLESS) + _checks(setting, lossy, "LOH.3", LOSSY)
 
 
-def _checks(setting: Setting, size: Size, name: str, media: tuple[Medium, Medium]) -> list[Check]:
+def _checks(setting: Setting, size: Size, name: str, media: tuple[LayerMedium, LayerMedium]) -> list[Check]:
     of = seismograms(size, media, device=setting.device, threads=setting.threads)
     computed, exact = of.computed, of.exact
     shape = (len(computed), -1)

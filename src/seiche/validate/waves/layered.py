@@ -27,7 +27,7 @@ _TOGETHER = 16
 
 
 @dataclass(frozen=True)
-class Medium:
+class LayerMedium:
     """Density, speeds and qualities (infinite: no loss); speeds hold at `reference`, qualities over `band`, in Hz."""
 
     density: float
@@ -58,8 +58,8 @@ class Medium:
 class Layered:
     """A layer of `thickness` on a half space with a free surface; a double couple M_xy at `depth` below the layer."""
 
-    layer: Medium
-    below: Medium
+    layer: LayerMedium
+    below: LayerMedium
     thickness: float
     depth: float
 
