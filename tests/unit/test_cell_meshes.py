@@ -15,7 +15,7 @@ from seiche.cells.energy import RestState
 from seiche.cells.mesh import mean_edge, reduced_volume
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, FormatError
-from seiche.io.formats.off import read_off, write_off
+from seiche.io.formats.off import read_off
 from seiche.io.formats.stl import write_stl
 
 MODEL = MembraneModel(Skalak(1.0, 1.0))
@@ -54,8 +54,15 @@ def gmsh(surface: Surface, shuffle: bool = False) -> str:
     return "\n".join([*head, *nodes, "$EndNodes", "$Elements", str(len(elements)), *elements, "$EndElements", ""])
 
 
+def off(surface: Surface) -> str:
+    """Return a surface as an OFF file."""
+    points = [" ".join(map(repr, vertex)) for vertex in surface.vertices.tolist()]
+    faces = [f"3 {a} {b} {c}" for a, b, c in surface.faces.tolist()]
+    return "\n".join(["OFF", f"{len(points)} {len(faces)} 0", *points, *faces, ""])
+
+
 def test_meshes_come_back_from_files(tmp_path: Path):
-    write_off(tmp_path / "ball.off", BALL)
+    (tmp_path / "ball.off").write_text(off(BALL))
     (tmp_path / "ball.msh").write_text(gmsh(BALL))
     (tmp_path / "other.MSH").write_text(gmsh(BALL, shuffle=True))
     write_stl(tmp_path / "ball.stl", BALL)

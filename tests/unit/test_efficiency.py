@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seiche.observe.efficiency import Efficiency, efficiency, host_efficiency, hybrid, scaling
+from seiche.observe.efficiency import Efficiency, efficiency, host_efficiency, scaling
 from seiche.observe.replay import ideal_seconds
 from seiche.observe.sample import Sample, Span, covered
 from seiche.observe.stage import Messages
@@ -123,19 +123,6 @@ def test_published_scaling_of_writing_follows_from_summed_times() -> None:
     """Seconds of 4, 8, 16 and 128 processes that wrote; 1.00, 1.02, .94 and .02 are printed."""
     found = [scaling(3.55, seconds) for seconds in (3.55, 3.50, 3.76, 174.0)]
     np.testing.assert_allclose(found, (1.00, 1.02, 0.94, 0.02), atol=TOLERANCE)
-
-
-def test_hybrid_rows_follow_from_those_of_processes_and_devices() -> None:
-    host, device, both = (TABLES[name] for name in ("CPU with writing", "GPU with writing", "hybrid"))
-    for k in range(5):
-        processes, gpus = int(PROCESSES[k]), int(GPUS[k])
-        elapsed = WITH_WRITING[k]
-        on_host = np.full(processes, host[2][k] * elapsed)
-        on_device = np.r_[np.full(gpus, device[2][k] * elapsed), np.zeros(processes - gpus)]  # the monitor has no GPU
-        tree = hybrid(on_host, on_device, elapsed)
-        assert tree.parallel == pytest.approx(both[2][k], abs=TOLERANCE)
-        bound = (host[1][k] + device[1][k]) / 2
-        assert both[1][k] <= bound + TOLERANCE
 
 
 def test_kernels_of_two_streams_count_once_where_they_overlap() -> None:

@@ -126,20 +126,6 @@ def efficiency(
     )
 
 
-def hybrid(host: npt.ArrayLike, device: npt.ArrayLike, elapsed: float) -> Efficiency:
-    """Return the tree of processes that are each a host and a device: half the sum of both is useful.
-
-    Args:
-        host: useful seconds of each process (n,).
-        device: useful seconds of the device of each process (n,), 0 where it has none.
-        elapsed: seconds from begin to end.
-
-    Raises:
-        ValueError: as `efficiency`.
-    """
-    return efficiency((np.asarray(host, np.float64) + np.asarray(device, np.float64)) / 2, elapsed)
-
-
 @dataclass(frozen=True)
 class HostEfficiency:
     """What the host processes lost: waiting for messages (out of balance or all of them) and for their devices.

@@ -10,7 +10,6 @@ import numpy as np
 
 from seiche.domain.surface import Surface
 from seiche.errors import FormatError
-from seiche.io.files import replacing
 
 
 def read_off(path: str | os.PathLike[str]) -> Surface:
@@ -42,15 +41,6 @@ def read_off(path: str | os.PathLike[str]) -> Surface:
         if row[0] != 3 or not all(float(k).is_integer() and 0 <= k < vertices for k in row[1:]):
             raise FormatError(path, f"line {place}", "a face is 3 and three vertices, counted from 0")
     return Surface(points, rows[:, 1:].astype(np.int32))
-
-
-def write_off(path: str | os.PathLike[str], surface: Surface) -> None:
-    """Write a surface with all digits of its vertices; `path` changes only on success."""
-    text = [f"OFF\n{len(surface.vertices)} {len(surface.faces)} 0\n"]
-    text += [f"{x!r} {y!r} {z!r}\n" for x, y, z in surface.vertices.tolist()]
-    text += [f"3 {a} {b} {c}\n" for a, b, c in surface.faces.tolist()]
-    with replacing(path) as part:
-        part.write_text("".join(text), encoding="ascii")
 
 
 def content_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:

@@ -15,7 +15,6 @@ from seiche.machine.laws.models import MessageModel, shared_copy
 
 Strategy: TypeAlias = Literal["device", "three-step", "extra-message", "duplicate-pointer"]
 _T = TypeVar("_T")
-STRATEGIES: tuple[Strategy, ...] = ("device", "three-step", "extra-message", "duplicate-pointer")
 
 
 @dataclass(frozen=True)
