@@ -256,7 +256,8 @@ def main(
             row = measure(flow, chosen, spacing, delta, vertices=vertices, points=points, steps=count, alone=alone)
             rows.append(row)
     described = flow.backend.describe()
-    show(rows, described)
+    results.show(described, _COLUMNS, rows)
+    print("flow, step, sweep and stages in us; rates in 10^6 vertices a second")
     results.store(output, results.document("blood", described, rows))
     if figure is not None:
         draw(figure, {described: rows})
@@ -301,9 +302,3 @@ _COLUMNS = {
     "interp./s": "{0.millions_per_second[interpolate]:.0f}",
     "spread/s": "{0.millions_per_second[spread]:.0f}",
 }
-
-
-def show(rows: Sequence[BloodRow], device: str) -> None:
-    """Print steps and stages as a table, in microseconds, and what a second does."""
-    results.show(device, _COLUMNS, rows)
-    print("flow, step, sweep and stages in us; rates in 10^6 vertices a second")

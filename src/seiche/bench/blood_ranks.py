@@ -298,7 +298,8 @@ def main(
                 del flow
             world.barrier()
     if world.rank == 0:
-        show(rows, described)
+        results.show(described, _COLUMNS, rows)
+        print("flow, step and compute in us; compute is a step without messages")
     return rows
 
 
@@ -323,9 +324,3 @@ _COLUMNS = {
     "not hidden": "{0.not_hidden:.1%}",
     "efficiency": "{0.efficiency:.3f}",
 }
-
-
-def show(rows: Sequence[BloodRanksRow], device: str) -> None:
-    """Print the rows as a table."""
-    results.show(device, _COLUMNS, rows)
-    print("flow, step and compute in us; compute is a step without messages")

@@ -177,7 +177,8 @@ def main(
                     results.store(output, results.document("ultrasound-ranks", described, rows))
             world.barrier()
     if world.rank == 0:
-        show(rows, described)
+        results.show(described, _COLUMNS, rows, words=5, width=150)
+        print("points of each rank; work: points computed over own points; after work: efficiency with them counted")
         return rows
     return []
 
@@ -195,9 +196,3 @@ _COLUMNS = {
     "after work": "{0.efficiency_after_redundant_work:.3f}",
     "messages": "{0.share_of_messages:.1%}",
 }
-
-
-def show(rows: Sequence[UltrasoundRanksRow], device: str) -> None:
-    """Print the rows as a table."""
-    results.show(device, _COLUMNS, rows, words=5, width=150)
-    print("points of each rank; work: points computed over own points; after work: efficiency with them counted")
