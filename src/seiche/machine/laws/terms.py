@@ -60,11 +60,7 @@ def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curv
     Raises:
         ValueError: no measurement has two messages.
     """
-    n, s, t = (np.asarray(values, np.float64) for values in (counts, size, seconds))
-    several = n >= 2
-    if not several.any():
-        raise ValueError("a gap needs measurements of at least two messages")
-    n, s, t = n[several], s[several], t[several]
+    n, s, t = _several(counts, size, seconds, "a gap needs measurements of at least two messages")
     pieces: list[Piece] = [curve.piece(value) for value in s]
     alpha, beta = (np.array([getattr(piece, name) for piece in pieces]) for name in ("alpha", "beta"))
     return max(0.0, float(np.median((t - alpha - n * beta * s) / (n - 1))))
@@ -104,14 +100,21 @@ def engine_sharing(copies: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.Arra
     Raises:
         ValueError: no measurement has two copies.
     """
-    k, s, t = (np.asarray(values, np.float64) for values in (copies, size, seconds))
-    several = k >= 2
-    if not several.any():
-        raise ValueError("sharing needs measurements of at least two copies at once")
-    k, s, t = k[several], s[several], t[several]
+    k, s, t = _several(copies, size, seconds, "sharing needs measurements of at least two copies at once")
     alpha = np.array([curve.piece(value).alpha for value in s])
     return min(1.0, _proportion(alpha * (k - 1), t - curve.seconds(s)))
 
 
 def _proportion(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
     return max(0.0, float((x * y).sum() / (x * x).sum()))
+
+
+def _several(
+    counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, refusal: str
+) -> tuple[npt.NDArray[np.float64], ...]:
+    """Return the measurements with counts of two or more; raise ValueError with `refusal` where there are none."""
+    n, s, t = (np.asarray(values, np.float64) for values in (counts, size, seconds))
+    several = n >= 2
+    if not several.any():
+        raise ValueError(refusal)
+    return n[several], s[several], t[several]

@@ -46,6 +46,8 @@ _CURVES = 24
 _ALONE = "one rank: start it by mpiexec on two or more"
 _NO_GPU = "no GPU"
 _GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
+#: What a survey measures of a machine.
+_MEASURED = ("paths", "injection", "memory", "memory_intervals", "sharing", "launch", "probes", "absent")
 
 
 class _Survey:
@@ -85,18 +87,7 @@ class _Survey:
         found = Measured(
             path=path,
             locality=where,
-            pieces=[
-                FittedPiece(
-                    begin=p.begin,
-                    end=p.end,
-                    alpha=p.alpha,
-                    beta=p.beta,
-                    alpha_interval=p.alpha_interval,
-                    beta_interval=p.beta_interval,
-                    points=p.points,
-                )
-                for p in fitted.pieces
-            ],
+            pieces=[FittedPiece(**vars(piece)) for piece in fitted.pieces],
             sizes=sizes,
             seconds=seconds.tolist(),
             spread=spread,
@@ -347,16 +338,9 @@ def measure(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         seiche=seiche.__version__,
         hardware=described,
-        paths=at.paths,
-        injection=at.injection,
-        memory=at.memory,
-        memory_intervals=at.memory_intervals,
-        sharing=at.sharing,
-        launch=at.launch,
         files=files,
-        probes=at.probes,
-        absent=at.absent,
         seconds=time.perf_counter() - begin,
+        **{name: getattr(at, name) for name in _MEASURED},
     )
     agreed: Machine = world.bcast(found)
     return agreed

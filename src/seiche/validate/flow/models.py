@@ -16,7 +16,7 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Setting, positions, relative_error, velocity
 from seiche.validate.flow.decay import shear_wave_error
-from seiche.validate.flow.steady import plates_plot, plates_profile, settled, shifted_pipe
+from seiche.validate.flow.steady import convergence_by_radius, plates_plot, plates_profile, settled, shifted_pipe
 
 _TRT = "Ginzburg, Verhaeghe, d'Humieres 2008, Commun. Comput. Phys. 3 427"
 _MRT = "d'Humieres et al. 2002, doi:10.1098/rsta.2001.0955"
@@ -159,7 +159,7 @@ def power_law_pipe(setting: Setting) -> list[Check]:
             exact = scale * (radius ** (1 + 1 / n) - np.minimum(r, radius) ** (1 + 1 / n))
             here.append(relative_error(velocity(solver), exact))
         errors.append(float(np.mean(here)))
-    plot = partial(convergence_figure, sizes=radii, errors={"velocity": errors}, order=1.0, x_label="radius (sites)")
+    plot = partial(convergence_by_radius, sizes=radii, errors={"velocity": errors}, order=1.0)
     order = observed_order(radii, errors)
     bound, reference = (0.05 if setting.quick else 0.03), "closed form"
     return [

@@ -18,7 +18,7 @@ from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Setting, leaving_state, positions, relative_error, velocity
 from seiche.validate.flow.decay import shear_wave_error, vortices
 from seiche.validate.flow.equality import different, everything_at_once
-from seiche.validate.flow.steady import plates_plot, plates_profile, shifted_pipe
+from seiche.validate.flow.steady import convergence_by_radius, plates_plot, plates_profile, shifted_pipe
 
 _LATT = "Latt, Chopard 2006, doi:10.1016/j.matcom.2006.05.017"
 _TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
@@ -82,7 +82,7 @@ def walls(setting: Setting) -> list[Check]:
             exact = 0.25 * _FORCE / viscosity * (radius**2 - (place[:, 1] - y) ** 2 - (place[:, 2] - z0) ** 2)
             found.append(relative_error(velocity(solver), exact))
         errors.append(float(np.mean(found)))
-    plot = partial(convergence_figure, sizes=radii, errors={"velocity": errors}, order=1.0, x_label="radius (sites)")
+    plot = partial(convergence_by_radius, sizes=radii, errors={"velocity": errors}, order=1.0)
     return [
         Check("moments, plane channel: slip of theory", error, 1e-12, reference=_TRT),
         Check("moments, pipe: order of the velocity", observed_order(radii, errors), 0.9, "above", plot=plot),

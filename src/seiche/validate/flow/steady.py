@@ -15,6 +15,8 @@ from seiche.flow.model import Bgk, CarreauYasuda, Collision, FlowModel, Newtonia
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.validate.check import Check, Floats, Setting, positions, relative_error, velocity
 
+#: Draws errors over the radius of a tube.
+convergence_by_radius = partial(convergence_figure, x_label="radius (sites)")
 _TRT = "Ginzburg, Verhaeghe, d'Humieres 2008, Commun. Comput. Phys. 3 427"
 _GUO = "Guo, Zheng, Shi 2002, doi:10.1103/PhysRevE.65.046308"
 _WHITE = "White, Viscous Fluid Flow, section 3-3.3"
@@ -121,13 +123,7 @@ def round_pipe(setting: Setting) -> list[Check]:
             errors.append((relative_error(u, exact), abs(rate - 1)))
         profile.append(float(np.mean([error for error, _ in errors])))
         flow.append(float(np.mean([error for _, error in errors])))
-    plot = partial(
-        convergence_figure,
-        sizes=radii,
-        errors={"velocity": profile, "flow rate": flow},
-        order=1.0,
-        x_label="radius (sites)",
-    )
+    plot = partial(convergence_by_radius, sizes=radii, errors={"velocity": profile, "flow rate": flow}, order=1.0)
     reference = "Hagen-Poiseuille; " + _TRT
     order = observed_order(radii, profile)
     return [

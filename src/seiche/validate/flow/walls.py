@@ -29,7 +29,7 @@ from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry.flow import MOMENT_EDGE
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.validate.check import Check, Floats, Setting, positions, relative_error
-from seiche.validate.flow.steady import shifted_pipe
+from seiche.validate.flow.steady import convergence_by_radius, shifted_pipe
 
 _BOUZIDI = "Bouzidi, Firdaouss and Lallemand 2001, doi:10.1063/1.1399290"
 _GINZBURG = "after Ginzburg, Verhaeghe and d'Humieres 2008, Commun. Comput. Phys. 3, 427"
@@ -117,11 +117,7 @@ def pipes(setting: Setting) -> list[Check]:
             errors.append(np.mean(found, axis=0))
         profile, mean, single = (list(map(float, column)) for column in np.transpose(errors))
         plot = partial(
-            convergence_figure,
-            sizes=radii,
-            errors={"velocity": profile, "wall shear stress": single},
-            order=2.0,
-            x_label="radius (sites)",
+            convergence_by_radius, sizes=radii, errors={"velocity": profile, "wall shear stress": single}, order=2.0
         )
         checks += [
             Check(
@@ -278,11 +274,7 @@ def pressure_tubes(setting: Setting) -> list[Check]:
         errors = [_pressure_errors(setting, axis, radius) for radius in radii]
         velocity, pressure, gradient = (list(map(float, column)) for column in zip(*errors, strict=True))
         plot = partial(
-            convergence_figure,
-            sizes=radii,
-            errors={"velocity": velocity, "pressure": pressure},
-            order=2.0,
-            x_label="radius (sites)",
+            convergence_by_radius, sizes=radii, errors={"velocity": velocity, "pressure": pressure}, order=2.0
         )
         checks.append(
             Check(
@@ -320,7 +312,7 @@ def in_moments(setting: Setting) -> list[Check]:
         errors["tilted"].append(_pipe_errors(setting, sites, r, _TILT, radius, tile=tile)[0])
         errors["turning"].append(_ring_error(setting, radius, "bouzidi", tile))
     order = {name: observed_order(radii, list_) for name, list_ in errors.items()}
-    plot = partial(convergence_figure, sizes=radii, errors=errors, order=2.0, x_label="radius (sites)")
+    plot = partial(convergence_by_radius, sizes=radii, errors=errors, order=2.0)
     tubes = [_pressure_errors(setting, (1.0, 0.3, 0.2), radius, tile) for radius in radii[:4]]
     speed, pressure, _ = (observed_order(radii[:4], list(column)) for column in zip(*tubes, strict=True))
     height = 8.0
