@@ -16,21 +16,11 @@ from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 from seiche.report.waves_figures import read_motion
 from seiche.waves import Ricker
+from waves_cases import ROCK
 
-CASE = """
-solver = "waves"
-[mesh]
-lower = ["0 m", "0 m"]
-upper = ["40 m", "30 m"]
-trees = [4, 3]
-nodes = 3
-size = "10 m"
-[[material]]
-name = "rock"
-density = "2000 kg/m^3"
-cp = "2000 m/s"
-cs = "1000 m/s"
-[[source]]
+CASE = (
+    ROCK
+    + """[[source]]
 position = ["11 m", "9 m"]
 force = ["1 N", "0 N"]
 time = { kind = "ricker", frequency = "20 Hz" }
@@ -40,6 +30,7 @@ position = ["20 m", "30 m"]
 [time]
 steps = 2
 """
+)
 #: The rest of a plane wave.
 WAVE = 'position = ["20 m", "9 m"]\nvelocity = "1 mm/s"\ntime = { kind = "ricker", frequency = "20 Hz" }\n'
 #: What is replaced, by what, and what the message says.

@@ -17,22 +17,12 @@ from seiche.cli import main
 from seiche.waves import Gaussian, Material, Mesh, SizeField, Solver
 from seiche.waves.forest import Brick, Forest
 from seiche.waves.planes import PlaneGrid
+from waves_cases import ROCK
 
 ROOT = Path(__file__).resolve().parents[2]
-CASE = """
-solver = "waves"
-[mesh]
-lower = ["0 m", "0 m"]
-upper = ["40 m", "30 m"]
-trees = [4, 3]
-nodes = 4
-size = "10 m"
-[[material]]
-name = "rock"
-density = "2000 kg/m^3"
-cp = "2000 m/s"
-cs = "1100 m/s"
-[[material]]
+CASE = (
+    ROCK.replace("nodes = 3", "nodes = 4").replace("1000 m/s", "1100 m/s")
+    + """[[material]]
 name = "soil"
 density = "1600 kg/m^3"
 cp = "900 m/s"
@@ -67,6 +57,7 @@ film = "waves.gif"
 [output.peak]
 picture = "peak.png"
 """
+)
 
 
 @pytest.fixture(autouse=True)
