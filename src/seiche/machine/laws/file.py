@@ -192,6 +192,17 @@ class Machine(_Part):
                 )
         return self
 
+    def copy_rate(self, memory: str) -> float:
+        """Return the copy bandwidth of the "host" or a "device", bytes a second.
+
+        Raises:
+            CaseError: the file has none of that memory.
+        """
+        if memory not in self.memory:
+            there = ", ".join(self.memory) or "none"
+            raise CaseError(f"machine {self.name!r} has no copy bandwidth of {memory} memory; it has {there}")
+        return self.memory[memory]
+
     def measured(self, path: PathName, locality: Locality) -> Measured | None:
         """Return what the file has of a path in a class, None if nothing."""
         return next((each for each in self.paths if (each.path, each.locality) == (path, locality)), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from seiche.errors import CaseError
 from seiche.machine.laws.file import Machine
 from seiche.machine.laws.models import roofline
 from seiche.observe.stage import Stage
@@ -21,9 +20,6 @@ def stage_times(stages: Iterable[Stage], machine: Machine, *, gpu: bool = False)
         CaseError: the file has no bandwidth of that memory.
     """
     memory = "device" if gpu else "host"
-    if memory not in machine.memory:
-        there = ", ".join(machine.memory) or "none"
-        raise CaseError(f"machine {machine.name!r} has no copy bandwidth of {memory} memory; it has {there}")
-    rate = machine.memory[memory] / max(1, int(machine.hardware.get("ranks", 1)))
+    rate = machine.copy_rate(memory) / max(1, int(machine.hardware.get("ranks", 1)))
     start = machine.launch[memory].kernel if memory in machine.launch else 0.0
     return {stage.name: roofline(stage.bytes, rate, start) for stage in stages if stage.bytes}

@@ -129,12 +129,8 @@ def rank_rate(machine: Machine, ranks_here: int, *, gpu: bool) -> float:
     Raises:
         CaseError: the file has no bandwidth of that memory.
     """
-    memory = "device" if gpu else "host"
-    if memory not in machine.memory:
-        there = ", ".join(machine.memory) or "none"
-        raise CaseError(f"machine {machine.name!r} has no copy bandwidth of {memory} memory; it has {there}")
     measured = int(machine.hardware.get("ranks", 1)) if gpu else int(machine.hardware.get("hosts", 1))
-    return machine.memory[memory] / max(1, measured) / (1 if gpu else ranks_here)
+    return machine.copy_rate("device" if gpu else "host") / max(1, measured) / (1 if gpu else ranks_here)
 
 
 def at_bound(machine: Machine, bound: Bound) -> Machine:
