@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells in a case file: units, places, memory, what a run writes, and going on from a checkpoint."""
+"""Cells in a case file: units, places, memory and meshes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
@@ -26,7 +25,6 @@ from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.case.blood.tubes import planned
 from seiche.case.flow.units import LatticeUnits
 from seiche.case.loading import load, prepare
-from seiche.case.simulation import Simulation
 from seiche.cells import Skalak, red_cell
 from seiche.cells.mesh import biconcave, ellipsoid
 from seiche.cells.overlap import overlapping_pairs
@@ -39,8 +37,7 @@ from seiche.domain.surface import Surface
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow import Solver
-from seiche.io.cell_files import read_list, read_surfaces
-from seiche.io.formats.pos import read_pos, write_pos
+from seiche.io.formats.pos import write_pos
 from seiche.io.formats.stl import write_stl
 from seiche.validate.cells.red_cells import PLASMA, CellLattice
 
@@ -308,122 +305,6 @@ def test_positions_are_of_the_middle_of_the_box_around_the_mesh(tmp_path: Path) 
     np.testing.assert_allclose(np.ptp(box, axis=0), [2.0, 4.8, 3.0], rtol=1e-5)
 
 
-def several_types() -> dict[str, Any]:
-    tables = blood_tables()
-    tables["cells"][0]["share"] = 2
-    tables["cells"].append(
-        {
-            "name": "platelet",
-            "shape": {"kind": "ellipsoid", "half_axes": ["1.2 um", "1.2 um", "0.5 um"], "vertices": 42},
-            "model": "triangles",
-            "law": "neo-hookean",
-            "shear_modulus": "100 uN/m",
-            "bending": "2e-18 J",
-        }
-    )
-    tables["packing"]["hematocrit"] = 0.17
-    tables["body_force"] = {"force": ["1e5 N/m^3", "0 N/m^3", "0 N/m^3"]}
-    tables["lattice"]["velocity_scale"] = "10 mm/s"
-    tables["output"] = {
-        "cells": [{"file": "cells.vtkhdf", "every": 20}, {"file": "cells.pos", "every": 40}],
-        "checkpoint": {"every": 20},
-    }
-    return tables
-
-
-def state_of(simulation: Simulation) -> np.ndarray:
-    assert simulation.blood is not None
-    return simulation.blood.state()[0]
-
-
-def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Path) -> None:
-    case = case_file(tmp_path, several_types())
-    whole = load(case, output=tmp_path / "whole")
-    whole.run()
-    assert whole.blood is not None
-    folder = tmp_path / "whole"
-    states = read_list(folder / "cells.vtkhdf")
-    assert [path.name for path, _ in states] == ["cells.000000020.vtkhdf", "cells.000000040.vtkhdf"]
-    surfaces = read_surfaces(states[-1][0])
-    assert surfaces.time == pytest.approx(whole.time)
-    assert len(surfaces.vertices) == 3 * 162 + 1 * 42
-    assert np.unique(surfaces.on_faces["cell"]).tolist() == [0, 1, 2, 3]
-    assert np.bincount(surfaces.on_faces["type"]).tolist() == [3 * 320, 80]
-    centers = np.array([surfaces.vertices[162 * k : 162 * (k + 1)].mean(axis=0) for k in range(3)])
-    assert (centers >= -1e-6).all() and (centers <= 12.5e-6).all()
-    # In all of the box the force moves everything alike: u = g t, half a step of it at once.
-    expected = 1e5 / 1025 * whole.time
-    assert surfaces.on_vertices["velocity"][:, 0].mean() == pytest.approx(expected, rel=0.02)
-    at, _ = read_pos(folder / "cells.000000040.red.pos")
-    assert np.abs(at - centers).max() < 0.05e-6 or np.abs(np.abs(at - centers).max() - 12e-6) < 0.05e-6
-    assert (at >= 0).all() and (at <= 12e-6).all()
-    assert len(read_pos(folder / "cells.000000040.platelet.pos")[0]) == 1
-    summary = json.loads((folder / "summary.json").read_text())["details"]["cells"]
-    assert summary["types"]["platelet"] == {"cells": 1, "vertices": 42}
-    assert summary["hematocrit"] == pytest.approx(0.17, rel=0.15)
-    assert summary["largest_volume_change"] < 0.005
-    first = load(case, output=tmp_path / "parts")
-    first.run(steps=20)
-    second = load(case, output=tmp_path / "parts", restart=tmp_path / "parts" / "checkpoint.seiche")
-    second.run()
-    assert np.array_equal(state_of(second), state_of(whole))
-    flow = [each.solver.state()["populations"] for each in (second, whole)]
-    assert np.array_equal(*flow)
-    assert [path.name for path, _ in read_list(tmp_path / "parts" / "cells.vtkhdf")] == [p.name for p, _ in states]
-
-
-def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
-    """Neither by a run that goes on from an earlier step nor, where they are what a case reads, by that case."""
-    case, folder = case_file(tmp_path, several_types()), tmp_path / "out"
-    first = load(case, output=folder)
-    first.run(steps=20)
-    first.close()
-    kept = folder / "kept.seiche"
-    kept.write_bytes((folder / "checkpoint.seiche").read_bytes())
-    load(case, output=folder, restart=kept).run()
-    states = {path.name: path.read_bytes() for path in folder.glob("cells.0*")}
-    assert len(states) == 2 + 2
-    other = case_file(tmp_path, changed(several_types(), "body_force.force", ["1.1e5 N/m^3", "0 N/m^3", "0 N/m^3"]))
-    load(other, output=folder, restart=kept).run()
-    assert {path.name: path.read_bytes() for path in folder.glob("cells.0*")} == states
-    listed = read_list(folder / "cells.from-20.vtkhdf")
-    assert [path.name for path, _ in listed] == ["cells.000000020.vtkhdf", "cells.from-20.000000040.vtkhdf"]
-    assert all(path.exists() for path, _ in listed)
-    # From the checkpoint of that branch its series goes on.
-    longer = case_file(tmp_path, changed(several_types(), "time.steps", 60))
-    load(longer, output=folder, restart=folder / "checkpoint.seiche").run()
-    names = [path.name for path, _ in read_list(folder / "cells.from-20.vtkhdf")]
-    assert names == [path.name for path, _ in listed] + ["cells.from-20.000000060.vtkhdf"]
-    assert {path.name: path.read_bytes() for path in folder.glob("cells.0*")} == states
-    placed = several_types()
-    del placed["packing"]
-    for number, name in enumerate(("red", "platelet")):
-        placed["cells"][number]["positions"] = f"out/cells.000000040.{name}.pos"
-    with pytest.raises(CaseError, match=r'output.cells\["cells.pos"\]: would overwrite .*platelet.pos, which the case'):
-        load(case_file(tmp_path, placed), output=folder, replace=True)
-    assert (folder / "cells.000000040.platelet.pos").exists()
-
-
-def test_types_without_an_inner_viscosity_have_that_of_the_fluid(tmp_path: Path) -> None:
-    tables = changed(several_types(), "cells.0.inner_viscosity", "2.4 mPa s")
-    simulation = load(case_file(tmp_path, tables), output=tmp_path / "out")
-    assert simulation.blood is not None and simulation.blood.blood.boundary.inside is not None
-    inside, sites = simulation.blood.blood.boundary.inside, simulation.setup.vessel.sites
-    platelet = simulation.blood.populations()[1]
-    volume = 3 * simulation.blood.cells.volumes()[0]
-    assert inside.sites().sum() == pytest.approx(volume, rel=0.03)
-    middle = np.round(platelet.vertices.mean(axis=(0, 1))).astype(np.int64) % 24
-    assert not inside.sites()[sites.find(middle[None])].any()
-    lines = "\n".join(describe(simulation.setup, measure=False))
-    assert "2 times that of the fluid, in red only, tau 1.5" in lines
-    stiff = prepared(tmp_path, changed(tables, "cells.0.inner_viscosity", "60 mPa s"))
-    lines = "\n".join(describe(stiff, measure=False))
-    assert "advice: the viscosity inside is 50 times that of the fluid: 1 to 10 times are validated" in lines
-    assert "advice: tau inside cells is 25.5, above 20: flow inside cells lags by about as many steps" in lines
-    simulation.run(steps=2)
-    assert inside.sites().sum() == pytest.approx(volume, rel=0.03)
-
-
 def write_mesh(path: Path, vertices: np.ndarray, faces: np.ndarray) -> None:
     """Write a mesh with numbers as other programs do."""
     points = ["{:.9g} {:.9g} {:.9g}".format(*point) for point in vertices]
@@ -479,18 +360,3 @@ def test_built_in_shapes_have_their_volume(shape: dict[str, Any], tmp_path: Path
     cells = prepared(tmp_path, tables).cells
     assert cells is not None
     assert cells.volumes()[0] / 8 == pytest.approx(exact, rel=0.012)
-
-
-def test_vtk_reads_the_cells(tmp_path: Path) -> None:
-    vtk = pytest.importorskip("vtkmodules.vtkIOHDF")
-    load(case_file(tmp_path, several_types()), output=tmp_path / "out").run()
-    reader = vtk.vtkHDFReader()
-    reader.SetFileName(str(tmp_path / "out" / "cells.000000040.vtkhdf"))
-    reader.Update()
-    data = reader.GetOutput()
-    with h5py.File(tmp_path / "out" / "cells.000000040.vtkhdf") as file:
-        points = file["VTKHDF/Points"].shape[0]
-    assert data.GetNumberOfPoints() == points == 3 * 162 + 42
-    assert data.GetNumberOfCells() == 3 * 320 + 80
-    assert data.GetPointData().GetArray("velocity").GetNumberOfComponents() == 3
-    assert data.GetCellData().GetArray("cell") is not None

@@ -12,7 +12,7 @@ from seiche.domain.world import World
 from seiche.flow.components import components
 from seiche.flow.region import Region
 from seiche.flow.wall_mass import blocks
-from seiche.kernels.registry.flow import WALL_BLOCK
+from seiche.kernels.registry.walls import WALL_BLOCK
 
 
 def scattered(shape: tuple[int, int, int], share: float, seed: int) -> tuple[SiteSet, np.ndarray]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.world import World
-from seiche.kernels.registry.flow import WALL_BLOCK, WALL_MASS_SCALE
+from seiche.kernels.registry.walls import WALL_BLOCK, WALL_MASS_SCALE
 
 #: Steps of a window; windows begin at its multiples.
 WINDOW = 16

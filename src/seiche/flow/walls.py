@@ -24,7 +24,7 @@ from seiche.flow.region import Region
 from seiche.flow.wall_links import WallLinks, links_of
 from seiche.flow.wall_mass import CORRECTED, CREATED, WallMass, blocks
 from seiche.kernels.registry import KernelSpec
-from seiche.kernels.registry import flow as registry
+from seiche.kernels.registry import walls as registry
 from seiche.kernels.registry.halo import halo_move
 from seiche.observe.stage import Stage, in_order
 
@@ -93,11 +93,7 @@ class WallStages:
         at = layout.item[paying]
         paying = paying[np.lexsort((at, component[paying], at >= layout.interior))]
         own = int(np.count_nonzero(at < layout.interior))
-        layout.reserve(Use.RETURNED, paying, np.zeros(len(paying), np.int64))
-        for part in (at_rest, pushed):
-            layout.reserve(Use.RETURNED, part.row, part.q)
-            layout.reserve(Use.ARRIVING, part.row[part.arrives], part.q[part.arrives])
-        layout.reserve(Use.LATE, rim.row, rim.q)
+        self._reserve(at_rest, pushed, rim, paying)
         sites, site_of = np.unique(pushed.row, return_inverse=True)
         excess = backend.zeros(len(sites), precision[0])
         real = np.dtype(precision[0])
@@ -123,6 +119,14 @@ class WallStages:
             rim_members, _ = self._wall_members(rim, share[2], (phase + 1) % layout.phases)
             self._add_after(plan, rim_members, rim, layout.rebuild((phase + 1) % layout.phases, "late"))
             self._phases.append(plan)
+
+    def _reserve(self, at_rest: WallLinks, pushed: WallLinks, rim: WallLinks, paying: npt.NDArray[np.int64]) -> None:
+        """Make room for the populations that the kernels read and write, in layouts that need it."""
+        self._layout.reserve(Use.RETURNED, paying, np.zeros(len(paying), np.int64))
+        for part in (at_rest, pushed):
+            self._layout.reserve(Use.RETURNED, part.row, part.q)
+            self._layout.reserve(Use.ARRIVING, part.row[part.arrives], part.q[part.arrives])
+        self._layout.reserve(Use.LATE, rim.row, rim.q)
 
     def _wall_members(
         self, links: WallLinks, share: Array, phase: int

@@ -148,8 +148,7 @@ class WaveSolver(SolverBase):
             resisted=leapfrog,
         )
         self.largest_step = largest_step(mesh, material, nodes, between, self.world, leapfrog=leapfrog)
-        self.dt = self._time_step(dt)
-        self.step = 0
+        self.dt, self.step = self._time_step(dt), 0
         self.of = self.operator.of
         self.timers = StageTimers(self.backend.clock())
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from . import walls
 from .spec import CPP_TYPE, KernelSpec, Members, Real, Store
 
 #: (compute, storage) pairs that are built.
@@ -17,10 +18,6 @@ PRECISIONS: tuple[tuple[Real, Store], ...] = (
     ("float32", "float16"),
 )
 LAYOUTS = ("list-ab", "list-aa-even", "list-aa-odd", "tiles-4", "tiles-8")
-#: Links (or sites) of a block of walls, and threads that share them (`wall_block`, `wall_lanes` in the header).
-WALL_BLOCK, WALL_LANES = 1024, 128
-#: Multiples of the unit of mass in which changes at walls are summed (`wall_mass_scale` in the header).
-WALL_MASS_SCALE = 2.0**44
 #: Edge of the tiles of moment storage, the layout "moments" of the collision "regularised" only.
 MOMENT_EDGE = 8
 VELOCITY_SETS = ("D3Q15", "D3Q19", "D3Q27")
@@ -304,43 +301,6 @@ def wall_shear_stress(real: Real) -> KernelSpec:
     return KernelSpec(f"WallShearStress<{CPP_TYPE[real]}>", "flow/observe.hpp", members)
 
 
-def wall_return(real: Real, store: Store) -> KernelSpec:
-    """What comes back along the links of walls at rest that do not lie half way."""
-    return _summed_change("WallReturn", real, store, _WALL_RETURN)
-
-
-def wall_kept(real: Real, store: Store) -> KernelSpec:
-    """The same into a buffer, for links beside iolets."""
-    return _summed_change("WallKept", real, store, (("wall", _WALL_RETURN), ("kept", "ptr")))
-
-
-def moving_wall_return(real: Real, store: Store) -> KernelSpec:
-    """What comes back along the links of moving walls."""
-    members: Members = (("wall", _WALL_RETURN), ("push", "ptr"), ("row", "ptr"), ("excess", "ptr"))
-    return _summed_change("MovingWallReturn", real, store, members)
-
-
-def mass_correction(real: Real, store: Store) -> KernelSpec:
-    """The mass that walls created, taken back from the populations at rest of wall sites."""
-    return _summed_change("MassCorrection", real, store, (("f", "ptr"), ("rest", "ptr"), ("amount", "ptr")))
-
-
-def _summed_change(rule: str, real: Real, store: Store, members: Members) -> KernelSpec:
-    name = f"SummedChange<{rule}<{CPP_TYPE[real]},{CPP_TYPE[store]}>>"
-    blocks: Members = (("rule", members), ("first", "ptr"), ("component", "ptr"), ("sums", "ptr"))
-    return KernelSpec(name, "flow/walls.hpp", blocks, threads=WALL_LANES, team=True)
-
-
-def leaving_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
-    """Density of chosen sites from what left them."""
-    members: Members = (("f", "ptr"), ("slots", "ptr"), ("excess", "ptr"), ("stride", "int64"))
-    name = f"LeavingDensity<{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}>"
-    return KernelSpec(name, "flow/walls.hpp", members)
-
-
-_WALL_RETURN: Members = (("f", "ptr"), ("own", "ptr"), ("other", "ptr"), ("share", "ptr"))
-
-
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
     for real, store in PRECISIONS:
@@ -353,11 +313,7 @@ def built_kernels() -> Iterator[KernelSpec]:
             yield anti_bounce_back_pressure(layout, real, store)
             yield ladd_velocity(layout, real, store)
             yield plane_pressure(layout, real, store)
-        yield wall_return(real, store)
-        yield wall_kept(real, store)
-        yield moving_wall_return(real, store)
-        yield mass_correction(real, store)
-        yield leaving_density(real, store)
+        yield from walls.built_kernels(real, store)
         yield depth_left(real, store)
         yield depth_arrived(real, store)
     yield tick()
@@ -386,7 +342,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
         yield plane_pressure(layout, real, store, velocity_set="D3Q27")
-    yield leaving_density(real, store, velocity_set="D3Q27")
+    yield walls.leaving_density(real, store, velocity_set="D3Q27")
     yield depth_arrived(real, store, velocity_set="D3Q27")
     yield from _moment_kernels()
 
