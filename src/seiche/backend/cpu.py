@@ -159,6 +159,17 @@ class CpuClock:
         return end - begin
 
 
+def available_memory() -> int:
+    """Return the bytes that the system counts as available, 0 where it does not tell."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
 class CpuBackend(Backend):
     """CPU cores with OpenMP threads."""
 
@@ -279,13 +290,7 @@ class CpuBackend(Backend):
 
     def free_memory(self) -> int:
         """Return what the system counts as available."""
-        try:
-            for line in Path("/proc/meminfo").read_text().splitlines():
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-        except OSError:
-            pass
-        return 0
+        return available_memory()
 
     def used_memory(self) -> int:
         """Return the resident bytes of this process."""

@@ -6,9 +6,14 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from seiche.case.places import KINDS, refuse_foreign_file
-from seiche.errors import CaseError
+from seiche.errors import CaseError, FormatError
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
+
+#: No vertex is as fast (m/s).
+_FASTEST = 1e30
 
 
 def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 1, series: str | None = None) -> Path:
@@ -35,10 +40,19 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     target = output or source.with_suffix(".gif" if moving else ".png")
     _check_name(target, moving)
     if moving:
-        film(target, [partial(read_surfaces, path) for path, _ in states[::every]], wall)
+        film(target, [partial(_state, path) for path, _ in states[::every]], wall)
     else:
-        cells_figure(target, read_surfaces(states[-1][0]), wall)
+        cells_figure(target, _state(states[-1][0]), wall)
     return target
+
+
+def _state(path: Path) -> CellSurfaces:
+    """Return surfaces whose vertices have velocities; FormatError if they have none."""
+    state = read_surfaces(path)
+    velocity = state.on_vertices.get("velocity")
+    if velocity is None or velocity.shape != state.vertices.shape or not (np.abs(velocity) < _FASTEST).all():
+        raise FormatError(path, "VTKHDF/PointData/velocity", "not the velocity of each vertex")
+    return state
 
 
 def _check_name(target: Path, moving: bool) -> None:

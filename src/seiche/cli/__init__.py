@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -235,6 +236,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Whatever fails on purpose becomes one line on the standard error, whatever the number of ranks.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no UTF-8
     # Making the world asks every rank: one that fails alone could not do it any more to tell the others.
     world = world_of_command()
     try:

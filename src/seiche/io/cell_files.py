@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Surfaces that move and change in number, such as cells: one VTKHDF file for each state, and a list of them.
+"""CellSurfaces that move and change in number, such as cells: one VTKHDF file for each state, and a list of them.
 
 The list is ParaView's `.series` (JSON). Every file appears only when it is complete, and the list names no other.
 """
@@ -18,11 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
+from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.background import Job
 from seiche.io.files import replacing
 
 _PARTS = ("Vertices", "Lines", "Polygons", "Strips")
 _LIST_VERSION = "1.0"
+#: No vertex is as far from the origin (m).
+_FARTHEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,19 +85,20 @@ def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
         FormatError: some other file.
         OSError: the file cannot be read.
     """
-    import h5py
-
-    try:
-        with h5py.File(path, "r", locking=False) as file:
-            root = file["VTKHDF"]
-            fields = [{n: np.asarray(v) for n, v in root[d].items()} for d in ("PointData", "CellData")]
-            vertices = np.asarray(root["Points"], np.float64)
-            faces = np.asarray(root["Polygons/Connectivity"]).reshape(-1, 3)
-            time = float(root["Steps/Values"][0])
-    except (KeyError, ValueError) as error:
-        raise FormatError(path, "whole file", f"no surfaces of cells ({error})") from None
-    if len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices):
-        raise FormatError(path, "Polygons/Connectivity", "a triangle has a vertex that is not there")
+    with hdf5_file(path, "no surfaces of cells") as file:
+        groups = [f"VTKHDF/{name}" for name in ("PointData", "CellData")]
+        fields = [{name: values_of(file, f"{group}/{name}") for name in file[group]} for group in groups]
+        vertices = np.asarray(values_of(file, "VTKHDF/Points"), np.float64)
+        faces = values_of(file, "VTKHDF/Polygons/Connectivity").reshape(-1, 3)
+        time = float(values_of(file, "VTKHDF/Steps/Values")[0])
+    if vertices.ndim != 2 or vertices.shape[1] != 3 or not (np.abs(vertices) < _FARTHEST).all():
+        raise FormatError(path, "VTKHDF/Points", f"not three coordinates below {_FARTHEST:g} m for each vertex")
+    if faces.dtype.kind not in "iu" or (len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices)):
+        raise FormatError(path, "VTKHDF/Polygons/Connectivity", "a triangle has a vertex that is not there")
+    for group, found, rows in zip(groups, fields, (len(vertices), len(faces)), strict=True):
+        for name, values in found.items():
+            if values.ndim == 0 or len(values) != rows or values.dtype.kind not in "fiu":
+                raise FormatError(path, f"{group}/{name}", f"not numbers in {rows} rows")
     return CellSurfaces(time, vertices, faces, *fields)
 
 
@@ -148,11 +152,11 @@ def read_list(path: Path) -> list[tuple[Path, float]]:
     try:
         entries = json.loads(source.read_text(encoding="utf-8"))["files"]
         found = [(str(entry["name"]), float(entry["time"])) for entry in entries]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise FormatError(source, "whole file", "not a list of states") from None
     for name, _ in found:
-        if Path(name).name != name:
-            raise FormatError(source, name, "leads out of the folder")
+        if not name or Path(name).name != name:
+            raise FormatError(source, name or "an empty name", "leads out of the folder")
     return [(path.with_name(name), time) for name, time in found]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from abc import ABC, abstractmethod
@@ -37,8 +38,15 @@ class Closing(ABC):
 
 
 def part_path(path: Path) -> Path:
-    """Return the name under which the next `path` is written: same folder, so that the rename is atomic."""
-    return path.with_name(path.name + ".part")
+    """Return the name under which the next `path` is written: same folder, so that the rename is atomic.
+
+    Raises:
+        OSError: a symbolic link has that name, which might lead to any other file.
+    """
+    part = path.with_name(path.name + ".part")
+    if part.is_symlink():
+        raise OSError(errno.ELOOP, "is a symbolic link, which is not followed: remove it", str(part))
+    return part
 
 
 def sync_folder(folder: Path) -> None:

@@ -89,7 +89,7 @@ class ParallelFile(Closing):
         with all_or_none(world):
             try:
                 # Each rank opens for itself: one that fails can close without the others.
-                self._descriptor = os.open(path, os.O_WRONLY)
+                self._descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
             except OSError as error:
                 raise OSError(f"{self.name}: cannot be opened for writing: {error.strerror}") from error
 

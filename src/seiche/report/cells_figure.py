@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.errors import CaseError
 from seiche.io.cell_files import CellSurfaces
 from seiche.io.files import replacing
 from seiche.report.film import write_film
@@ -52,7 +53,7 @@ def camera_for(points: Floats) -> Camera:
     towards = np.cross(right, up) + 0.22 * right + 0.18 * up
     view, upwards = (_direction(each) for each in (towards, up))
     flat = points @ screen_axes(view, upwards)[:2].T * 1e6
-    margin = 0.03 * float(np.ptp(flat, axis=0).max())
+    margin = 0.03 * float(np.ptp(flat, axis=0).max()) or 1.0
     low, high = flat.min(axis=0) - margin, flat.max(axis=0) + margin
     return Camera(view, upwards, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])))
 
@@ -125,7 +126,10 @@ def film(
 
 
 def _all_points(states: list[CellSurfaces], wall: CellSurfaces | None) -> Floats:
-    return np.concatenate([each.vertices for each in (*states, *([wall] if wall is not None else []))])
+    found = np.concatenate([each.vertices for each in (*states, *([wall] if wall is not None else []))])
+    if not len(found):
+        raise CaseError("there is no vertex of a cell or wall to draw")
+    return found
 
 
 def _pixels(figure: Figure) -> Image:

@@ -159,4 +159,4 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
     """
     refuse_foreign(path)
     with files.replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")

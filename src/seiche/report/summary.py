@@ -138,7 +138,7 @@ def write_summary(path: str | os.PathLike[str], summary: Summary) -> None:
     """
     text = json.dumps(content_of(summary), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:

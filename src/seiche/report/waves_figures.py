@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
+from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.files import replacing
 from seiche.report.film import write_film
 from seiche.report.style import COLORS, DOUBLE_COLUMN, SINGLE_COLUMN, color_bar, new_figure, paper_style, save
@@ -28,6 +28,8 @@ _FILM_WIDTH, _FRAME_TIME = 720, 80
 _SHOWN = 0.995
 #: Most receivers in a plot of seismograms.
 _TRACES = 24
+#: Neither a side over the other one nor a value of snapshots is as large.
+_SLENDER, _LARGEST = 1e6, 1e30
 #: Points along the longer side of a map.
 _MAP_POINTS = 400
 
@@ -56,26 +58,31 @@ def read_motion(path: Path) -> Motion:
     Raises:
         FormatError: no such file.
     """
-    try:
-        with h5py.File(path, "r", locking=False) as file:
-            acoustic = file.attrs["medium"] == "acoustic"
-            velocity = file["velocity"]
-            values = file["pressure"][:] if acoustic else velocity[..., -1]
-            last = "xyz"[velocity.shape[-1] - 1]
-            label = "pressure (Pa)" if acoustic else f"velocity {last} (m/s)"
-            first, second = (str(name) for name in file.attrs["axes"])
-            lower, upper = (np.asarray(file.attrs[name], np.float64) for name in ("lower", "upper"))
-            return Motion(str(file.attrs["title"]), file["time"][:], values, label, (first, second), lower, upper)
-    except (OSError, KeyError, ValueError, IndexError) as error:
-        raise FormatError(path, "whole file", f"no snapshots of waves: {' '.join(str(error).split())[:80]}") from None
+    with hdf5_file(path, "no snapshots of waves") as file:
+        acoustic = file.attrs["medium"] == "acoustic"
+        last = "xyz"[file["velocity"].shape[-1] - 1]
+        values = values_of(file, "pressure") if acoustic else values_of(file, "velocity")[..., -1]
+        times = np.asarray(values_of(file, "time"), np.float64)
+        label = "pressure (Pa)" if acoustic else f"velocity {last} (m/s)"
+        first, second = (str(name) for name in file.attrs["axes"])
+        lower, upper = (np.asarray(file.attrs[name], np.float64) for name in ("lower", "upper"))
+        title = str(file.attrs["title"])
+    if values.ndim != 3 or values.dtype.kind != "f" or not values.size or times.shape != values.shape[:1]:
+        raise FormatError(path, "whole file", f"values of shape {values.shape} are no snapshots at {times.size} times")
+    if not (np.abs(values) < _LARGEST).all():
+        raise FormatError(path, "values", f"not every one is a number below {_LARGEST:g}")
+    sides = upper - lower
+    if sides.shape != (2,) or not (0 < sides.min() <= sides.max() < _SLENDER * sides.min()):
+        raise FormatError(path, "attributes lower, upper", "not two corners of a rectangle")
+    return Motion(title, times, values, label, (first, second), lower, upper)
 
 
 def is_motion(path: Path) -> bool:
     """Return whether a file looks like snapshots of waves."""
     try:
-        with h5py.File(path, "r", locking=False) as file:
+        with hdf5_file(path, "no snapshots of waves") as file:
             return "medium" in file.attrs and "velocity" in file
-    except OSError:
+    except (OSError, FormatError):
         return False
 
 
@@ -117,7 +124,7 @@ def _drawn(motion: Motion, number: int, width: float) -> Figure:
     axes.set_xlabel(f"{motion.axes[0]} ({unit})")
     axes.set_ylabel(f"{motion.axes[1]} ({unit})")
     axes.set_title(f"{motion.times[number]:.3g} s", loc="right", fontsize=7)
-    axes.set_title(motion.title[:60], loc="left", fontsize=8)
+    axes.set_title(motion.title[:60].replace("$", r"\$"), loc="left", fontsize=8)
     color_bar(axes, image, motion.label, "both")
     return figure
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
+
+#: Points of the largest grid.
+_MOST = 1 << 48
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Grid:
         shape = tuple(whole_number("grid.shape", n) for n in shape)
         if min(shape) < 2:
             raise CaseError(f"grid.shape: {shape} has an axis of less than 2 points")
+        if prod(shape) > _MOST:
+            raise CaseError(f"grid.shape: more than {_MOST:,} points")
         if self.time_step is not None:
             object.__setattr__(self, "time_step", one_number("grid.time_step", self.time_step))
         if self.steps is not None:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.ultrasound.schema import BallRegion, BoxRegion, MediumTable, Properties, ShellRegion
-from seiche.errors import CaseError, FormatError
+from seiche.errors import CaseError
+from seiche.io.arrays import read_npy, read_npz
 from seiche.ultrasound import Grid, Medium
 from seiche.ultrasound.ct import BoneModel, medium_of_ct
 from seiche.ultrasound.materials import MATERIALS
@@ -29,7 +30,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
     power = table.exponent
     whole: dict[str, Any] = dict(_properties(table, power))
     if table.file is not None:
-        whole |= _arrays(folder / table.file, grid.shape)
+        whole |= read_npz(folder / table.file, _NAMES, grid.shape)
     if power is None and np.any(whole.get("alpha_coeff", 0.0)):
         raise CaseError(f"medium.file: {table.file} has alpha_coeff; medium.alpha_power is missing beside it")
     for name in ("sound_speed", "density"):
@@ -42,7 +43,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         for name, value in _properties(region, power).items():
             whole[name] = np.where(inside, value, whole.get(name, 0.0))
     if table.ct is not None:
-        image = _array(folder / table.ct.file, grid.shape)
+        image = read_npy(folder / table.ct.file, grid.shape)
         bone = medium_of_ct(image, model=BoneModel(threshold=table.ct.threshold), alpha_power=power)
         is_bone = image >= table.ct.threshold
         for name in ("sound_speed", "density", "alpha_coeff"):
@@ -116,55 +117,3 @@ def _properties(table: Properties, alpha_power: float | None) -> dict[str, float
         if alpha_power is not None:
             found["alpha_coeff"] = material.alpha_coeff(alpha_power)
     return found | {name: value for name in _NAMES if (value := getattr(table, name)) is not None}
-
-
-def _arrays(path: Path, shape: tuple[int, ...]) -> dict[str, Floats]:
-    with _opened(path) as file:
-        if not hasattr(file, "files"):
-            raise FormatError(path, "whole file", "not a .npz of several arrays")
-        unknown = [name for name in file.files if name not in _NAMES]
-        if unknown:
-            raise FormatError(path, unknown[0], f"not one of {', '.join(_NAMES)}")
-        return {name: _fitting(path, name, _member(path, file, name), shape) for name in file.files}
-
-
-def _array(path: Path, shape: tuple[int, ...]) -> Floats:
-    array = _opened(path)
-    return _fitting(path, "array", array, shape)
-
-
-def pressure_file(path: Path, shape: tuple[int, ...]) -> Floats:
-    """Return the array of a .npy of the grid's shape.
-
-    Raises:
-        FormatError: it is none.
-    """
-    return _array(path, shape)
-
-
-def _opened(path: Path) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise FormatError(path, "whole file", f"cannot be read: {error.strerror or 'not a NumPy file'}") from None
-    except (ValueError, EOFError) as error:
-        raise FormatError(
-            path, "whole file", f"not a NumPy file of numbers: {' '.join(str(error).split())[:80]}"
-        ) from None
-
-
-def _member(path: Path, file: Any, name: str) -> Any:
-    try:
-        return file[name]
-    except Exception as error:  # zipfile and zlib have errors of their own
-        raise FormatError(path, name, f"cannot be read: {' '.join(str(error).split())[:80]}") from None
-
-
-def _fitting(path: Path, name: str, array: Any, shape: tuple[int, ...]) -> Floats:
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        raise FormatError(path, name, "not an array of numbers")
-    if array.shape != shape:
-        raise FormatError(path, name, f"shape {array.shape} is not the grid's {shape}")
-    if not np.isfinite(array).all():
-        raise FormatError(path, name, "not every value is a finite number")
-    return np.asarray(array, np.float64)

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.case.ultrasound.medium import check_axes, distance, medium_of, pressure_file
+from seiche.case.ultrasound.medium import check_axes, distance, medium_of
 from seiche.case.ultrasound.schema import BallSource, FileSource, Signal, UltrasoundCase
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.io.arrays import read_npy
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
@@ -176,7 +177,7 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
                 raise CaseError(f"{name}: the ball holds no point of the grid")
             pressure = np.where(ball, one.pressure, 0.0) + (0.0 if pressure is None else pressure)
         elif isinstance(one, FileSource):
-            found = pressure_file(folder / one.file, grid.shape)
+            found = read_npy(folder / one.file, grid.shape)
             pressure = found if pressure is None else pressure + found
     emitters = []
     for numbers in signals_of(case):

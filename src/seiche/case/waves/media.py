@@ -14,6 +14,7 @@ import numpy.typing as npt
 from seiche.case.waves.schema import AttenuationTable, Box, Ellipsoid, Layer, MaterialTable, SegyTable
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
+from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.formats.segy import read_segy
 from seiche.waves.attenuation import Attenuation, attenuated
 from seiche.waves.material import SLOWEST_CP, Material
@@ -68,24 +69,16 @@ def read_grid(path: Path, dim: int) -> Grid:
         CaseError: it cannot be opened.
         FormatError: a data set is missing or has a wrong shape, or a value is not finite.
     """
-    import h5py
-
     names = ("x", "y", "z")[:dim]
     try:
-        with h5py.File(path, "r", locking=False) as file:
+        with hdf5_file(path, "not a readable HDF5 file") as file:
             for name in (*names, *NAMES):
-                if not isinstance(file.get(name), h5py.Dataset):
+                if name not in file:
                     raise FormatError(path, name, f"no such data set; needed are {', '.join((*names, *NAMES))}")
-            axes = tuple(_unpacked(file[name]) for name in names)
-            values = [_in_order(file[name], names) for name in NAMES]
-    except FormatError:
-        raise
+            axes = tuple(_unpacked(file, name) for name in names)
+            values = [_in_order(file, name, names) for name in NAMES]
     except FileNotFoundError:
         raise CaseError(f"material: cannot read {path}: no such file") from None
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise FormatError(
-            path, "whole file", f"not a readable HDF5 file: {' '.join(str(error).split())[:80]}"
-        ) from None
     for name, axis in zip(names, axes, strict=True):
         if axis.ndim != 1 or len(axis) < 2 or not np.isfinite(axis).all() or np.any(np.diff(axis) <= 0):
             raise FormatError(path, name, "has to be a list of at least two ascending numbers")
@@ -101,9 +94,9 @@ def read_grid(path: Path, dim: int) -> Grid:
     return grid
 
 
-def _unpacked(dataset: Any) -> Floats:
+def _unpacked(file: Any, name: str) -> Floats:
     """Return the numbers of a data set, by the conventions of netCDF: missing ones are none, packed ones unpacked."""
-    values = np.asarray(dataset, np.float64)
+    values, dataset = np.asarray(values_of(file, name), np.float64), file[name]
     missing = [dataset.attrs[name] for name in ("_FillValue", "missing_value") if name in dataset.attrs]
     gaps = np.isin(values, np.concatenate([np.ravel(np.asarray(mark, np.float64)) for mark in (*missing, [np.nan])]))
     for name, change in (("scale_factor", np.multiply), ("add_offset", np.add)):
@@ -112,10 +105,10 @@ def _unpacked(dataset: Any) -> Floats:
     return np.where(gaps, np.nan, values)
 
 
-def _in_order(dataset: Any, names: tuple[str, ...]) -> Floats:
+def _in_order(file: Any, name: str, names: tuple[str, ...]) -> Floats:
     """Return the numbers of a data set whose dimensions, if they have names, stand in the order of `names`."""
-    values = _unpacked(dataset)
-    found = [along[0].name.rpartition("/")[2] if len(along) else "" for along in dataset.dims]
+    values = _unpacked(file, name)
+    found = [along[0].name.rpartition("/")[2] if len(along) else "" for along in file[name].dims]
     return values.transpose([found.index(name) for name in names]) if sorted(found) == sorted(names) else values
 
 

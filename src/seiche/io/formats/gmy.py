@@ -104,14 +104,15 @@ def _sites(
     unified = np.where(opening, iolet[inner] + np.where(kind == LinkKind.OUTLET, counts[0], 0), -1).astype(np.int16)
     free = (False, False, False)
     sites = SiteSet(shape, coords[order], spacing, origin, free, boundary, kind, unified, fraction, normal)
-    names = [f"inlet{i}" for i in range(counts[0])] + [f"outlet{i}" for i in range(counts[1])]
-    planes = tuple(_estimated_plane(sites, index, name) for index, name in enumerate(names))
-    sites = replace(sites, iolets=planes)
+    unknown = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.0
+    planes = [IoletPlane(f"inlet{i}", "inlet", *unknown) for i in range(counts[0])]
+    planes += [IoletPlane(f"outlet{i}", "outlet", *unknown) for i in range(counts[1])]
+    sites = replace(sites, iolets=tuple(planes))
     try:
         check_sites(sites)
     except ValueError as reason:
         raise FormatError(path, "sites", str(reason)) from None
-    return sites
+    return replace(sites, iolets=tuple(_estimated_plane(sites, index) for index in range(len(planes))))
 
 
 def _starts(parts: list[FluidRecords]) -> list[int]:
@@ -128,7 +129,7 @@ def _count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.in
     return len(used)
 
 
-def _estimated_plane(sites: SiteSet, index: int, name: str) -> IoletPlane:
+def _estimated_plane(sites: SiteSet, index: int) -> IoletPlane:
     """Estimate an opening from its cut links: mean, best plane and farthest of the cut points."""
     row, k = np.nonzero(sites.link_iolet == index)
     vectors = LINK_VECTORS[k].astype(np.float64)
@@ -144,10 +145,9 @@ def _estimated_plane(sites: SiteSet, index: int, name: str) -> IoletPlane:
     in_plane = spread - (spread @ normal)[:, None] * normal
     radius = float(np.linalg.norm(in_plane, axis=1).max()) * sites.spacing
     place = np.asarray(sites.origin) + sites.spacing * center
-    return IoletPlane(
-        name,
-        "inlet" if sites.link_kind[row[0], k[0]] == LinkKind.INLET else "outlet",
-        (float(place[0]), float(place[1]), float(place[2])),
-        (float(normal[0]), float(normal[1]), float(normal[2])),
-        radius,
+    return replace(
+        sites.iolets[index],
+        center=(float(place[0]), float(place[1]), float(place[2])),
+        normal=(float(normal[0]), float(normal[1]), float(normal[2])),
+        radius=radius,
     )

@@ -14,20 +14,14 @@ from typing import Any
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 
 from seiche.errors import FormatError
+from seiche.io.arrays import DAMAGE, Array, one_line, refuse_links_outside, values_of
 from seiche.io.files import Closing
 
-#: What h5py raises for damaged files, depending on where the damage is.
-DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, NotImplementedError)
 FLOAT, LONG = np.dtype("<f4"), np.dtype("<u8")
-#: Bytes that a byte of a file may stand for: deflate reaches 1032.
-_MOST_COMPRESSED = 1100
 #: Greatest extent of a grid that is read.
 _MOST = 1 << 31
-
-Array = npt.NDArray[Any]
 
 
 @dataclass
@@ -104,18 +98,20 @@ class DatasetReader(Closing):
         """Open the file and check its root attributes."""
         self.path = str(path)
         try:
-            self._room = (1 << 20) + _MOST_COMPRESSED * Path(path).stat().st_size
             self.file = h5py.File(path, "r", locking=False)
         except DAMAGE as error:
             if not Path(path).exists():
                 raise FormatError(self.path, "file", "does not exist") from error
             if Path(path).is_dir():
                 raise FormatError(self.path, "file", "is a folder") from error
-            raise FormatError(self.path, "file", f"cannot be read as HDF5 ({_one_line(error)})") from error
+            raise FormatError(self.path, "file", f"cannot be read as HDF5 ({one_line(error)})") from error
         try:
+            refuse_links_outside(self.file)
             self._check_root(file_type)
-        except BaseException:
+        except BaseException as error:
             self.file.close()
+            if isinstance(error, DAMAGE):
+                raise FormatError(self.path, "file", f"cannot be read as HDF5 ({one_line(error)})") from error
             raise
 
     def _check_root(self, file_type: str) -> None:
@@ -136,7 +132,7 @@ class DatasetReader(Closing):
             if name in self.file.attrs:
                 return text_of(self.file.attrs[name]).strip("\0 ")
         except DAMAGE as error:
-            raise FormatError(self.path, f"attribute {name}", _one_line(error)) from error
+            raise FormatError(self.path, f"attribute {name}", one_line(error)) from error
         if default is None:
             raise FormatError(self.path, f"attribute {name}", "is missing")
         return default
@@ -146,7 +142,7 @@ class DatasetReader(Closing):
         try:
             return name in self.file
         except DAMAGE as error:
-            raise FormatError(self.path, name, _one_line(error)) from error
+            raise FormatError(self.path, name, one_line(error)) from error
 
     def read(self, name: str, kind: np.dtype[Any], sizes: tuple[int, ...] | None = None) -> Array:
         """Return a dataset of one of the given total sizes (any size without them), with its HDF5 shape."""
@@ -167,15 +163,11 @@ class DatasetReader(Closing):
             if sizes is not None and dataset.size not in sizes:
                 wanted = " or ".join(str(size) for size in sizes)
                 raise FormatError(self.path, name, f"has {dataset.size} numbers, not {wanted}")
-            if dataset.nbytes > self._room:
-                raise FormatError(self.path, name, f"says that it has {dataset.nbytes} bytes: more than the file holds")
-            return np.asarray(dataset[()])
+            return values_of(self.file, name)
         except FormatError:
             raise
         except DAMAGE as error:
-            raise FormatError(self.path, name, f"cannot be read ({_one_line(error)})") from error
-        except MemoryError as error:
-            raise FormatError(self.path, name, "is larger than the memory") from error
+            raise FormatError(self.path, name, f"cannot be read ({one_line(error)})") from error
 
     def integer(self, name: str, *, most: int, default: int | None = None) -> int:
         """Return a scalar integer between 0 and `most`."""
@@ -212,10 +204,6 @@ class DatasetReader(Closing):
         if not np.isfinite(found).all():
             raise FormatError(self.path, name, "not every value is a finite number")
         return found if found.size > 1 else float(found.ravel()[0])
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def read_input(path: Path | str) -> KWaveInput:

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
-from seiche.io.formats.kwave import DAMAGE, FLOAT, LONG, DatasetReader, KWaveInput, text_of
+from seiche.io.arrays import DAMAGE, refuse_links_outside, values_of
+from seiche.io.files import part_path
+from seiche.io.formats.kwave import FLOAT, LONG, DatasetReader, KWaveInput, text_of
 
 #: Bytes of a time step of a series above which its chunks are pieces of `_PIECE` bytes.
 _LARGE_STEP, _PIECE = 32 << 20, 8 << 20
@@ -90,6 +92,8 @@ class KWaveOutput:
         self._options = {"compression": compression} if compression else {}
         try:
             self.file = h5py.File(path, "r+" if append else "w", locking=False)
+            if append:
+                refuse_links_outside(self.file)
         except DAMAGE as error:
             raise FormatError(
                 self.path, "file", f"cannot be {'re-opened' if append else 'written'} ({error})"
@@ -157,10 +161,9 @@ class KWaveOutput:
             FormatError: it is not there.
         """
         try:
-            found = self.file[name]
-            if isinstance(found, h5py.Group):
-                return np.concatenate([found[str(k + 1)][()].ravel() for k in range(len(self.cuboids()))])
-            return np.asarray(found[()]).ravel()
+            parts = isinstance(self.file[name], h5py.Group)
+            names = [f"{name}/{k + 1}" for k in range(len(self.cuboids()))] if parts else [name]
+            return np.concatenate([values_of(self.file, one).ravel() for one in names])
         except DAMAGE as error:
             raise FormatError(self.path, name, f"cannot be read ({error})") from error
 
@@ -218,7 +221,7 @@ def write_checkpoint(
 
     `records` says what the leg recorded, which those after it must record, too.
     """
-    part = Path(f"{path}.part")
+    part = part_path(Path(path))
     try:
         with h5py.File(part, "w", locking=False) as file:
             header = attributes("checkpoint", problem.description, created_by)

@@ -108,6 +108,8 @@ def _read_ascii(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.flo
                 raise FormatError(path, f"line {number}", "a facet needs exactly three vertices")
             in_loop = False
         elif keyword in (b"solid", b"endsolid"):
+            if in_loop:
+                raise FormatError(path, f"line {number}", 'a loop ends with "endloop"')
             in_file = keyword == b"solid"
         elif keyword not in (b"facet", b"endfacet"):
             shown = words[0][:20].decode("ascii", "replace")

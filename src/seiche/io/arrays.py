@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays from HDF5, .npy and .npz files of others: nothing outside the file is read, and no size is believed."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend.cpu import available_memory
+from seiche.errors import FormatError
+
+if TYPE_CHECKING:
+    import h5py
+
+Array = npt.NDArray[Any]
+#: What h5py raises for damaged files, depending on where the damage is.
+DAMAGE = (
+    *(OSError, KeyError, IndexError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError),
+    *(NotImplementedError, MemoryError),
+)
+#: Bytes that a byte of a file may stand for: deflate reaches 1032.
+_MOST_COMPRESSED = 1100
+
+
+def one_line(error: BaseException) -> str:
+    """Return the text of an error as one short line."""
+    return " ".join(str(error).split())[:80] or type(error).__name__
+
+
+def refuse_claim(path: object, place: str, claimed: int, stored: int) -> None:
+    """Refuse an array of `claimed` bytes that `stored` bytes of a file cannot hold, or the free memory.
+
+    Raises:
+        FormatError: so it is.
+    """
+    if claimed > (1 << 20) + _MOST_COMPRESSED * stored:
+        raise FormatError(path, place, f"says that it has {claimed} bytes: more than the file holds")
+    free = available_memory()
+    if free and claimed > free:
+        raise FormatError(path, place, f"has {claimed} bytes: only {free} bytes of memory are free")
+
+
+@contextmanager
+def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading; whatever is wrong with it while it is open is a FormatError.
+
+    Raises:
+        FormatError: `lacking` and why, or a link leads out of the file.
+        FileNotFoundError: no such file.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            refuse_links_outside(file)
+            yield file
+    except (FormatError, FileNotFoundError):
+        raise
+    except DAMAGE as error:
+        raise FormatError(path, "whole file", f"{lacking}: {one_line(error)}") from None
+
+
+def refuse_links_outside(file: h5py.File) -> None:
+    """Refuse a file in which a link leads to another one.
+
+    Raises:
+        FormatError: naming the link.
+    """
+    import h5py
+
+    def outside(name: bytes, link: Any) -> str | None:
+        inside = link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
+        return None if inside else name.decode(errors="replace")
+
+    found = file.id.links.visit(outside, info=True)
+    if found is not None:
+        raise FormatError(file.filename, found, "is a link to another file, which is not followed")
+
+
+def values_of(file: h5py.File, name: str) -> Array:
+    """Return a data set of a file.
+
+    Raises:
+        FormatError: there is none of this name, it is kept in other files, or it is larger than the file or the memory.
+    """
+    import h5py
+
+    dataset, path = file.get(name), file.filename
+    if not isinstance(dataset, h5py.Dataset):
+        raise FormatError(path, name, "is missing" if dataset is None else "is not a data set")
+    properties = dataset.id.get_create_plist()
+    if properties.get_external_count() or properties.get_layout() == h5py.h5d.VIRTUAL:
+        raise FormatError(path, name, "keeps its numbers in other files, which are not read")
+    refuse_claim(path, name, int(dataset.size or 0) * dataset.dtype.itemsize, Path(path).stat().st_size)
+    return np.asarray(dataset[()])
+
+
+def read_npy(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return the array (`shape`) of a .npy file.
+
+    Raises:
+        FormatError: it cannot be read, or holds something else than finite numbers of that shape.
+    """
+    with _numpy_errors(path, "whole file"), path.open("rb") as stream:
+        return _read_array(path, "array", stream, shape, stored=path.stat().st_size)
+
+
+def read_npz(path: Path, names: Collection[str], shape: tuple[int, ...]) -> dict[str, npt.NDArray[np.float64]]:
+    """Return the arrays (`shape`) of a .npz file, which are some of `names`.
+
+    Raises:
+        FormatError: it cannot be read, or holds something else than finite numbers of that shape.
+    """
+    found = {}
+    with _numpy_errors(path, "whole file"), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name not in names:
+                raise FormatError(path, name[:80], f"not one of {', '.join(names)}")
+            with _numpy_errors(path, name), archive.open(member) as stream:
+                found[name] = _read_array(path, name, stream, shape, stored=member.compress_size)
+    return found
+
+
+@contextmanager
+def _numpy_errors(path: Path, place: str) -> Iterator[None]:
+    try:
+        yield
+    except FormatError:
+        raise
+    except Exception as error:  # zipfile, zlib, tokenize and ast have errors of their own
+        text = f"not a NumPy file of numbers: {one_line(error)}"
+        if isinstance(error, OSError) and error.strerror:
+            text = f"cannot be read: {error.strerror}"
+        raise FormatError(path, place, text) from None
+
+
+def _read_array(
+    path: Path, place: str, stream: IO[bytes], shape: tuple[int, ...], *, stored: int
+) -> npt.NDArray[np.float64]:
+    """Return the array at the beginning of `stream`, which has `stored` bytes on the disk."""
+    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    version = np.lib.format.read_magic(stream)
+    if version not in header:
+        raise FormatError(path, place, f"version {version} of the format holds no plain numbers")
+    found, _, dtype = header[version](stream)
+    if dtype.kind not in "fiu":
+        raise FormatError(path, place, "not an array of numbers")
+    if found != shape:
+        raise FormatError(path, place, f"shape {found} is not the grid's {shape}")
+    refuse_claim(path, place, dtype.itemsize * int(np.prod(shape, dtype=object)), stored)
+    stream.seek(0)
+    array = np.lib.format.read_array(stream, allow_pickle=False)
+    if not np.isfinite(array).all():
+        raise FormatError(path, place, "not every value is a finite number")
+    return np.asarray(array, np.float64)
