@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
+import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
 from case_files import toml_of, tube_tables
 from seiche.cli import main
+from seiche.observe import status
 from seiche.observe.progress import Progress
 from seiche.observe.stage import Stage
 from seiche.observe.status import StatusServer
@@ -32,8 +36,8 @@ def test_the_page_shows_the_state_of_now_and_takes_nothing() -> None:
     state = {"share": 0.25, "step": "25/100", "note": "<b>"}
     server = StatusServer(lambda: state, "a & b")
     try:
-        status, text = ask(server, "/")
-        assert status == 200
+        code, text = ask(server, "/")
+        assert code == 200
         assert "25/100" in text and 'value="0.25"' in text and "&lt;b&gt;" in text and "a &amp; b" in text
         assert "viewport" in text and "<script" not in text
         state["step"] = "26/100"
@@ -46,6 +50,48 @@ def test_the_page_shows_the_state_of_now_and_takes_nothing() -> None:
         server.close()
     with pytest.raises(OSError):
         ask(server, "/")
+
+
+def test_idle_connections_take_few_descriptors_and_never_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "_IDLE", 0.5)
+    server = StatusServer(lambda: {"share": 0.5}, "run")
+    port = int(server.url.rstrip("/").rpartition(":")[2])
+    before = len(os.listdir("/proc/self/fd"))
+    idle: list[socket.socket] = []
+    try:
+        for _ in range(300):
+            idle.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+        time.sleep(0.3)
+        # Both ends of each connection are in this process: 300 of the clients, at most 16 and one of the server.
+        assert len(os.listdir("/proc/self/fd")) - before <= 300 + 17
+        time.sleep(1.0)
+        assert ask(server, "/status.json")[0] == 200
+        accepted = server._server.socket.accept
+        failing = [OSError(errno.EMFILE, "Too many open files")] * 3
+
+        def accept() -> tuple[socket.socket, object]:
+            if failing:
+                raise failing.pop()
+            return accepted()
+
+        monkeypatch.setattr(server._server, "socket", Listening(server._server.socket, accept))
+        assert ask(server, "/status.json")[0] == 200
+        assert not failing
+    finally:
+        for one in idle:
+            one.close()
+        server.close()
+
+
+class Listening:
+    """A socket whose `accept` is another function."""
+
+    def __init__(self, of: socket.socket, accept: object) -> None:
+        self._of, self.accept = of, accept
+
+    def __getattr__(self, name: str) -> object:
+        """Return what the socket has."""
+        return getattr(self._of, name)
 
 
 def test_progress_tells_imbalance_and_checkpoint() -> None:
