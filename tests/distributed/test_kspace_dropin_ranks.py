@@ -66,7 +66,8 @@ def test_two_ranks_write_what_one_writes_in_one_leg_or_in_several(overlap, toler
     assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 0
     one = contents(tmp_path)
     said = run_ranks(2, command, "OMP", *flags)
-    assert [line.split()[0] for line in said.splitlines()] == ["50.0", "100.0"]
+    shown = [line.split()[0] for line in said.splitlines() if ": warning: " not in line]
+    assert shown == ["50.0", "100.0"]
     two = contents(tmp_path)
     assert largest_difference(two, one) < tolerance
     state = tmp_path / "state.h5"

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from seiche.report.figures import (
+    DrawnSurface,
     FlowHistory,
     PlaneSlice,
-    Surface,
     convergence_figure,
     observed_order,
     plane_slice,
@@ -23,7 +23,7 @@ from seiche.report.style import nice_length
 from seiche.report.surface import face_values, screen_axes, shade
 
 
-def _torus(n: int = 60) -> Surface:
+def _torus(n: int = 60) -> DrawnSurface:
     angle = np.arange(n) * 2 * np.pi / n
     around, tube = np.meshgrid(angle, angle, indexing="ij")
     ring = 8e-3 + 2e-3 * np.cos(tube)
@@ -31,7 +31,7 @@ def _torus(n: int = 60) -> Surface:
     i, j = np.divmod(np.arange(n * n), n)
     a, b, c, d = i * n + j, (i + 1) % n * n + j, (i + 1) % n * n + (j + 1) % n, i * n + (j + 1) % n
     faces = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
-    return Surface(vertices, faces, 2 + np.cos(3 * around).ravel())
+    return DrawnSurface(vertices, faces, 2 + np.cos(3 * around).ravel())
 
 
 def _disk() -> PlaneSlice:
@@ -71,7 +71,7 @@ def test_failed_figure_keeps_the_picture_before(tmp_path: Path) -> None:
     path = tmp_path / "vessel.png"
     path.write_text("old")
     torus = _torus(20)
-    wrong = Surface(torus.vertices, torus.faces, np.ones(5))
+    wrong = DrawnSurface(torus.vertices, torus.faces, np.ones(5))
     with pytest.raises(ValueError, match="5 values for 800 faces and 400 vertices"):
         vessel_figure(path, plane=_disk(), surface=wrong)
     assert path.read_text() == "old"
@@ -103,8 +103,8 @@ def test_surface_is_seen_from_the_side_of_its_slice() -> None:
 
 def test_vertex_values_and_vectors_become_one_number_a_face() -> None:
     vertices, faces = np.zeros((3, 3)), np.array([(0, 1, 2)])
-    assert face_values(Surface(vertices, faces, np.array([1.0, 2.0, 6.0]))) == pytest.approx([3.0])
-    assert face_values(Surface(vertices, faces, np.array([[3.0, 4.0, 0.0]]))) == pytest.approx([5.0])
+    assert face_values(DrawnSurface(vertices, faces, np.array([1.0, 2.0, 6.0]))) == pytest.approx([3.0])
+    assert face_values(DrawnSurface(vertices, faces, np.array([[3.0, 4.0, 0.0]]))) == pytest.approx([5.0])
 
 
 def test_light_is_brightest_towards_the_lamp_and_the_inside_is_darker() -> None:
