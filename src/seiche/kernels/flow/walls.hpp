@@ -96,7 +96,7 @@ struct SummedChange {
     Index units[wall_lanes];
   };
   Rule rule;
-  const Index* first;      ///< where blocks begin, and the last one ends
+  const Index* first;    ///< where blocks begin, and the last one ends
   const u32* component;  ///< of each block
   Index* sums;           ///< [component]
   static constexpr int bytes = wall_block * Rule::bytes;
@@ -105,9 +105,8 @@ struct SummedChange {
     team.each(wall_lanes, [&](int lane) SEICHE_INLINED { scratch.units[lane] = 0; });
     for (Index from = begin; from < end; from += wall_lanes) {
       const int count = end - from < wall_lanes ? static_cast<int>(end - from) : wall_lanes;
-      team.each(count, [&](int lane) SEICHE_INLINED {
-        scratch.units[lane] += in_units(rule.change(from + lane, part));
-      });
+      team.each(count,
+                [&](int lane) SEICHE_INLINED { scratch.units[lane] += in_units(rule.change(from + lane, part)); });
     }
     for (int half = wall_lanes / 2; half > 0; half /= 2) {
       team.barrier();
