@@ -39,7 +39,7 @@ def mass_correction(real: Real, store: Store) -> KernelSpec:
 def _summed_change(rule: str, real: Real, store: Store, members: Members) -> KernelSpec:
     name = f"SummedChange<{rule}<{CPP_TYPE[real]},{CPP_TYPE[store]}>>"
     blocks: Members = (("rule", members), ("first", "ptr"), ("component", "ptr"), ("sums", "ptr"))
-    return KernelSpec(name, "flow/walls.hpp", blocks, threads=WALL_LANES, team=True)
+    return KernelSpec(name, "flow/walls.hpp", blocks, threads=WALL_LANES, blocks=8, team=True)
 
 
 def leaving_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
