@@ -117,11 +117,9 @@ class Cells:
                 self._launches.setdefault(roles, []).append(launch)
 
     def reserve(self, capacities: Sequence[int], many: Sequence[int]) -> Held:
-        """Make room, one or more, for so many cells of each type; return their roles, all empty.
+        """Allocate room for `capacities` cells of each type on this rank; return their roles, all empty.
 
-        `many` of each may be held by other ranks, too.
-
-        What was kept of the cells before is gone.
+        Of each type, `many` may be cells that other ranks have copies of. The present cells are discarded.
         """
         blocks: list[Block] = []
         vertex = cell = 0

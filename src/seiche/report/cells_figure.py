@@ -104,7 +104,7 @@ def film(
         path: film to write; replaced only by a complete one.
         states: what reads each state.
         wall: the wall of the vessel, if there is one.
-        shown: is told the number of frames drawn so far.
+        shown: called with the number of frames drawn so far.
 
     Raises:
         CaseError: there is no program that makes an MP4.

@@ -32,7 +32,7 @@ def adapted(
         world: the ranks.
         device: "cpu", "cuda" or "cuda:K", or one that is open.
         seconds: of measuring.
-        warn: is told on rank 0 in what they differ.
+        warn: called on rank 0 with a line for each difference.
 
     Raises:
         BackendUnavailable: no such device.

@@ -317,7 +317,7 @@ def measure(
         seconds: about how long; small values leave large sizes out.
         folder: where writing files is tried; nowhere by default.
         name: of the machine; the first host's by default.
-        say: is told what is measured next.
+        say: called with the name of each measurement before it starts.
 
     Raises:
         BackendUnavailable: no such device.
