@@ -47,7 +47,7 @@ def inner_sites(
 
     It lies along the lattice vector closest to the normal and beside no opening; where there is none the number is -1.
     """
-    found, farther = np.full(len(coords), -1, np.int64), np.ones(len(coords))
+    found, farther, find = np.full(len(coords), -1, np.int64), np.ones(len(coords)), sites.finder()
     at_opening = np.zeros(len(sites), bool)
     at_opening[sites.boundary] = (sites.link_iolet >= 0).any(axis=1)
     for number in np.unique(iolet):
@@ -56,7 +56,9 @@ def inner_sites(
         for vector in np.argsort(-straight, kind="stable")[: np.count_nonzero(straight > 0.5)]:
             for times in range(1, FARTHEST + 1):
                 open_ = np.flatnonzero((iolet == number) & (found < 0))
-                inside = sites.find(coords[open_] + times * LINK_VECTORS[vector].astype(np.int64))
+                if not len(open_):
+                    break
+                inside = find(coords[open_] + times * LINK_VECTORS[vector].astype(np.int64))
                 good = (inside >= 0) & ~at_opening[inside]
                 found[open_[good]] = inside[good]
                 farther[open_[good]] = times * rise[vector]
@@ -136,8 +138,9 @@ class Depths:
         self._rows, self._first, self._interior = rows[order], copies, int(np.count_nonzero(~late))
         self._record = self._backend.upload(record[order].astype(np.uint32))
         self._layout.reserve(Use.LEAVING, self._rows, np.zeros(len(rows), np.int64))
-        for q in range(1, Q):
-            fluid = self._fluid(q)
+        self._leads_to_site = {q: region.neighbour(q, self._rows) >= 0 for q in range(1, Q)}
+        for q, leads in self._leads_to_site.items():
+            fluid = self._rows[leads]
             self._layout.reserve(Use.ARRIVING, fluid, np.full(len(fluid), region.velocity_set.opposite[q]))
         self.items = self._backend.upload(self._layout.item[self._rows])
         self.observed: Array = self._backend.zeros(11 * len(rows), self._precision[0])
@@ -151,23 +154,19 @@ class Depths:
 
     def left(self, phase: int) -> Action | None:
         """Return the call that takes what left this rank's sites, before all sweeps of a step of this phase, if any."""
-        columns = [self._layout.leaving_slots(phase, q) for q in range(self._layout.velocity_set.Q)]
+        columns = [self._layout.leaving_slots(phase, q, self._rows) for q in range(self._layout.velocity_set.Q)]
         return self._look(phase, registry.depth_left, columns, self.span(edge=None))
 
     def arrived(self, phase: int, *, edge: bool) -> Action | None:
         """Return the call that adds what arrives at them, after the walls, beside another rank (`edge`) or not."""
         layout, lattice = self._layout, self._layout.velocity_set
-        columns = [np.zeros(len(layout.item), np.uint32)]
+        columns = [np.zeros(len(self._rows), np.uint32)]
         for q in range(1, lattice.Q):
-            slots = layout.leaving_slots(phase, q).copy()  # at a wall, what it sends back
-            fluid = self._fluid(q)
-            slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), fluid)
+            slots = layout.leaving_slots(phase, q, self._rows)  # at a wall, what it sends back
+            fluid = self._leads_to_site[q]
+            slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), self._rows[fluid])
             columns.append(slots)
         return self._look(phase, registry.depth_arrived, columns, self.span(edge=edge), observed=self.observed)
-
-    def _fluid(self, q: int) -> Rows:
-        """Return those of the sites from which q leads to a site."""
-        return self._rows[self._region.neighbour(q)[self._rows] >= 0]
 
     def span(self, *, edge: bool | None) -> tuple[int, int]:
         """Return which of the sites are beside another rank (True), which are not (False), or all (None)."""
@@ -185,7 +184,7 @@ class Depths:
         if begin == end:
             return None
         kernel = self._backend.load(family(*self._precision, velocity_set=self._layout.velocity_set.name))
-        self._kept.append(self._backend.upload(np.stack([column[self._rows] for column in columns])))
+        self._kept.append(self._backend.upload(np.stack(columns)))
         arguments = self._backend.pack(
             kernel,
             f=self._layout.boundary(phase),

@@ -113,8 +113,8 @@ class Layout(ABC):
         """Return which way the halo moves before a step of this phase."""
 
     @abstractmethod
-    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
-        """Return the slots of the populations that left along q in the step before one of this phase, (n_owned,)."""
+    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
+        """Return the slots of what left `rows` (m,) of the region, or all, along q before a step of this phase."""
 
     @abstractmethod
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:

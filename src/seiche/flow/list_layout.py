@@ -96,14 +96,15 @@ class ListLayout(Layout):
         """Return gather, but for the even step of AA, before which copies go home."""
         return "scatter" if self.in_place and phase == 1 else "gather"
 
-    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
         """Return the slots; in place they are the own opposite ones (phase 0) or where the odd step put them."""
+        item = self.item if rows is None else self.item[rows]
         if not self.in_place:
-            return self._slot(q, self.item).astype(np.uint32)
+            return self._slot(q, item).astype(np.uint32)
         if phase == 0 or q == 0:
-            return self._slot(int(self.velocity_set.opposite[q]), self.item).astype(np.uint32)
+            return self._slot(int(self.velocity_set.opposite[q]), item).astype(np.uint32)
         assert self._adjacency_host is not None
-        return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, self.item])
+        return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, item])
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
         """Return whole columns, but for what the odd step in place left at other sites."""

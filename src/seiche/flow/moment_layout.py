@@ -165,9 +165,9 @@ class MomentLayout(TileLayout):
         """Return the side table."""
         return self._link_tables()["link_values"]
 
-    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
         """Return the slots in the side table, and a number that is none for sites that have no row there."""
-        return self._links.leaving_slots(q, len(self.item))
+        return self._links.leaving_slots(q, np.arange(len(self.item)) if rows is None else rows)
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the slots in the side table, of populations that were reserved."""

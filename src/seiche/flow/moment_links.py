@@ -88,11 +88,12 @@ class MomentLinks:
         """Return the number of slots."""
         return len(self.sites) * self._Q + int(_count(self.arriving).sum())
 
-    def leaving_slots(self, q: int, count: int) -> Masks:
-        """Return the slots (count,) of what leaves all sites of the region along q."""
-        slots = np.full(count, NOWHERE)
-        slots[self.sites] = self.first_left + np.uint32(q)
-        return slots
+    def leaving_slots(self, q: int, rows: Rows) -> Masks:
+        """Return the slots (m,) of what leaves the sites `rows` (m,) along q, NOWHERE for sites without a row here."""
+        if not len(self.sites):
+            return np.full(len(rows), NOWHERE)
+        place = np.minimum(np.searchsorted(self.sites, rows), len(self.sites) - 1)
+        return np.where(self.sites[place] == rows, self.first_left[place] + np.uint32(q), NOWHERE)
 
     def arriving_slots(self, q: int, rows: Rows) -> Masks:
         """Return the slots (n,) of what arrives along q at the sites `rows`, for which there must be room."""

@@ -71,16 +71,22 @@ class Region:
         cut: npt.NDArray[np.bool_] = self.sites.link_kind[self.boundary_rows, row] != 0
         return np.asarray(self.boundary_sites[cut])
 
-    def neighbour(self, q: int) -> npt.NDArray[np.int32]:
-        """Return the global site at x + c_q of every owned site, -1 where the link is cut or leaves the set, (n,)."""
-        vector = self.velocity_set.vectors[q]
+    def neighbour(self, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int32]:
+        """Return the global site at x + c_q of the owned sites `rows` (m,), or of all; -1 where there is none.
+
+        There is none where the link is cut, or leaves the set.
+        """
+        vector, chosen = self.velocity_set.vectors[q], slice(None) if rows is None else rows
         if self._padded is not None:
-            found = self._padded[self._padded_keys + int(vector @ self._padded_strides)]
+            found = self._padded[self._padded_keys[chosen] + int(vector @ self._padded_strides)]
         else:
-            linear = self.sites.linear(self.coords + vector)
+            linear = self.sites.linear(self.coords[chosen] + vector)
             place = np.minimum(np.searchsorted(self._keys, linear), len(self._keys) - 1)
             found = np.where(self._keys[place] == linear, place, -1).astype(np.int32)
-        found[self.cut_sites(q)] = -1
+        if rows is None:
+            found[self.cut_sites(q)] = -1
+        else:
+            found[np.isin(rows, self.cut_sites(q))] = -1
         return np.asarray(found)
 
     @cached_property

@@ -205,9 +205,9 @@ class TileLayout(Layout):
         """Return gather: both copies are pulled from."""
         return "gather"
 
-    def leaving_slots(self, phase: int, q: int) -> npt.NDArray[np.uint32]:
+    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
         """Return the sites' own slots."""
-        return self._slot(q, self.item).astype(np.uint32)
+        return self._slot(q, self.item if rows is None else self.item[rows]).astype(np.uint32)
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
         """Return whole tiles of one direction."""

@@ -126,7 +126,7 @@ def links_of(
             mine = np.flatnonzero(q == k)
             behind = int(lattice.opposite[k])
             rim[mine] = sites.link_kind[region.boundary_rows[place[mine]], columns[behind - 1]] > LinkKind.WALL
-            half[mine] = (region.neighbour(behind)[row[mine]] < 0) & ~rim[mine]
+            half[mine] = (region.neighbour(behind, row[mine]) < 0) & ~rim[mine]
         half |= fraction == 0.5
         rim &= ~half
     double = np.where(half, 1.0, 2.0 * fraction)

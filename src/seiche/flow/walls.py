@@ -137,8 +137,8 @@ class WallStages:
         for q in np.unique(links.q):
             mine = links.q == q
             rows = links.row[mine]
-            own[mine] = layout.leaving_slots(phase, int(q))[rows]
-            left = layout.leaving_slots(phase, int(opposite[q]))[rows]
+            own[mine] = layout.leaving_slots(phase, int(q), rows)
+            left = layout.leaving_slots(phase, int(opposite[q]), rows)
             other[mine] = np.where(links.alone[mine], own[mine], left)
             before = mine & links.arrives
             other[before] = layout.arriving_slots(phase, int(q), links.row[before])
@@ -151,7 +151,7 @@ class WallStages:
     def _payment(self, rows: npt.NDArray[np.int64], phase: int) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
         """Return members of `MassCorrection` of sites in a step of this phase, and how to undo it."""
         assert self.mass is not None
-        slots = self._backend.upload(self._layout.leaving_slots(phase, 0)[rows])
+        slots = self._backend.upload(self._layout.leaving_slots(phase, 0, rows))
         buffer = self._backend.zeros(len(rows), self._precision[1])
         members = {"f": self._layout.boundary(phase), "rest": slots, "amount": self.mass.amount}
         self._kept += [members, buffer]
@@ -169,7 +169,7 @@ class WallStages:
     def _density(self, sites: npt.NDArray[np.int64], excess: Array, phase: int) -> Action:
         """Return the call that finds the density of the sites with moving walls."""
         lattice = self._layout.velocity_set
-        slots = np.stack([self._layout.leaving_slots(phase, q)[sites] for q in range(lattice.Q)])
+        slots = np.stack([self._layout.leaving_slots(phase, q, sites) for q in range(lattice.Q)])
         kernel = self._backend.load(registry.leaving_density(*self._precision, velocity_set=lattice.name))
         self._kept.append(self._backend.upload(slots))
         arguments = self._backend.pack(
