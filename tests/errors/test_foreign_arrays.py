@@ -132,6 +132,23 @@ def test_hdf5_that_leads_outside(tmp_path: Path, make: Callable[[h5py.File, Path
         assert values_of(file, "x").tolist() == [0, 1, 2, 3]
 
 
+def test_hdf5_headers_that_ask_for_more_memory_than_a_process_has(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        for number in range(40):  # more attributes than one block of the header holds: it has a continuation
+            file.attrs[f"name{number}"] = np.arange(8.0)
+    content = bytearray(path.read_bytes())
+    end = len(content).to_bytes(8, "little")
+    at = content.index(b"HEAP")
+    content[at + 8 : at + 16] = (1 << 32).to_bytes(8, "little")  # the size of the local heap
+    content = content.replace(end, (1 << 33).to_bytes(8, "little"), 1)  # the end of the file in the superblock
+    path.write_bytes(content)
+    with path.open("r+b") as stream:
+        stream.truncate(1 << 33)  # sparse
+    with pytest.raises(FormatError, match="not a file: Link visitation failed"), hdf5_file(path, "not a file"):
+        pass
+
+
 def test_no_part_is_written_through_a_symbolic_link(tmp_path: Path) -> None:
     victim, path = tmp_path / "victim", tmp_path / "x.json"
     victim.write_text("kept")

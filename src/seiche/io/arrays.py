@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+import resource
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -26,6 +29,8 @@ DAMAGE = (
 )
 #: Bytes that a byte of a file may stand for: deflate reaches 1032.
 _MOST_COMPRESSED = 1100
+#: Bytes that the headers, links and attributes of an HDF5 file may take in memory.
+_LARGEST_STRUCTURE = 1 << 30
 
 
 def one_line(error: BaseException) -> str:
@@ -47,6 +52,23 @@ def refuse_claim(path: object, place: str, claimed: int, stored: int) -> None:
 
 
 @contextmanager
+def _memory_limit(extra: int) -> Iterator[None]:
+    """Let this process allocate at most `extra` bytes more (Linux); further allocations fail and end no process."""
+    try:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = used + extra if soft == resource.RLIM_INFINITY else min(soft, used + extra)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@contextmanager
 def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
     """Open an HDF5 file for reading; whatever is wrong with it while it is open is a FormatError.
 
@@ -58,7 +80,7 @@ def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
 
     try:
         with h5py.File(path, "r", locking=False) as file:
-            refuse_links_outside(file)
+            check_structure(file)
             yield file
     except (FormatError, FileNotFoundError):
         raise
@@ -66,21 +88,37 @@ def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
         raise FormatError(path, "whole file", f"{lacking}: {one_line(error)}") from None
 
 
-def refuse_links_outside(file: h5py.File) -> None:
-    """Refuse a file in which a link leads to another one.
+def check_structure(file: h5py.File) -> None:
+    """Open every object and attribute of a file once, and refuse links to other files.
+
+    The HDF5 library allocates what a damaged header asks for, whatever the size of the file. Memory is limited
+    meanwhile, so that such a file is an error and not the end of the process.
 
     Raises:
-        FormatError: naming the link.
+        FormatError: a link leads to another file, or an attribute is larger than the file.
+        OSError, RuntimeError, MemoryError, ...: a damaged file (`DAMAGE`).
     """
     import h5py
+
+    stored = Path(file.filename).stat().st_size
 
     def outside(name: bytes, link: Any) -> str | None:
         inside = link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
         return None if inside else name.decode(errors="replace")
 
-    found = file.id.links.visit(outside, info=True)
-    if found is not None:
-        raise FormatError(file.filename, found, "is a link to another file, which is not followed")
+    def check_attributes(name: str, item: Any) -> None:
+        for key in item.attrs:
+            space = item.attrs.get_id(key)
+            refuse_claim(
+                file.filename, f"attribute {key} of {name}", math.prod(space.shape) * space.dtype.itemsize, stored
+            )
+
+    with _memory_limit(_LARGEST_STRUCTURE):
+        found = file.id.links.visit(outside, info=True)
+        if found is not None:
+            raise FormatError(file.filename, found, "is a link to another file, which is not followed")
+        check_attributes("/", file)
+        file.visititems(check_attributes)
 
 
 def values_of(file: h5py.File, name: str) -> Array:

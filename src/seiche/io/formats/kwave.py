@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from seiche.errors import FormatError
-from seiche.io.arrays import DAMAGE, Array, one_line, refuse_links_outside, values_of
+from seiche.io.arrays import DAMAGE, Array, check_structure, one_line, values_of
 from seiche.io.files import Closing
 
 FLOAT, LONG = np.dtype("<f4"), np.dtype("<u8")
@@ -106,7 +106,7 @@ class DatasetReader(Closing):
                 raise FormatError(self.path, "file", "is a folder") from error
             raise FormatError(self.path, "file", f"cannot be read as HDF5 ({one_line(error)})") from error
         try:
-            refuse_links_outside(self.file)
+            check_structure(self.file)
             self._check_root(file_type)
         except BaseException as error:
             self.file.close()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
-from seiche.io.arrays import DAMAGE, refuse_links_outside, values_of
+from seiche.io.arrays import DAMAGE, check_structure, values_of
 from seiche.io.files import part_path
 from seiche.io.formats.kwave import FLOAT, LONG, DatasetReader, KWaveInput, text_of
 
@@ -93,7 +93,7 @@ class KWaveOutput:
         try:
             self.file = h5py.File(path, "r+" if append else "w", locking=False)
             if append:
-                refuse_links_outside(self.file)
+                check_structure(self.file)
         except DAMAGE as error:
             raise FormatError(
                 self.path, "file", f"cannot be {'re-opened' if append else 'written'} ({error})"
