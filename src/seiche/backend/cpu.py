@@ -30,12 +30,7 @@ _NATIVE = Path(__file__).resolve().parent.parent / "native"
 
 
 class _Row(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_char_p),
-        ("launch", ctypes.c_void_p),
-        ("size", ctypes.c_int),
-        ("bytes", ctypes.c_int),
-    )
+    _fields_ = (("type", ctypes.c_char_p), ("launch", ctypes.c_void_p), ("size", ctypes.c_int), ("bytes", ctypes.c_int))
 
 
 def _built(folder: Path) -> list[str]:

@@ -199,11 +199,7 @@ class FftwTransforms(Transforms):
         return self._plan(values, values, "FFTW_BACKWARD" if back else "FFTW_FORWARD", (0,))
 
     def _plan(
-        self,
-        source: npt.NDArray[Any],
-        target: npt.NDArray[Any],
-        direction: str,
-        axes: tuple[int, ...] | None = None,
+        self, source: npt.NDArray[Any], target: npt.NDArray[Any], direction: str, axes: tuple[int, ...] | None = None
     ) -> Bound:
         if axes is None:
             axes = tuple(axis - 3 for axis in self.axes)

@@ -47,10 +47,7 @@ class Load:
 
 
 #: Cells that are well resolved, and what Ames et al. (2020) gave a GPU: 88 000 cells and 2*10^7 sites.
-LOADS = {
-    "resolved": Load("resolved", (256, 256, 256), 0.25, 642),
-    "coarse": Load("coarse", (272, 272, 280), 1.0, 162),
-}
+LOADS = {"resolved": Load("resolved", (256, 256, 256), 0.25, 642), "coarse": Load("coarse", (272, 272, 280), 1.0, 162)}
 
 
 @dataclass(frozen=True)

@@ -193,14 +193,7 @@ def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
 
 
 def _row(
-    name: str,
-    size: str,
-    world: World,
-    *,
-    device: str,
-    machine: Machine,
-    seconds: float,
-    known: dict[str, Scale] | None,
+    name: str, size: str, world: World, *, device: str, machine: Machine, seconds: float, known: dict[str, Scale] | None
 ) -> PredictionRow | None:
     """Return the row of an example, None on ranks but the first (collective)."""
     with TemporaryDirectory() as here:

@@ -25,11 +25,7 @@ from seiche.waves.plane import PlaneWave
 from seiche.waves.sweeps import STAGES, check_variant
 
 #: Medium and flux, each in both precisions.
-CONFIGURATIONS: tuple[tuple[Medium, str], ...] = (
-    ("acoustic", "upwind"),
-    ("elastic", "central"),
-    ("elastic", "upwind"),
-)
+CONFIGURATIONS: tuple[tuple[Medium, str], ...] = (("acoustic", "upwind"), ("elastic", "central"), ("elastic", "upwind"))
 PRECISIONS: tuple[Real, ...] = ("float64", "float32")
 #: Steps after which states of different ghosts are compared, and in how many elements of a rank: the last ones, which
 #: touch other ranks'.

@@ -75,11 +75,7 @@ class CheckpointRestart:
         self.steering = "{}"
 
     def resume(
-        self,
-        setup: Setup,
-        solver: SolverBase,
-        matches: Mapping[str, Match],
-        keys: Mapping[str, Any] | None = None,
+        self, setup: Setup, solver: SolverBase, matches: Mapping[str, Match], keys: Mapping[str, Any] | None = None
     ) -> State:
         """Put the state of the checkpoint into `solver` and return it (collective).
 

@@ -140,17 +140,7 @@ def predict_case(
             " `seiche bench predict --keep` what runs of each solver show"
         )
     return ScalingPrediction(
-        case.name,
-        machine.name,
-        case.gpu,
-        plan.item,
-        plan.items,
-        plan.layout,
-        case.steps,
-        strong,
-        weak,
-        left_out,
-        notes,
+        case.name, machine.name, case.gpu, plan.item, plan.items, plan.layout, case.steps, strong, weak, left_out, notes
     )
 
 

@@ -158,11 +158,7 @@ class Simulation:
         solver.timers.align(common_epoch(self.world))
         begin = time.monotonic()
         bar = Progress(
-            target,
-            solver.total_items,
-            item=solver.item,
-            first=solver.step,
-            visible=visible and self.world.rank == 0,
+            target, solver.total_items, item=solver.item, first=solver.step, visible=visible and self.world.rank == 0
         )
         self.parts.stop_reason = None
         limit = self.setup.case.run.wall_clock

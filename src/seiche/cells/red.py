@@ -17,12 +17,7 @@ SHEAR, AREA_RATIO = 2.8e-6, 10.0
 #: G = 2.8 uN/m, modulus of area 0.2 mN/m (a third of it Skalak's with C = 10, the rest that of each triangle, without
 #: which the control points of Loop shells slowly crumple), bending modulus 2e-19 J, stress free in the biconcave shape.
 MODEL = MembraneModel(
-    Skalak(SHEAR, AREA_RATIO),
-    bending=2e-19,
-    spontaneous_curvature="rest",
-    area=28e-6,
-    local_area=140e-6,
-    volume=1000.0,
+    Skalak(SHEAR, AREA_RATIO), bending=2e-19, spontaneous_curvature="rest", area=28e-6, local_area=140e-6, volume=1000.0
 )
 
 

@@ -16,8 +16,7 @@ bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=
 
 ShapeName = StrEnum("ShapeName", ["tube", "box"])
 LayoutName = StrEnum(
-    "LayoutName",
-    {"ab": "list-ab", "aa": "list-aa", "tiles_4": "tiles-4", "tiles_8": "tiles-8", "moments": "moments"},
+    "LayoutName", {"ab": "list-ab", "aa": "list-aa", "tiles_4": "tiles-4", "tiles_8": "tiles-8", "moments": "moments"}
 )
 Real = Literal["float32", "float64"]
 Scheme = StrEnum("Scheme", ["exact", "separable", "local4"])

@@ -31,12 +31,10 @@ def _for_checks(path: Path | None) -> Path | None:
 
 Device = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
 JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Also store the results here.", callback=_for_results),
+    Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.", callback=_for_results)
 ]
 ChecksFile = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Also store the results here.", callback=_for_checks),
+    Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.", callback=_for_checks)
 ]
 Only = Annotated[
     list[str] | None, typer.Option(metavar="TEXT", help="Only checks with this in their family's name; repeatable.")

@@ -43,11 +43,7 @@ def _add(solver: str, quick_help: str, summary: str) -> None:
 
 _add("flow", "Smaller sizes: minutes instead of an hour.", "Run the flow solver against exact solutions")
 _add("cells", "Smaller meshes.", "Run the membranes of cells against exact and measured values")
-_add(
-    "ultrasound",
-    "Smaller grids; the whole sizes want a GPU.",
-    "Run the ultrasound solver against exact solutions",
-)
+_add("ultrasound", "Smaller grids; the whole sizes want a GPU.", "Run the ultrasound solver against exact solutions")
 _add("waves", "Fewer orders, smaller boxes.", "Run the wave solver against exact solutions")
 
 

@@ -8,12 +8,4 @@ from seiche.couple.blood import Blood
 from seiche.couple.immersed import ImmersedBoundary
 from seiche.couple.markers import Markers, Surfaces
 
-__all__ = [
-    "Blood",
-    "BloodCosts",
-    "ImmersedBoundary",
-    "Markers",
-    "Surfaces",
-    "measure_blood_costs",
-    "repartitioned",
-]
+__all__ = ["Blood", "BloodCosts", "ImmersedBoundary", "Markers", "Surfaces", "measure_blood_costs", "repartitioned"]

@@ -88,11 +88,7 @@ class Blood:
         if solver.world.size > 1:
             check_coupling(solver, cells, delta, scheme)
             self.boundary = SharedBoundary(
-                solver,
-                cells,
-                contact,
-                before=former if isinstance(former, SharedBoundary) else None,
-                **coupling,
+                solver, cells, contact, before=former if isinstance(former, SharedBoundary) else None, **coupling
             )
             self._sharing = self.boundary.sharing
         else:

@@ -32,12 +32,7 @@ class CellMessages:
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        world: World,
-        real: Real,
-        transport: TransportName,
-        before_closing: Callable[[], None],
+        self, backend: Backend, world: World, real: Real, transport: TransportName, before_closing: Callable[[], None]
     ) -> None:
         """Open messages without any room; `before_closing` must forget graphs that use messages (collective)."""
         self._backend, self._world, self._real, self._transport = backend, world, real, transport

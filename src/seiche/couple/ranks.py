@@ -285,10 +285,7 @@ class SharedBoundary:
                 "interpolate velocity", self._move_alone, looked + alone * interpolated, ("stream-collide interior",)
             ),
             Stage(
-                "membrane forces",
-                lambda: cells.forces(1 << ALONE),
-                looked + alone * forces,
-                ("interpolate velocity",),
+                "membrane forces", lambda: cells.forces(1 << ALONE), looked + alone * forces, ("interpolate velocity",)
             ),
             side_message("receive speeds", finish, "send speeds", come, speeds.bytes),
             shared("move shared", self._move_shared, "receive speeds"),

@@ -26,12 +26,7 @@ _ROOT_STEPS = 60
 
 
 def tube(
-    radius: float,
-    length: float,
-    spacing: float,
-    axis: Sequence[float] = (1.0, 0.0, 0.0),
-    *,
-    periodic: bool = False,
+    radius: float, length: float, spacing: float, axis: Sequence[float] = (1.0, 0.0, 0.0), *, periodic: bool = False
 ) -> SiteSet:
     """Make a round tube whose axis runs from the origin along `axis`; the ends are "inlet" and "outlet".
 

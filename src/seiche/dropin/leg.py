@@ -24,13 +24,7 @@ from seiche.dropin.options import Options, refuse_same_files
 from seiche.dropin.problem import problem_of, sensor_points
 from seiche.errors import CaseError
 from seiche.io.formats.kwave import KWaveInput, read_input
-from seiche.io.formats.kwave_output import (
-    KWaveOutput,
-    attributes,
-    read_checkpoint,
-    refuse_other_file,
-    write_checkpoint,
-)
+from seiche.io.formats.kwave_output import KWaveOutput, attributes, read_checkpoint, refuse_other_file, write_checkpoint
 from seiche.solver import RowSet, State
 from seiche.ultrasound.advice import advice
 from seiche.ultrasound.plan import Sharing

@@ -142,11 +142,7 @@ def choose_layout(
 
 
 def recommendation(
-    sites: SiteSet,
-    storage: str,
-    device: str,
-    velocity_set: VelocitySet = D3Q19,
-    model: FlowModel | None = None,
+    sites: SiteSet, storage: str, device: str, velocity_set: VelocitySet = D3Q19, model: FlowModel | None = None
 ) -> str:
     """Return the layout that "auto" takes and why, in words."""
     chosen = choose_layout(sites, "auto", storage, device, velocity_set, model=model)

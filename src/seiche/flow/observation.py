@@ -28,12 +28,7 @@ class Observation:
     """Observe the state before a step; halos must be current."""
 
     def __init__(
-        self,
-        backend: Backend,
-        layout: Layout,
-        region: Region,
-        physics: Physics,
-        precision: tuple[Any, str],
+        self, backend: Backend, layout: Layout, region: Region, physics: Physics, precision: tuple[Any, str]
     ) -> None:
         """Prepare for sites of `region`.
 

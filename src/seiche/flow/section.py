@@ -116,13 +116,7 @@ def _axes(normal: Floats) -> tuple[Floats, Floats]:
 
 
 def _inside(
-    sites: SiteSet,
-    iolet: int,
-    base: Places,
-    axes: tuple[Floats, Floats],
-    *,
-    low: Places,
-    shape: Places,
+    sites: SiteSet, iolet: int, base: Places, axes: tuple[Floats, Floats], *, low: Places, shape: Places
 ) -> npt.NDArray[np.bool_]:
     """Return which points of the grid lie in the fluid, so deep that their nearest site is on the fluid's side."""
     plane = sites.iolets[iolet]

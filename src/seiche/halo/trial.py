@@ -17,13 +17,7 @@ _EXCHANGES = 64
 
 
 def timed_exchange(
-    backend: Backend,
-    world: World,
-    store: Store,
-    transport: Transport,
-    seconds: float,
-    *,
-    graph: bool,
+    backend: Backend, world: World, store: Store, transport: Transport, seconds: float, *, graph: bool
 ) -> Timing:
     """Return the timing of one exchange of messages that are as long as ever, and nobody's (collective).
 

@@ -187,12 +187,7 @@ class Exchange:
 
 
 def alltoall(
-    world: World,
-    send: Any,
-    receive: Any,
-    *,
-    strategy: ExchangeName = "three-step",
-    processes: int = 1,
+    world: World, send: Any, receive: Any, *, strategy: ExchangeName = "three-step", processes: int = 1
 ) -> None:
     """Send an equal part of `send` to every rank that holds an array, once (collective).
 

@@ -51,13 +51,7 @@ def machine_in_use(world: World, backend: Backend | None) -> Machine | None:
 
 
 def predict_transports(
-    backend: Backend,
-    world: World,
-    peers: Sequence[int],
-    sent: Sequence[int],
-    received: Sequence[int],
-    *,
-    graphs: bool,
+    backend: Backend, world: World, peers: Sequence[int], sent: Sequence[int], received: Sequence[int], *, graphs: bool
 ) -> dict[str, float]:
     """Return what the machine file predicts of each transport, nothing without a file (`halo.choice.Predictor`)."""
     machine = machine_in_use(world, backend)

@@ -89,11 +89,7 @@ def scaling(reference: float, seconds: float) -> float:
 
 
 def efficiency(
-    useful: npt.ArrayLike,
-    elapsed: float,
-    *,
-    ideal: float | None = None,
-    active: npt.ArrayLike | None = None,
+    useful: npt.ArrayLike, elapsed: float, *, ideal: float | None = None, active: npt.ArrayLike | None = None
 ) -> Efficiency:
     """Return the tree of elements that were useful for `useful` seconds (n,) out of `elapsed` (eqs. 17 to 20).
 

@@ -38,11 +38,7 @@ class Layers:
 
     @classmethod
     def of(
-        cls,
-        grid: Grid,
-        size: int | tuple[int, ...] | None,
-        alpha: float | tuple[float, ...],
-        inside: bool,
+        cls, grid: Grid, size: int | tuple[int, ...] | None, alpha: float | tuple[float, ...], inside: bool
     ) -> Layers:
         """Return the layers of a grid; one number holds for every axis.
 

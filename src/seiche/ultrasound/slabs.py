@@ -71,9 +71,7 @@ def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wis
     if axis_wise:
         sources = [_silent(whole) if one is None else one for whole, one in zip(problem.sources, sources, strict=True)]
     return replace(
-        slab,
-        share=Share(1, bounds[rank], bounds[rank + 1]),
-        sources=tuple(one for one in sources if one is not None),
+        slab, share=Share(1, bounds[rank], bounds[rank + 1]), sources=tuple(one for one in sources if one is not None)
     )
 
 

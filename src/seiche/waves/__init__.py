@@ -10,15 +10,4 @@ from seiche.waves.sizes import SizeField
 from seiche.waves.solver import WaveSolver as Solver
 from seiche.waves.sources import Brune, Gaussian, PointSource, Ricker
 
-__all__ = [
-    "Brick",
-    "Brune",
-    "Forest",
-    "Gaussian",
-    "Material",
-    "Mesh",
-    "PointSource",
-    "Ricker",
-    "SizeField",
-    "Solver",
-]
+__all__ = ["Brick", "Brune", "Forest", "Gaussian", "Material", "Mesh", "PointSource", "Ricker", "SizeField", "Solver"]

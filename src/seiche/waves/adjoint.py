@@ -100,12 +100,7 @@ class Experiment:
         if material.by_node:
             raise CaseError("gradient: the media have to be given by element")
         solver = WaveSolver(
-            self.mesh,
-            material,
-            **self.options,
-            dt=self.time_step,
-            sources=self.sources,
-            receivers=self.receivers,
+            self.mesh, material, **self.options, dt=self.time_step, sources=self.sources, receivers=self.receivers
         )
         for name in self.fields:
             if name not in solver.unknowns or not (name == "p" or name.startswith("v")):

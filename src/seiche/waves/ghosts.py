@@ -132,11 +132,7 @@ class Ghosts:
         received = _together([pair for each in every for pair in each.received(_CHANNEL).received])
         return (
             Stage(
-                "send halo",
-                lambda: self.start(trace),
-                self.bytes,
-                useful=False,
-                messages=Messages(_CHANNEL, sent=sent),
+                "send halo", lambda: self.start(trace), self.bytes, useful=False, messages=Messages(_CHANNEL, sent=sent)
             ),
             Stage(
                 "receive halo",

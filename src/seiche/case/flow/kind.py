@@ -72,9 +72,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
 
 
 def check_with(
-    schema: type[FlowCase],
-    prepare: Callable[[CaseFile, World], SetupOf],
-    describe: Callable[[SetupOf, int], list[str]],
+    schema: type[FlowCase], prepare: Callable[[CaseFile, World], SetupOf], describe: Callable[[SetupOf, int], list[str]]
 ) -> Callable[[CaseFile, World, int], list[str]]:
     """Return the check of a kind of case that `prepare` makes the set-up of and `describe` gives the lines of."""
 

@@ -117,11 +117,7 @@ def steps_of(value: int | float, units: LatticeUnits) -> float:
 
 
 def conditions(
-    case: FlowCase,
-    planes: Sequence[IoletPlane],
-    units: LatticeUnits,
-    source: str,
-    given: dict[str, Supply],
+    case: FlowCase, planes: Sequence[IoletPlane], units: LatticeUnits, source: str, given: dict[str, Supply]
 ) -> tuple[Iolet, ...]:
     """Return the condition of every plane in lattice units, in the order of `planes`.
 

@@ -11,10 +11,7 @@ from seiche.case.flow.units import LatticeUnits
 from seiche.flow import model as flow
 
 #: (eta_0 Pa s, eta_inf Pa s, lambda s, a, n) of blood; human after Boyd, Buick and Green 2007.
-CARREAU_YASUDA = {
-    "human": (0.160, 0.0035, 8.2, 0.64, 0.2128),
-    "mouse": (0.01449, 0.003265, 0.1829, 2.707, 0.4136),
-}
+CARREAU_YASUDA = {"human": (0.160, 0.0035, 8.2, 0.64, 0.2128), "mouse": (0.01449, 0.003265, 0.1829, 2.707, 0.4136)}
 #: (yield stress Pa, eta_inf Pa s, eta_0 Pa s): roots of 0.1937 Pa^0.5 and 0.055 (Pa s)^0.5, capped.
 CASSON = {"human": (0.1937**2, 0.055**2, 0.160)}
 #: (viscosity at 1/s in Pa s, n, lowest and highest shear rate 1/s): 160 to 3.5 mPa s.

@@ -46,7 +46,7 @@ WAVEFORMS: dict[str, tuple[float, ...]] = {
         0.75,
         0.745,
         0.74,
-    ),
+    )
 }
 
 #: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.

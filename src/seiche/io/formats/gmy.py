@@ -27,11 +27,7 @@ __all__ = ["GmyHeader", "read_gmy", "read_gmy_header", "write_gmy"]
 
 
 def read_gmy(
-    path: PathLike,
-    *,
-    spacing: float = 1.0,
-    origin: tuple[float, float, float] = (0.0, 0.0, 0.0),
-    orient: bool = True,
+    path: PathLike, *, spacing: float = 1.0, origin: tuple[float, float, float] = (0.0, 0.0, 0.0), orient: bool = True
 ) -> SiteSet:
     """Read the sites of a `.gmy` or `.gmy+` file.
 

@@ -89,11 +89,7 @@ class Discretisation:
     def members(self) -> Members:
         """Return the members of the C++ type."""
         names = ("in_slots", "out_slots", "scales", "moduli", "faces", "rows", "corrections")
-        return (
-            *((name, "ptr") for name in names),
-            ("count", "int64"),
-            ("derivative", (self.real, self.nodes**2)),
-        )
+        return (*((name, "ptr") for name in names), ("count", "int64"), ("derivative", (self.real, self.nodes**2)))
 
 
 def words_a_stage(of: Discretisation, variant: Variant = "fused") -> float:

@@ -52,10 +52,7 @@ def layout_type(layout: str, real: Real, store: Store, velocity_set: str = "D3Q1
 
 #: C++ type and numbers of the viscosity laws of `flow/rheology.hpp`, by the relaxation that uses them.
 _LAWS = {
-    "carreau-yasuda": (
-        "CarreauYasuda",
-        ("viscosity_infinity", "viscosity_range", "relaxation_time", "a", "exponent"),
-    ),
+    "carreau-yasuda": ("CarreauYasuda", ("viscosity_infinity", "viscosity_range", "relaxation_time", "a", "exponent")),
     "casson": ("Casson", ("root_yield_stress", "root_viscosity_infinity", "viscosity_zero")),
     "power-law": ("PowerLaw", ("consistency", "exponent", "shear_lowest", "shear_highest")),
 }

@@ -33,10 +33,7 @@ BRICKS: Members = (
     ("periodic", ("int32", 3)),
 )
 _LISTS: Members = tuple((name, "ptr") for name in ("first", "count", "tally", "entries"))
-_VERTICES: Members = (
-    *((name, "ptr") for name in ("place", "first", "t", "listed", "state")),
-    ("stride", "int64"),
-)
+_VERTICES: Members = (*((name, "ptr") for name in ("place", "first", "t", "listed", "state")), ("stride", "int64"))
 
 
 def settle(delta: Delta, real: Real, space: Space) -> KernelSpec:
@@ -92,13 +89,7 @@ def place_lists() -> KernelSpec:
 
 def fill_lists(delta: Delta) -> KernelSpec:
     """Vertices in the lists of the bricks on which they act."""
-    members: Members = (
-        ("bricks", BRICKS),
-        ("lists", _LISTS),
-        ("listed", "ptr"),
-        ("state", "ptr"),
-        ("stride", "int64"),
-    )
+    members: Members = (("bricks", BRICKS), ("lists", _LISTS), ("listed", "ptr"), ("state", "ptr"), ("stride", "int64"))
     return KernelSpec(f"FillLists<{delta.capitalize()}>", "ibm/lists.hpp", members, threads=128)
 
 

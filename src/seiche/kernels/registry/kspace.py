@@ -244,13 +244,7 @@ def advance() -> KernelSpec:
 def sample(sensor: SensorKind, real: Real) -> KernelSpec:
     """A row of a time series."""
     kind, members = sensor_type(sensor, real)
-    rest: Members = (
-        ("series", "ptr"),
-        ("clock", "ptr"),
-        ("first", "int64"),
-        ("ring", "int64"),
-        ("sensors", "int64"),
-    )
+    rest: Members = (("series", "ptr"), ("clock", "ptr"), ("first", "int64"), ("ring", "int64"), ("sensors", "int64"))
     return KernelSpec(f"{CPP}Sample<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", (("sensor", members), *rest))
 
 
@@ -264,13 +258,7 @@ def accumulate(sensor: SensorKind, rule: Rule, real: Real) -> KernelSpec:
 def harmonic(sensor: SensorKind, real: Real) -> KernelSpec:
     """Sums for amplitude and phase at one frequency."""
     kind, members = sensor_type(sensor, real)
-    rest: Members = (
-        ("cosine", "ptr"),
-        ("sine", "ptr"),
-        ("factors", "ptr"),
-        ("clock", "ptr"),
-        ("first", "int64"),
-    )
+    rest: Members = (("cosine", "ptr"), ("sine", "ptr"), ("factors", "ptr"), ("clock", "ptr"), ("first", "int64"))
     return KernelSpec(f"{CPP}Harmonic<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", (("sensor", members), *rest))
 
 

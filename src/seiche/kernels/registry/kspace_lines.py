@@ -194,13 +194,7 @@ def line_correction(density: DensityKind, varying: bool, shape: LineShape) -> Ke
 
 
 def line_step(
-    density: DensityKind,
-    varying: bool,
-    nonlinear: bool,
-    shape: LineShape,
-    *,
-    momentum: bool = True,
-    mass: bool = True,
+    density: DensityKind, varying: bool, nonlinear: bool, shape: LineShape, *, momentum: bool = True, mass: bool = True
 ) -> KernelSpec:
     """One axis of a step."""
     kind, density_members = density_type(density, shape.real)

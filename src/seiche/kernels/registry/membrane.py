@@ -118,12 +118,7 @@ RIGID_KIND: Members = (("grid", _GRID), ("first_point", "int64"), ("points", "in
 def pack_push() -> KernelSpec:
     """How growing rigid cells are pushed apart."""
     names = ("centers", "rotations", "kind", "kinds", "points", "nodes", "first", "neighbors", "shifts", "out")
-    members: Members = (
-        *((name, "ptr") for name in names),
-        ("wall", _GRID),
-        ("scale", "float64"),
-        ("gap", "float64"),
-    )
+    members: Members = (*((name, "ptr") for name in names), ("wall", _GRID), ("scale", "float64"), ("gap", "float64"))
     return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=64, max_registers=255)
 
 

@@ -27,13 +27,7 @@ def max_rate(curve: Curve, size: float, senders: int, node_rate: float = math.in
 
 
 def many_messages(
-    curve: Curve,
-    size: float,
-    count: int,
-    *,
-    senders: int = 1,
-    node_rate: float = math.inf,
-    gap: float | None = None,
+    curve: Curve, size: float, count: int, *, senders: int = 1, node_rate: float = math.inf, gap: float | None = None
 ) -> float:
     """Return the time of `count` messages of `size` bytes from each of `senders` processes of a node (eq. 5).
 

@@ -137,11 +137,7 @@ def bursts(
     with bound(cpus_for(world, places, pair, wanted)):
         for size in GAP_SIZES:
             curve = timed_pair(
-                world,
-                pair,
-                COUNTS,
-                partial(_burst, world, pair, buffers, size),
-                seconds / len(GAP_SIZES),
+                world, pair, COUNTS, partial(_burst, world, pair, buffers, size), seconds / len(GAP_SIZES)
             )
             rows += [(count, size, timing) for count, timing in zip(curve.sizes, curve.timings, strict=True)]
     return rows

@@ -3,15 +3,7 @@
 
 from __future__ import annotations
 
-from seiche.validate.cells import (
-    capsule_order,
-    capsule_table,
-    capsules,
-    membranes,
-    shear_flow,
-    suspensions,
-    tweezers,
-)
+from seiche.validate.cells import capsule_order, capsule_table, capsules, membranes, shear_flow, suspensions, tweezers
 from seiche.validate.check import Family
 
 #: Every family of checks, in the order in which they run.

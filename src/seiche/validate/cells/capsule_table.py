@@ -55,13 +55,7 @@ SAMPLES = 5
 def computed(setting: Setting, row: PublishedCapsule, radius: float, vertices: int) -> float:
     """Return the deformation on a lattice."""
     capsule = Capsule(
-        row.law,
-        row.capillary,
-        radius,
-        vertices,
-        area_ratio=row.area_ratio,
-        viscosity=1.0,
-        scheme="adams-bashforth",
+        row.law, row.capillary, radius, vertices, area_ratio=row.area_ratio, viscosity=1.0, scheme="adams-bashforth"
     )
     return capsule.deformed(setting, row.strain, SAMPLES)
 

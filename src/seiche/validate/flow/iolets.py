@@ -9,14 +9,7 @@ import numpy as np
 
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
-from seiche.flow.model import (
-    FlowModel,
-    Newtonian,
-    PressureIolet,
-    TimeTable,
-    VelocityIolet,
-    WindkesselIolet,
-)
+from seiche.flow.model import FlowModel, Newtonian, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
 from seiche.flow.section import developed_profile
 from seiche.flow.velocity_set import CS2
 from seiche.report.figures import observed_order
@@ -138,10 +131,7 @@ def windkessel(setting: Setting) -> list[Check]:
     """
     sites = shapes.tube(4.0, 12.0, 1.0)
     steps, checks = (2500 if setting.quick else 6000), []
-    courses = {
-        "step": VelocityIolet(0.002),
-        "swing": VelocityIolet(0.002, (0.0015,), 800.0, 0.3),
-    }
+    courses = {"step": VelocityIolet(0.002), "swing": VelocityIolet(0.002, (0.0015,), 800.0, 0.3)}
     schemes: tuple[str, ...] = ("nash", "anti-bounce-back")
     for scheme in schemes:
         for name, inlet in courses.items():

@@ -13,17 +13,7 @@ import numpy.typing as npt
 
 from seiche.domain import shapes
 from seiche.domain.sites import LinkKind, SiteSet
-from seiche.flow.model import (
-    Bgk,
-    FlowModel,
-    MovingWall,
-    Newtonian,
-    PressureIolet,
-    Regularised,
-    Trt,
-    WallKind,
-    Walls,
-)
+from seiche.flow.model import Bgk, FlowModel, MovingWall, Newtonian, PressureIolet, Regularised, Trt, WallKind, Walls
 from seiche.flow.solver import FlowSolver
 from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry.flow import MOMENT_EDGE

@@ -120,10 +120,7 @@ def _harmonics(setting: Setting, alpha: float) -> tuple[Floats, float, float]:
 #: Layers (material, thickness in m) of the transcranial benchmarks with flat bone, and what lies behind.
 _LAYERS = {
     "BM3": ((("cortical bone", 6.5e-3),), "water"),
-    "BM4": (
-        (("skin", 4e-3), ("cortical bone", 1.5e-3), ("trabecular bone", 4e-3), ("cortical bone", 1e-3)),
-        "brain",
-    ),
+    "BM4": ((("skin", 4e-3), ("cortical bone", 1.5e-3), ("trabecular bone", 4e-3), ("cortical bone", 1e-3)), "brain"),
 }
 
 
