@@ -156,6 +156,12 @@ def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
     return text.removeprefix(f"{SOURCE}: ")
 
 
+def table_of(text: str) -> list[list[str]]:
+    """Return rows of cells separated by " | "; an indented line continues its row, backslash n is a new line."""
+    rows = text.strip("\n").replace("\n    ", " ").split("\n")
+    return [[cell.replace("\\n", "\n") for cell in row.split(" | ")] for row in rows]
+
+
 def refusal(folder: Path, tables: dict[str, Any]) -> str:
     """Return the line with which `tables` is refused, without the name of the file."""
     path = folder / "case.toml"

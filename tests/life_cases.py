@@ -16,30 +16,11 @@ from case_files import blood_tables, changed, toml_of, tube_tables
 from seiche.domain.world import World
 from seiche.io.checkpoint import ALL, inspect_checkpoint, read_checkpoint
 from ultrasound_cases import BASIC
+from waves_cases import BLOCK, FORCE, SOIL
 
-WAVES = """
-solver = "waves"
-[mesh]
-lower = ["0 m", "0 m", "0 m"]
-upper = ["20 m", "20 m", "10 m"]
-trees = [3, 3, 2]
-nodes = 3
+WAVES = f"""{BLOCK}trees = [3, 3, 2]
 size = "8 m"
-[[material]]
-name = "soil"
-density = "1700 kg/m^3"
-cp = "1500 m/s"
-cs = "800 m/s"
-[boundary]
-upper = ["absorbing", "absorbing", "free"]
-[[source]]
-position = ["10 m", "9 m", "4 m"]
-force = ["0 N", "1 N", "1 N"]
-time = { kind = "gaussian", sigma = "1 ms", delay = "2 ms" }
-[[receiver]]
-name = "A"
-position = ["12 m", "10 m", "10 m"]
-[time]
+{SOIL}{FORCE}[time]
 steps = 60
 [[output.snapshots]]
 file = "plane.h5"

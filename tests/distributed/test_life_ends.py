@@ -17,18 +17,8 @@ import numpy as np
 import pytest
 from launch import environment
 
+import life_cases as runs
 import seiche
-from life_cases import (
-    KINDS,
-    LIVES,
-    arrays_of,
-    assert_same_arrays,
-    assert_same_checkpoint,
-    changes_of,
-    checkpoint_of,
-    life_file,
-    summary_in,
-)
 from seiche.case.outputs import Outputs
 from seiche.case.simulation import Simulation
 from seiche.cli import main
@@ -60,12 +50,12 @@ class KilledError(Exception):
     """The end of a run before its last files."""
 
 
-@pytest.mark.parametrize("kind", LIVES)
+@pytest.mark.parametrize("kind", runs.LIVES)
 def test_a_restart_from_the_last_step_completes_the_files(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case, parts, life = life_file(tmp_path, kind), tmp_path / "parts", LIVES[kind]
-    with seiche.load(case, overrides=changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
+    case, parts, life = runs.life_file(tmp_path, kind), tmp_path / "parts", runs.LIVES[kind]
+    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
         whole.run(visible=False)
 
     def fail(self: Simulation, stopped: str | None) -> None:
@@ -73,36 +63,36 @@ def test_a_restart_from_the_last_step_completes_the_files(
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(Simulation, "_finish", fail)
-        main(["run", str(case), "--output", str(parts), "--set", *changes_of(kind)])
+        main(["run", str(case), "--output", str(parts), "--set", *runs.changes_of(kind)])
     checkpoint = parts / "checkpoint.seiche"
-    assert checkpoint_of(checkpoint)[0] == life.steps
+    assert runs.checkpoint_of(checkpoint)[0] == life.steps
     assert not (parts / "summary.json").exists()
     capsys.readouterr()
-    command = ["run", str(case), "--output", str(parts), "--set", *changes_of(kind), "--restart", str(checkpoint)]
+    command = ["run", str(case), "--output", str(parts), "--set", *runs.changes_of(kind), "--restart", str(checkpoint)]
     assert main(command) == 0
     assert f"seiche: done: step {life.steps} (" in capsys.readouterr().out
-    summary = summary_in(parts)
+    summary = runs.summary_in(parts)
     assert summary["finished"] is True and summary["steps"] == 0
-    found, expected = arrays_of(parts), arrays_of(tmp_path / "whole")
+    found, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")
     assert found.keys() == expected.keys()
     for name in {"result.h5", "receivers.h5", "peak.h5", "plane.h5"} & expected.keys():
-        assert_same_arrays(found[name], expected[name], name)
-    assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
+        runs.assert_same_arrays(found[name], expected[name], name)
+    runs.assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_run_that_was_stopped_goes_on_in_the_same_simulation(kind: str, tmp_path: Path) -> None:
-    case, half = life_file(tmp_path, kind), LIVES[kind].steps // 2 + 3
-    with seiche.load(case, overrides=changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
+    case, half = runs.life_file(tmp_path, kind), runs.LIVES[kind].steps // 2 + 3
+    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
         whole.run(visible=False)
-    with seiche.load(case, overrides=changes_of(kind), output=tmp_path / "parts", world=SERIAL) as parts:
+    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "parts", world=SERIAL) as parts:
         parts.every(lambda sim: sim.stop() if sim.step == half else None, steps=half)
         assert parts.run(visible=False).stopped == "a callback"
         assert parts.run(visible=False).stopped is None
-    found, expected = arrays_of(tmp_path / "parts"), arrays_of(tmp_path / "whole")
+    found, expected = runs.arrays_of(tmp_path / "parts"), runs.arrays_of(tmp_path / "whole")
     assert found.keys() == expected.keys()
     for name, arrays in expected.items():
-        assert_same_arrays(found[name], arrays, name)
+        runs.assert_same_arrays(found[name], arrays, name)
 
 
 _KILLED = """
@@ -116,8 +106,11 @@ with seiche.load(sys.argv[1], overrides=sys.argv[3:], output=sys.argv[2]) as sim
 
 
 def test_snapshots_of_a_killed_run_are_kept_up_to_its_checkpoint(tmp_path: Path) -> None:
-    case, parts = life_file(tmp_path, "waves"), tmp_path / "parts"
-    changes = [*changes_of("waves"), 'output.snapshots=[{file="plane.h5", every=2, points=8, picture="plane.png"}]']
+    case, parts = runs.life_file(tmp_path, "waves"), tmp_path / "parts"
+    changes = [
+        *runs.changes_of("waves"),
+        'output.snapshots=[{file="plane.h5", every=2, points=8, picture="plane.png"}]',
+    ]
     with seiche.load(case, overrides=changes, output=tmp_path / "whole", world=SERIAL) as simulation:
         simulation.run(visible=False)
     killed = subprocess.run(
@@ -129,7 +122,7 @@ def test_snapshots_of_a_killed_run_are_kept_up_to_its_checkpoint(tmp_path: Path)
         assert simulation.step == 40
         files = {path.name for path in simulation.run(visible=False).files}
     assert {"plane.h5", "plane.png", "plane.from-40.h5", "plane.from-40.png"} <= files
-    found, expected = arrays_of(parts), arrays_of(tmp_path / "whole")["plane.h5"]
+    found, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")["plane.h5"]
     assert len(found["plane.h5"]["time"]) == 20
     for name, values in expected.items():
         both = np.concatenate([found["plane.h5"][name], found["plane.from-40.h5"][name]])
@@ -140,9 +133,9 @@ def test_snapshots_of_a_killed_run_are_kept_up_to_its_checkpoint(tmp_path: Path)
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "stop", "wall-clock limit"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_run_by_single_steps_stops(kind: str, how: str, tmp_path: Path, lost: list[int]) -> None:
-    case = life_file(tmp_path, kind)
+    case = runs.life_file(tmp_path, kind)
     changes = ["run.wall_clock=1 ms"] if how == "wall-clock limit" else []
     with seiche.load(case, overrides=changes, output=tmp_path / "out", world=SERIAL) as simulation:
 
@@ -162,19 +155,19 @@ def test_a_run_by_single_steps_stops(kind: str, how: str, tmp_path: Path, lost: 
         assert outcome.stopped == reason
         assert outcome.step == (1 if how == "wall-clock limit" else 3)
         assert outcome.summary["finished"] is False and simulation.checkpoints.last == outcome.step
-        assert checkpoint_of(simulation.checkpoints.path)[0] == outcome.step
+        assert runs.checkpoint_of(simulation.checkpoints.path)[0] == outcome.step
         if how != "wall-clock limit":
             assert simulation.run(steps=1, visible=False).stopped is None  # the request was served
     assert lost == []
 
 
 @pytest.mark.ranks(2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_signal_to_one_rank_stops_single_steps_of_all(kind: str) -> None:
     world = World.from_mpi()
     folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     if world.rank == 0:
-        life_file(folder, kind)
+        runs.life_file(folder, kind)
     world.barrier()
     with seiche.load(folder / "case.toml", world=world) as simulation:
         simulation.every(lambda _: os.kill(os.getpid(), signal.SIGTERM) if world.rank == 1 else None, steps=3)
@@ -183,7 +176,7 @@ def test_a_signal_to_one_rank_stops_single_steps_of_all(kind: str) -> None:
         assert simulation.checkpoints.last == 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_signal_while_the_files_are_completed_does_not_stop_that(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,9 +187,9 @@ def test_a_signal_while_the_files_are_completed_does_not_stop_that(
         return finish(outputs)
 
     monkeypatch.setattr(Outputs, "finish", signalled)
-    assert main(["run", str(life_file(tmp_path, kind))]) == 0
+    assert main(["run", str(runs.life_file(tmp_path, kind))]) == 0
     assert "seiche: done:" in capsys.readouterr().out
-    assert summary_in(tmp_path / "out")["finished"] is True
+    assert runs.summary_in(tmp_path / "out")["finished"] is True
     assert lost == []
 
 
@@ -209,7 +202,7 @@ def test_a_signal_between_the_last_decision_and_the_end_stops_the_next_steps(
         os.kill(os.getpid(), signal.SIGTERM)
         check(outputs)
 
-    with seiche.load(life_file(tmp_path, "flow"), world=SERIAL) as simulation:
+    with seiche.load(runs.life_file(tmp_path, "flow"), world=SERIAL) as simulation:
         monkeypatch.setattr(Outputs, "check", signalled)
         assert simulation.run(steps=5, visible=False).stopped is None
         monkeypatch.setattr(Outputs, "check", check)
@@ -219,7 +212,7 @@ def test_a_signal_between_the_last_decision_and_the_end_stops_the_next_steps(
 
 
 def test_the_command_that_continues_has_each_key_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    case = life_file(tmp_path, "flow")
+    case = runs.life_file(tmp_path, "flow")
     words = ["time.steps=90", "run.wall_clock=1 h", "time.steps=80", "run.wall_clock=1 us"]
     assert main(["run", str(case), *(word for change in words for word in ("--set", change))]) == 0
     line = capsys.readouterr().out.strip().splitlines()[-1]

@@ -19,18 +19,8 @@ import numpy as np
 import pytest
 from launch import environment, mpiexec
 
+import life_cases as runs
 import seiche
-from life_cases import (
-    KINDS,
-    LIVES,
-    arrays_of,
-    assert_same_arrays,
-    assert_same_checkpoint,
-    changes_of,
-    checkpoint_of,
-    life_file,
-    summary_in,
-)
 from seiche.domain.world import World
 
 #: Kills of each kind in the nightly suite (all six of the ordinary suite are in `FEW`).
@@ -47,7 +37,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def started(case: Path, kind: str, out: Path, ranks: int) -> tuple[subprocess.Popen[bytes], int]:
     """Return a run that has locked its folder, and the process that did; it continues if there is a checkpoint."""
     launcher = [mpiexec(), "-n", str(ranks)] if ranks > 1 else []
-    words = ["run", str(case), "--output", str(out), "--set", *changes_of(kind)]
+    words = ["run", str(case), "--output", str(out), "--set", *runs.changes_of(kind)]
     checkpoint, lock = out / "checkpoint.seiche", out / ".seiche-run.lock"
     words += ["--restart", str(checkpoint)] if checkpoint.exists() else ["--replace"]
     before = lock.read_bytes() if lock.exists() else b""
@@ -77,18 +67,18 @@ def kill(run: subprocess.Popen[bytes], writer: int) -> None:
 def check_files(out: Path, whole: Path, checkpoints: Sequence[int]) -> None:
     """Compare whatever opens in the folder of a killed run with what a whole run wrote, bit for bit."""
     if (out / "checkpoint.seiche").exists():
-        step, _ = checkpoint_of(out / "checkpoint.seiche")
+        step, _ = runs.checkpoint_of(out / "checkpoint.seiche")
         assert step in checkpoints
     if (out / "summary.json").exists():
-        assert summary_in(out)["finished"] is True
-    expected = arrays_of(whole)
-    for name, arrays in arrays_of(out).items():
+        assert runs.summary_in(out)["finished"] is True
+    expected = runs.arrays_of(whole)
+    for name, arrays in runs.arrays_of(out).items():
         begun = re.sub(r"\.from-\d+", "", name)
         cut = name.startswith("plane.") or ".from-" in name or "VTKHDF/Steps/Values" in arrays
         if cut and begun.count(".") == 1:  # states of cells have files of their own
             check_series(name, arrays, expected)
         else:
-            assert_same_arrays(arrays, expected[begun], name)
+            runs.assert_same_arrays(arrays, expected[begun], name)
 
 
 def check_series(name: str, found: dict[str, np.ndarray], whole: dict[str, dict[str, np.ndarray]]) -> None:
@@ -124,9 +114,9 @@ def corners_of(series: dict[str, np.ndarray]) -> np.ndarray:
 
 def kills(tmp_path: Path, kind: str, number: int) -> None:
     """Kill `number` runs, every third of them on two ranks; every second one is a restart of one that was killed."""
-    case, draw, life = life_file(tmp_path, kind), random.Random(f"{kind} {number}"), LIVES[kind]
+    case, draw, life = runs.life_file(tmp_path, kind), random.Random(f"{kind} {number}"), runs.LIVES[kind]
     whole, timed = tmp_path / "whole", tmp_path / "timed"
-    with seiche.load(case, overrides=changes_of(kind), output=whole, world=World.serial()) as simulation:
+    with seiche.load(case, overrides=runs.changes_of(kind), output=whole, world=World.serial()) as simulation:
         simulation.run(visible=False)
     run, _ = started(case, kind, timed, 1)
     begin = time.monotonic()
@@ -150,32 +140,32 @@ def kills(tmp_path: Path, kind: str, number: int) -> None:
 
 def step_in(out: Path) -> int:
     """Return the step of the checkpoint in a folder of outputs, 0 without one."""
-    return checkpoint_of(out / "checkpoint.seiche")[0] if (out / "checkpoint.seiche").exists() else 0
+    return runs.checkpoint_of(out / "checkpoint.seiche")[0] if (out / "checkpoint.seiche").exists() else 0
 
 
 def complete(case: Path, kind: str, out: Path, whole: Path) -> None:
     """Continue what was killed to the end, on one rank, and compare it with a whole run."""
     step, checkpoint = step_in(out), out / "checkpoint.seiche"
     options = {"restart": checkpoint} if step else {"replace": True}
-    with seiche.load(case, overrides=changes_of(kind), output=out, world=World.serial(), **options) as simulation:
+    with seiche.load(case, overrides=runs.changes_of(kind), output=out, world=World.serial(), **options) as simulation:
         simulation.run(visible=False)
-    assert summary_in(out)["finished"] is True
-    found, expected = arrays_of(out), arrays_of(whole)
+    assert runs.summary_in(out)["finished"] is True
+    found, expected = runs.arrays_of(out), runs.arrays_of(whole)
     for name in {"result.h5", "receivers.h5", "peak.h5"} & expected.keys():
-        assert_same_arrays(found[name], expected[name], name)
+        runs.assert_same_arrays(found[name], expected[name], name)
     if kind == "waves":  # snapshots before and after each restart: none is lost
         times = [arrays["time"] for name, arrays in found.items() if name.startswith("plane.")]
         np.testing.assert_array_equal(np.unique(np.concatenate(times)), expected["plane.h5"]["time"])
-    assert_same_checkpoint(checkpoint, whole / "checkpoint.seiche")
+    runs.assert_same_checkpoint(checkpoint, whole / "checkpoint.seiche")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_killed_run_leaves_nothing_wrong_and_continues_with_the_same_bits(kind: str, tmp_path: Path) -> None:
     kills(tmp_path, kind, FEW[kind])
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_many_killed_runs_leave_nothing_wrong_and_continue_with_the_same_bits(kind: str, tmp_path: Path) -> None:
     kills(tmp_path, kind, MANY)

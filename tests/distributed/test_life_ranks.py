@@ -12,18 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import life_cases as runs
 import seiche
-from life_cases import (
-    KINDS,
-    LIVES,
-    arrays_of,
-    assert_same_arrays,
-    assert_same_checkpoint,
-    changes_of,
-    checkpoint_of,
-    life_file,
-    summary_in,
-)
 from seiche.case import loop as loop_module
 from seiche.case.simulation import Simulation
 from seiche.case.ultrasound.setup import error_of_ranks, local_parts
@@ -47,13 +37,13 @@ def shared_case(kind: str, world: World) -> Path:
     """Return a case file that all ranks see (collective)."""
     folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
     if world.rank == 0:
-        life_file(folder, kind)
+        runs.life_file(folder, kind)
     world.barrier()
     return folder / "case.toml"
 
 
 @pytest.mark.ranks(1, 2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_one_script_runs_every_kind(kind: str, device: str) -> None:
     world = World.from_mpi()
     case = shared_case(kind, world)
@@ -74,11 +64,11 @@ def test_one_script_runs_every_kind(kind: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "wall-clock limit"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_stopped_run_says_how_to_continue_and_ends_with_the_same_bits(
     kind: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case, half, begin = life_file(tmp_path, kind), LIVES[kind].steps // 2, Simulation._show
+    case, half, begin = runs.life_file(tmp_path, kind), runs.LIVES[kind].steps // 2, Simulation._show
 
     def show(simulation: Simulation, bar: object, done: int) -> None:
         if half <= done < half + 5:
@@ -91,36 +81,36 @@ def test_a_stopped_run_says_how_to_continue_and_ends_with_the_same_bits(
         monkeypatch.setattr(Simulation, "_show", show)
     else:
         options += ["--set", "run.wall_clock=1 ms"]
-    options += [word for change in changes_of(kind) for word in ("--set", change)]
+    options += [word for change in runs.changes_of(kind) for word in ("--set", change)]
     assert main(["run", str(case), *options]) == 0
     said = capsys.readouterr().out
     assert f"seiche: stopped by {'signal ' if how.startswith('SIG') else ''}{how}" in said
-    summary = summary_in(tmp_path / "parts")
+    summary = runs.summary_in(tmp_path / "parts")
     assert summary["finished"] is False and how in summary["stopped"]
-    step, _ = checkpoint_of(tmp_path / "parts" / "checkpoint.seiche")
-    assert step == summary["steps"] < LIVES[kind].steps
+    step, _ = runs.checkpoint_of(tmp_path / "parts" / "checkpoint.seiche")
+    assert step == summary["steps"] < runs.LIVES[kind].steps
     command = shlex.split(said.partition("continue with: ")[2])
     assert command[:2] == ["seiche", "run"] and main([*command[1:], "--set", "run.wall_clock=1 h"]) == 0
-    assert summary_in(tmp_path / "parts")["finished"] is True
-    with seiche.load(case, overrides=changes_of(kind), output=tmp_path / "whole", world=World.serial()) as whole:
+    assert runs.summary_in(tmp_path / "parts")["finished"] is True
+    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=World.serial()) as whole:
         whole.run(visible=False)
     assert_same_files(tmp_path / "parts", tmp_path / "whole")
 
 
 def assert_same_files(found: Path, expected: Path) -> None:
     """Compare the last checkpoints and the files of the end of two runs, bit for bit."""
-    assert_same_checkpoint(found / "checkpoint.seiche", expected / "checkpoint.seiche")
-    mine, others = arrays_of(found), arrays_of(expected)
+    runs.assert_same_checkpoint(found / "checkpoint.seiche", expected / "checkpoint.seiche")
+    mine, others = runs.arrays_of(found), runs.arrays_of(expected)
     for name in set(FINAL) & others.keys():
-        assert_same_arrays(mine[name], others[name], name)
+        runs.assert_same_arrays(mine[name], others[name], name)
 
 
 @pytest.mark.ranks(2)
-@pytest.mark.parametrize("kind", LIVES)
+@pytest.mark.parametrize("kind", runs.LIVES)
 def test_a_run_stopped_on_two_ranks_continues_on_two_and_on_one(kind: str) -> None:
     """A signal to one rank stops all of them after the same step."""
     world = World.from_mpi()
-    case, changes = shared_case(kind, world), changes_of(kind)
+    case, changes = shared_case(kind, world), runs.changes_of(kind)
     parts, whole, alone = (case.parent / name for name in ("parts", "whole", "alone"))
     with seiche.load(case, overrides=changes, output=parts, world=world) as first:
         first.every(lambda _: os.kill(os.getpid(), signal.SIGTERM) if world.rank == 1 else None, steps=25)
@@ -155,7 +145,7 @@ def error_of(simulation: Simulation, ranks: int) -> float:
 
 def assert_close_results(found: Path, expected: Path, error: float) -> None:
     """Compare results of ultrasound on different numbers of ranks."""
-    mine, others = arrays_of(found)["result.h5"], arrays_of(expected)["result.h5"]
+    mine, others = runs.arrays_of(found)["result.h5"], runs.arrays_of(expected)["result.h5"]
     assert mine.keys() == others.keys()
     for name in {"p", "p_max_all", "image"} & mine.keys():
         assert np.linalg.norm(mine[name] - others[name]) <= error * np.linalg.norm(others[name]), name

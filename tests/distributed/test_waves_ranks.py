@@ -20,6 +20,7 @@ from seiche.waves.attenuation import attenuated
 from seiche.waves.energy import exact_sum
 from seiche.waves.ghosts import GhostKind
 from seiche.waves.sizes import Generator
+from waves_cases import BLOCK, FORCE, SOIL
 
 STEPS = 5
 
@@ -240,13 +241,7 @@ def ranks_equal_the_cpu(transport: str) -> None:
         solver.close()
 
 
-CASE = """
-solver = "waves"
-[mesh]
-lower = ["0 m", "0 m", "0 m"]
-upper = ["20 m", "20 m", "10 m"]
-trees = [2, 2, 1]
-nodes = 3
+CASE = f"""{BLOCK}trees = [2, 2, 1]
 frequency = "60 Hz"
 error = 0.05
 [[material]]
@@ -254,22 +249,8 @@ name = "rock"
 density = "2000 kg/m^3"
 cp = "2400 m/s"
 cs = "1300 m/s"
-[[material]]
-name = "soil"
-density = "1700 kg/m^3"
-cp = "1500 m/s"
-cs = "800 m/s"
-where = { kind = "ellipsoid", center = ["10 m", "10 m", "10 m"], radii = ["6 m", "6 m", "4 m"] }
-[boundary]
-upper = ["absorbing", "absorbing", "free"]
-[[source]]
-position = ["10 m", "9 m", "4 m"]
-force = ["0 N", "1 N", "1 N"]
-time = { kind = "gaussian", sigma = "1 ms", delay = "2 ms" }
-[[receiver]]
-name = "A"
-position = ["12 m", "10 m", "10 m"]
-[time]
+{SOIL}where = {{ kind = "ellipsoid", center = ["10 m", "10 m", "10 m"], radii = ["6 m", "6 m", "4 m"] }}
+{FORCE}[time]
 duration = "8 ms"
 [[output.snapshots]]
 file = "waves.h5"
