@@ -144,7 +144,7 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
         (r"send counts \[5, -1\] do not share", (a, a, [5, -1], [2, 2]), {}),
         ("rank 0 expects 24 B from rank 0, which sends 16 B", (a, a.copy(), [2, 2], [3, 1]), {}),
         ("an array of shape .4,. is not contiguous: copy it first", (np.zeros(8)[::2], a), {}),
-        ("list is no array of NumPy or of a GPU", ([1, 2], a), {}),
+        ("list is not a NumPy or GPU array", ([1, 2], a), {}),
         ("strategy 'nccl' needs arrays of a GPU, but rank 0 has one", (a, a.copy()), {"strategy": "nccl"}),
         ("rank 0 sends Python objects .object.: only numbers can be exchanged", (objects, objects.copy()), {}),
         ("rank 0: the array to receive in cannot be written to", (a, fixed), {}),

@@ -124,7 +124,7 @@ def late_exchanges_bring_the_values_of_their_step() -> None:
             backend.now.give(lambda: owned[0].__imul__(0.5))
             model.check_gathered(world.rank, backend.download(arrays[0]), "float64", 2.0**5)
 
-    # Two exchanges under way, the later one with other values than the earlier.
+    # Two exchanges in flight, the later one with other values than the earlier.
     backend.now.give(lambda: double(owned[1]))
     backend.assign(arrays[0], model.start_array(backend, "float64"))
     for _ in range(4):

@@ -159,16 +159,16 @@ def plans_that_do_not_belong_together() -> None:
     # Rank 1 sends nothing to rank 0, which expects two values.
     plan = HaloPlan((1,), (none,), (slots,)) if world.rank == 0 else HaloPlan((), (), ())
     assert message(lambda: HaloExchange(backend, world, plan, "float64").start(array)) == (
-        "rank 0 expects 16 B from rank 1, which sends 0 B: their halo plans do not belong together"
+        "rank 0 expects 16 B from rank 1, which sends 0 B: their halo plans are inconsistent"
     )
     wrong = HaloPlan((1 - world.rank,), (slots[: 1 + world.rank],), (slots + 4,))
     assert message(lambda: HaloExchange(backend, world, wrong, "float32").start(array)) == (
-        "rank 1 expects 8 B from rank 0, which sends 4 B: their halo plans do not belong together"
+        "rank 1 expects 8 B from rank 0, which sends 4 B: their halo plans are inconsistent"
     )
     # One rank's mistake is told to all, so that none waits for ever.
     wanted = {0: (np.array([3]), slots[:1])} if world.rank == 1 else {}
     assert message(lambda: build_plan(world, wanted, lambda keys: np.full(len(keys), -1))) == (
-        "rank 1 wants key 3 (1 of 1 keys) from rank 0, which does not own it"
+        "rank 1 requests key 3 (1 of 1 keys) from rank 0, which does not own it"
     )
     here = HaloPlan((1 - world.rank,), (slots,), (slots + 4,))
     assert message(lambda: HaloExchange(backend, world, here, "float64", "local").start(array)) == (
@@ -214,7 +214,7 @@ def a_message_that_never_comes_is_named(transport: str, device: str) -> None:
         exchange.start(array)
         exchange.finish(array)
         backend.synchronize()
-        with pytest.raises(TransportError, match=r"rank 0 waited 0.5 s for a message of rank 1, which did not come"):
+        with pytest.raises(TransportError, match=r"rank 0 waited 0.5 s for a message from rank 1 without success"):
             exchange.check()
     world.barrier()
 

@@ -69,16 +69,16 @@ def test_float16_bits_travel_unchanged():
     np.testing.assert_array_equal(array[4:], bits[:4])
 
 
-def test_two_exchanges_may_be_under_way_and_end_in_order():
+def test_two_exchanges_may_be_in_flight_and_end_in_order():
     exchange = exchange_of(self_plan(np.arange(3), np.arange(3, 6)))
     first, second = (exchange.backend.upload(np.arange(6.0) + offset) for offset in (0.0, 10.0))
     exchange.start(first)
     exchange.start(second)
-    with pytest.raises(TransportError, match="2 exchanges are under way, finish one before the next"):
+    with pytest.raises(TransportError, match="2 exchanges are already in flight: finish one before the next start"):
         exchange.start(first)
     with pytest.raises(TransportError, match="finish of a gather that is not the oldest one started"):
         exchange.finish(second)
-    with pytest.raises(TransportError, match="close while an exchange is under way"):
+    with pytest.raises(TransportError, match="close while an exchange is in flight"):
         exchange.close()
     first[:3] = -1.0
     exchange.finish(first)
@@ -125,11 +125,14 @@ def test_keys_become_slots_of_the_owner_in_the_order_of_the_copies():
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({1: (np.array([1]), slots(9))}, "rank 0 wants values from rank 1, but there are 1 ranks"),
-        ({0: (np.array([1, 2]), slots(9))}, "rank 0 wants 2 keys from rank 0 in 1 slots"),
-        ({0: (np.array([1, 99]), slots(8, 9))}, "rank 0 wants key 99 (1 of 2 keys) from rank 0, which does not own it"),
-        ({0: (np.array([1, 1]), slots(8, 9))}, "rank 0: rank 0 must not hold two copies of one value"),
-        ({0: (np.array([1, 2]), slots(9, 9))}, "rank 0: a slot is the copy of two values in the halo plan"),
+        ({1: (np.array([1]), slots(9))}, "rank 0 requests values from rank 1, but there are 1 ranks"),
+        ({0: (np.array([1, 2]), slots(9))}, "rank 0 requests 2 keys from rank 0 for 1 slots"),
+        (
+            {0: (np.array([1, 99]), slots(8, 9))},
+            "rank 0 requests key 99 (1 of 2 keys) from rank 0, which does not own it",
+        ),
+        ({0: (np.array([1, 1]), slots(8, 9))}, "rank 0: halo plan: rank 0 has two copies of one value"),
+        ({0: (np.array([1, 2]), slots(9, 9))}, "rank 0: halo plan: a slot is the copy of two values"),
     ],
 )
 def test_impossible_plans_are_refused_in_one_line(wanted, message):
@@ -139,7 +142,7 @@ def test_impossible_plans_are_refused_in_one_line(wanted, message):
 
 
 def test_peers_must_ascend():
-    with pytest.raises(TransportError, match="peers of a halo plan must ascend"):
+    with pytest.raises(TransportError, match="peers of a halo plan must be ascending"):
         HaloPlan((2, 1), (slots(), slots()), (slots(), slots()))
 
 

@@ -80,11 +80,11 @@ def test_a_file_whose_numbers_are_wrong_is_not_believed_and_all_are_tried(
     assert decision.transport == "peer"
     assert made == ["host", "nccl", "peer"]
     assert decision.measured == real
-    assert decision.reason == "host is far from its prediction: all were tried"
+    assert decision.reason == "host deviates from its prediction by more than a factor of 3: all were timed"
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert f"host {wrong * 1e6:.3g} us predicted, measured 10" in record.message
-    assert record.message.endswith("(host is far from its prediction: all were tried)")
+    assert record.message.endswith("(host deviates from its prediction by more than a factor of 3: all were timed)")
 
 
 class Times:
@@ -115,7 +115,7 @@ def test_a_choice_that_drifts_during_a_run_is_made_anew_and_messages_arrive(monk
         now.seconds["host"] = 4e-5
         world.barrier()
         exchange.start(array)
-        with pytest.raises(TransportError, match=rf"rank {world.rank}: reconsider while an exchange is under way"):
+        with pytest.raises(TransportError, match=rf"rank {world.rank}: reconsider while an exchange is in flight"):
             exchange.reconsider()
         exchange.finish(array)
         array[:] = 10 * array[0], -1.0

@@ -95,7 +95,7 @@ def test_peers_that_map_other_memory_are_refused_on_all_ranks(monkeypatch: pytes
             peers_of(world)
         return str(caught.value)
 
-    assert rehearse(2, work) == ["transport 'peer': rank 0 mapped other memory than that of rank 1"] * 2
+    assert rehearse(2, work) == ["transport 'peer': rank 0 mapped memory that does not belong to rank 1"] * 2
     assert runtime.blocks == {}
 
 
@@ -108,5 +108,5 @@ def test_an_array_of_a_gpu_is_opened_only_if_the_process_is_recognised(monkeypat
     assert device._proof() == proof  # one for all arrays
     device.open((runtime.ipcGetMemHandle(array), 8, *proof)).close()
     runtime.shift = 32
-    with pytest.raises(OSError, match="a handle of GPU memory opened that of another process"):
+    with pytest.raises(OSError, match="the handle of GPU memory belongs to another process"):
         device.open((runtime.ipcGetMemHandle(array), 8, *proof))

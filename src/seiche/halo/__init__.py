@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copies of other ranks' data: which slots (`HaloPlan`), how they travel (`transports`), and the exchange of both."""
+"""Halo exchange: which slots are copied (`HaloPlan`), how messages travel (`transports`), and the exchange itself."""
 
 from __future__ import annotations
 

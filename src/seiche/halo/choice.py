@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choose a transport by what is predicted of each, and time what may be the best."""
+"""Choose a transport: predict the duration of each and time the promising ones."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from seiche.errors import TransportError
 _log = logging.getLogger("seiche.halo")
 _T = TypeVar("_T")
 
-#: A prediction may be wrong by this factor: what promises less than this times the best time measured is tried.
+#: Tolerance of predictions: transports predicted below this factor times the best measured duration are timed, too.
 DRIFT = 1.5
-#: A time that is so many times its prediction, or such a part of it, shows a file of another machine, or of another
-#: day: what it says of the others is not believed either, and all of them are tried.
+#: A measurement off by this factor indicates that the machine file does not fit: then all transports are timed.
 FAR = 3.0
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was chosen: seconds predicted of every transport, and measured of those that were tried.
+    """The chosen transport, and seconds by transport: predicted for all, measured for those that were timed.
 
-    `reason` says why all were tried, or why another choice was made before; "" where nothing was out of order.
+    `reason`: why all were timed, or why the choice was reconsidered; "" in the regular case.
     """
 
     transport: str
@@ -37,22 +36,22 @@ class Decision:
     reason: str = ""
 
     def now_takes(self, seconds: float) -> str:
-        """Return that what was chosen takes another time now, in words."""
+        """Return a sentence that compares the present duration with that of the choice."""
         then = self.measured[self.transport]
         return f"{self.transport} took {then * 1e6:.3g} us when it was chosen, {seconds * 1e6:.3g} us now"
 
     def describe(self) -> str:
         """Return the decision as one line."""
-        known = sorted((seconds, name) for name, seconds in self.predicted.items() if np.isfinite(seconds))
-        parts = []
-        for seconds, name in known:
-            tried = f", measured {self.measured[name] * 1e6:.3g}" if name in self.measured else ""
-            parts.append(f"{name} {seconds * 1e6:.3g} us predicted{tried}")
-        return f"transport {self.transport}: {'; '.join(parts)}{f' ({self.reason})' if self.reason else ''}"
+        ranked = sorted((seconds, name) for name, seconds in self.predicted.items() if np.isfinite(seconds))
+        entries = []
+        for seconds, name in ranked:
+            timed = f", measured {self.measured[name] * 1e6:.3g}" if name in self.measured else ""
+            entries.append(f"{name} {seconds * 1e6:.3g} us predicted{timed}")
+        return f"transport {self.transport}: {'; '.join(entries)}{f' ({self.reason})' if self.reason else ''}"
 
 
 class Predictor(Protocol):
-    """Predicts the seconds of one exchange by each transport that all ranks could use."""
+    """Predicts the seconds of one exchange for each transport that is available on all ranks."""
 
     def __call__(
         self,
@@ -64,21 +63,21 @@ class Predictor(Protocol):
         *,
         graphs: bool,
     ) -> dict[str, float]:
-        """Return seconds by transport, those of the slowest rank; empty where nothing is known (collective).
+        """Return the seconds of the slowest rank by transport; empty if no prediction is possible (collective).
 
         Args:
             backend: the device.
             world: the ranks.
-            peers: ranks that this one exchanges with.
-            sent: bytes to each.
-            received: bytes from each.
-            graphs: exchanges that are device work only are replayed as parts of graphs.
+            peers: ranks that this rank exchanges with.
+            sent: bytes to each peer.
+            received: bytes from each peer.
+            graphs: predict for exchanges replayed in graphs, where the transport is capturable.
         """
 
 
-def drifted(expected: float, found: float, factor: float = DRIFT) -> bool:
-    """Return whether a time is more than `factor` times the expected one, or less than that part of it."""
-    return not expected / factor <= found <= expected * factor
+def drifted(expected: float, measured: float, factor: float = DRIFT) -> bool:
+    """Return whether a duration differs from the expected one by more than `factor`, up or down."""
+    return not expected / factor <= measured <= expected * factor
 
 
 def decide(
@@ -90,40 +89,40 @@ def decide(
     *,
     doubt: str = "",
 ) -> tuple[_T, Decision] | None:
-    """Return the best of what `make` makes, and why; None if nothing could be made (collective).
+    """Return the fastest candidate and the decision, or None if no candidate can be opened (collective).
 
-    The cheapest by prediction is made and timed, then every other one that promises less than DRIFT times the best time
-    so far: the model says what cannot win, the clock what does. Once a time is FAR from its prediction, all are tried.
+    The candidate with the shortest prediction is timed first, then each predicted below DRIFT times the best
+    measurement. If a measurement deviates from its prediction by more than FAR, all candidates are timed.
 
     Args:
         world: the ranks.
         times: predicted seconds by name, equal on all ranks.
-        make: makes what is called so, or raises TransportError on all ranks.
-        trial: times it; equal on all ranks.
-        drop: gives back one that is not taken.
-        doubt: why predictions are not believed from the start, if they are not.
+        make: opens the named candidate, or raises TransportError on all ranks.
+        trial: returns the measured seconds of a candidate, equal on all ranks.
+        drop: closes a candidate that was not chosen.
+        doubt: reason not to rely on the predictions from the start; "" if there is none.
     """
     best: _T | None = None
     chosen = ""
     measured: dict[str, float] = {}
-    for name in sorted(times, key=lambda each: (times[each], each)):
+    for name in sorted(times, key=lambda name: (times[name], name)):
         if chosen and not doubt and times[name] >= DRIFT * measured[chosen]:
             break
         try:
-            made = make(name)
-        except TransportError as error:  # raised on all ranks together: the next one
+            candidate = make(name)
+        except TransportError as error:  # raised on all ranks together
             if world.rank == 0:
-                _log.info("%s is not taken: %s", name, error)
+                _log.info("%s is not used: %s", name, error)
             continue
-        measured[name] = trial(made)
+        measured[name] = trial(candidate)
         if not doubt and drifted(times[name], measured[name], FAR):
-            doubt = f"{name} is far from its prediction: all were tried"
+            doubt = f"{name} deviates from its prediction by more than a factor of {FAR:g}: all were timed"
         if not chosen or measured[name] < measured[chosen]:
             if best is not None:
                 drop(best)
-            best, chosen = made, name
+            best, chosen = candidate, name
         else:
-            drop(made)
+            drop(candidate)
     if best is None:
         return None
     decision = Decision(chosen, dict(times), measured, doubt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exchange of a halo: pack, let a transport carry the messages, unpack; the caller works in between."""
+"""Halo exchange: pack, send, receive and unpack; the caller may compute between `start` and `finish`."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ from seiche.observe.stage import Messages
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
 
-#: Seconds of timing a transport before it is taken.
+#: Seconds spent on timing one transport.
 _TRIAL = 0.02
 
-#: Launches of one message round, for each of the transport's slots.
+#: Kernel launches of one exchange, for each slot of the transport.
 _Launches: TypeAlias = tuple[tuple[Launch, ...], ...]
 
 
 class _Direction:
-    """Messages from owners to copies, or back: their transport, their slots on the device, and who is under way."""
+    """One direction of messages, owner to copy or back: transport, device slots and exchanges in flight."""
 
     def __init__(
         self, backend: Backend, world: World, plan: HaloPlan, size: int, *, outward: bool, transport: TransportName
     ) -> None:
         sources, targets = (plan.owned, plan.copies) if outward else (plan.copies, plan.owned)
-        self.sent = tuple(size * len(part) for part in sources)
-        self.received = tuple(size * len(part) for part in targets)
+        self.sent = tuple(size * len(slots) for slots in sources)
+        self.received = tuple(size * len(slots) for slots in targets)
         self.transport: Transport = open_transport(
             transport, backend, world, peers=plan.peers, sent=self.sent, received=self.received
         )
         self.source_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *sources]))
         self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
-        # Messages may be unpacked side by side only if no two of them write the same slot.
+        # One launch may unpack several messages only if no two of them write the same slot.
         self.disjoint = all_distinct(*targets)
-        #: Where the whole exchange is device work: beside the caller's, and before it where both want the device.
+        #: Stream of exchanges that are device work only. It overlaps with the caller's stream and has priority.
         self.stream = backend.stream(urgent=True) if backend.concurrent_streams and self.transport.capturable else None
         self.received_events: deque[Any] = deque()
         self.next_slot = 0
-        self.under_way: deque[tuple[int, int, Mode]] = deque()
+        self.in_flight: deque[tuple[int, int, Mode]] = deque()
 
 
 class HaloExchange:
-    """Carries the values of a plan between ranks, for any number of arrays of one storage type.
+    """Exchanges the values of a plan between ranks, for any number of arrays of one storage type.
 
-    Between `start` and `finish` the caller may work on all parts of the array but those that messages are read from or
-    written to. Where a transport is device work only, the whole exchange runs on a stream of its own beside that work.
-    `finish` comes in the order of `start`; in each direction (gather; scatter and scatter_add) at most two exchanges
-    may be under way. All ranks call the same sequence.
+    Between `start` and `finish` the caller must not touch the elements that messages are read from or written to. If
+    the transport is capturable, the whole exchange runs on a separate stream. Exchanges are finished in the order in
+    which they were started. Each direction (gather; scatter and scatter_add) allows two exchanges in flight. All ranks
+    make the same sequence of calls.
     """
 
     def __init__(
@@ -74,85 +74,83 @@ class HaloExchange:
         *,
         predict: Predictor | None = None,
     ) -> None:
-        """Remember what to exchange; buffers come with the first exchange in each direction.
+        """Store the settings; buffers are allocated by the first exchange in each direction.
 
         Args:
-            backend: the device that holds the arrays.
+            backend: the device of the arrays.
             world: the ranks.
             plan: the slots.
-            store: type of an array's elements; float16 is carried as it is stored, scaled or not.
+            store: type of the array elements; float16 is transferred in its stored form, scaled or not.
             transport: how messages travel.
-            predict: "auto" takes a transport by what it predicts of each, and times it; without one the first that
-                works.
+            predict: used by "auto" to choose a transport by prediction and timing; otherwise "auto" opens the first
+                one that works.
         """
         self.backend, self.world, self.plan, self.store = backend, world, plan, store
         self.transport, self._predict = transport, predict
         self._size = np.dtype(store).itemsize
         self._directions: dict[bool, _Direction] = {}
-        #: What was chosen by predictions, and why; none where the transport was given or nothing is predicted.
+        #: Choices made by prediction; empty if the transport was specified or nothing could be predicted.
         self.decisions: list[Decision] = []
         self._decided: dict[bool, Decision] = {}
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
-        #: Nothing is packed, sent or waited for: for those who ask what a step costs without messages.
+        #: Disables all exchanges, to measure the cost of a step without messages.
         self.silent = False
-        #: Whether steps are replayed as graphs where they can be: what is timed, and predicted, then is a graph.
+        #: Predict and time exchanges as parts of graphs, where the device and the transport allow it.
         self.replayed = True
-        #: Forget graphs that hold messages of this exchange: called before their transport may go.
+        #: Called before a transport is replaced, to discard graphs that contain its exchanges.
         self.before_change: list[Callable[[], None]] = []
-        #: Around what goes on in the exchange's own stream: whoever times the steps puts a stopwatch here.
+        #: Timer around the work on the exchange's own stream.
         self.beside: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
 
     @property
     def bytes(self) -> int:
-        """Bytes of the messages that this rank sends and receives in one exchange of any mode."""
-        return self._size * sum(len(part) for part in (*self.plan.owned, *self.plan.copies))
+        """Bytes that this rank sends and receives in one exchange of any mode."""
+        return self._size * sum(len(slots) for slots in (*self.plan.owned, *self.plan.copies))
 
     def sent(self, channel: str, mode: Mode = "gather") -> Messages:
-        """Return what leaves this rank in one exchange."""
-        parts = self.plan.owned if mode == "gather" else self.plan.copies
-        return Messages(channel, sent=self._sizes(parts))
+        """Return the messages sent in one exchange."""
+        return Messages(channel, sent=self._sizes(self.plan.owned if mode == "gather" else self.plan.copies))
 
     def received(self, channel: str, mode: Mode = "gather") -> Messages:
-        """Return what arrives in one exchange."""
-        parts = self.plan.copies if mode == "gather" else self.plan.owned
-        return Messages(channel, received=self._sizes(parts))
+        """Return the messages received in one exchange."""
+        return Messages(channel, received=self._sizes(self.plan.copies if mode == "gather" else self.plan.owned))
 
-    def _sizes(self, parts: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
-        return tuple((peer, self._size * len(part)) for peer, part in zip(self.plan.peers, parts, strict=True))
+    def _sizes(self, lists: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
+        return tuple((peer, self._size * len(slots)) for peer, slots in zip(self.plan.peers, lists, strict=True))
 
     @property
     def capturable(self) -> bool:
-        """Whether prepared exchanges are device work only, so that a graph may contain them."""
-        return bool(self._directions) and all(each.transport.capturable for each in self._directions.values())
+        """Whether prepared exchanges are device work only and may be captured in a graph."""
+        return bool(self._directions) and all(way.transport.capturable for way in self._directions.values())
 
     @property
     def next_slots(self) -> tuple[int, ...]:
-        """Return the slots that the next exchanges use: a captured graph goes on only where it began."""
+        """Return the slots of the next exchanges; a captured graph must be replayed from the slots of its capture."""
         return tuple(direction.next_slot for _, direction in sorted(self._directions.items()))
 
     @property
     def transport_name(self) -> str:
-        """Return how messages travel, "none" before the first exchange."""
+        """Return the name of the transport, "none" before the first exchange."""
         return next((direction.transport.name for _, direction in sorted(self._directions.items())), "none")
 
     def slots(self, mode: Mode) -> tuple[Array, Array]:
-        """Return the slots on the device that messages are read from and written to, peer by peer, once prepared.
+        """Return the device arrays of source and target slots, ordered by peer; needs `prepare`.
 
-        They may be written between exchanges; slots that a message writes must differ, but for one that nobody reads.
+        They may be rewritten between exchanges. Target slots must differ, except for one slot that is never read.
         """
         direction = self._directions[mode == "gather"]
         return direction.source_slots, direction.target_slots
 
     def check(self) -> None:
-        """Raise TransportError if the device gave up waiting for a message; call it when the device is idle."""
+        """Raise TransportError if a wait on the device timed out; call it when the device is idle."""
         for _, direction in sorted(self._directions.items()):
             if (problem := direction.transport.failure()) is not None:
                 raise TransportError(problem)
 
     def prepare(self, array: Array, mode: Mode = "gather") -> None:
-        """Set up everything that `start` and `finish` need for `array`, so that they can be captured or timed.
+        """Set up everything that `start` and `finish` need for `array`, before they are captured or timed.
 
-        The first call in a direction is collective: all ranks must make it together. `start` makes it if need be.
+        The first call in a direction is collective. `start` makes it if necessary.
 
         Raises:
             TransportError: the array is too small for the plan, the mode is unknown or has no kernel for the storage
@@ -161,19 +159,18 @@ class HaloExchange:
         self._bind(self.backend.pointer(array), array, mode)
 
     def start(self, array: Array, mode: Mode = "gather") -> None:
-        """Pack the messages and send them; returns at once.
+        """Pack and send the messages; returns immediately.
 
         Raises:
-            TransportError: as `prepare`; or two exchanges are already under way in this direction.
+            TransportError: as `prepare`, or two exchanges are already in flight in this direction.
         """
         if self.silent:
             return
         pointer = self.backend.pointer(array)
-        bound = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
-        direction, packs, unpacks = bound
-        if len(direction.under_way) == UNDER_WAY:
+        direction, packs, unpacks = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
+        if len(direction.in_flight) == UNDER_WAY:
             raise TransportError(
-                f"rank {self.world.rank}: {UNDER_WAY} exchanges are under way, finish one before the next"
+                f"rank {self.world.rank}: {UNDER_WAY} exchanges are already in flight: finish one before the next start"
             )
         slot = direction.next_slot
         if direction.stream is not None:
@@ -184,28 +181,28 @@ class HaloExchange:
                 direction.received_events.append(direction.stream.record())
         else:
             self._send(direction, packs[slot], slot)
-        direction.under_way.append((slot, pointer, mode))
+        direction.in_flight.append((slot, pointer, mode))
         direction.next_slot = (slot + 1) % direction.transport.slots
 
     def finish(self, array: Array, mode: Mode = "gather") -> None:
-        """Receive the messages and unpack them, in the order of the current stream.
+        """Receive and unpack the messages, in the order of the current stream.
 
         Raises:
-            TransportError: the oldest exchange under way in this direction is another one, or a message failed.
+            TransportError: the oldest exchange in flight in this direction is another one, or a message failed.
         """
         if self.silent:
             return
         pointer = self.backend.pointer(array)
         bound = self._bound.get((pointer, mode))
-        if bound is None or not bound[0].under_way or bound[0].under_way[0][1:] != (pointer, mode):
+        if bound is None or not bound[0].in_flight or bound[0].in_flight[0][1:] != (pointer, mode):
             raise TransportError(f"rank {self.world.rank}: finish of a {mode} that is not the oldest one started")
         direction, _, unpacks = bound
-        slot = direction.under_way[0][0]
+        slot = direction.in_flight[0][0]
         if direction.stream is not None:
             self.backend.current().wait(direction.received_events.popleft())
         else:
             self._receive(direction, unpacks[slot], slot)
-        direction.under_way.popleft()
+        direction.in_flight.popleft()
 
     @staticmethod
     def _send(direction: _Direction, packs: tuple[Launch, ...], slot: int) -> None:
@@ -222,91 +219,93 @@ class HaloExchange:
         direction.transport.release(slot)
 
     def close(self) -> None:
-        """Free the transports; all ranks must call it together, with nothing under way and no captured graph kept.
+        """Close the transports (collective). Discard captured graphs first.
 
         Raises:
             TransportError: an exchange was started and not finished.
         """
-        if any(direction.under_way for direction in self._directions.values()):
-            raise TransportError(f"rank {self.world.rank}: close while an exchange is under way")
+        self._refuse_in_flight("close")
         for _, direction in sorted(self._directions.items()):
             direction.transport.close()
         self._directions.clear()
         self._decided.clear()
         self._bound.clear()
 
+    def _refuse_in_flight(self, action: str) -> None:
+        if any(direction.in_flight for direction in self._directions.values()):
+            raise TransportError(f"rank {self.world.rank}: {action} while an exchange is in flight")
+
     def _direction(self, outward: bool) -> _Direction:
         if outward not in self._directions:
             times = self._times(outward)
             if not times or not self._choose(outward, times):
-                self._directions[outward] = self._made(outward, self.transport)
+                self._directions[outward] = self._open(outward, self.transport)
         return self._directions[outward]
 
-    def _made(self, outward: bool, transport: str) -> _Direction:
+    def _open(self, outward: bool, transport: str) -> _Direction:
         name = cast(TransportName, transport)
         return _Direction(self.backend, self.world, self.plan, self._size, outward=outward, transport=name)
 
     def _times(self, outward: bool) -> dict[str, float]:
-        """Return the predicted seconds of each transport, none without a predictor or a choice."""
+        """Return the predicted seconds by transport; empty without a predictor or if there is no choice."""
         if self._predict is None or self.transport != "auto" or self.world.size == 1:
             return {}
-        owned, copies = ([self._size * len(part) for part in parts] for parts in (self.plan.owned, self.plan.copies))
+        owned, copies = ([self._size * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.copies))
         sent, received = (owned, copies) if outward else (copies, owned)
         return self._predict(self.backend, self.world, self.plan.peers, sent, received, graphs=self.replayed)
 
     def _choose(self, outward: bool, times: dict[str, float], doubt: str = "") -> bool:
-        """Take the best transport; return whether it is another one than before (if one could be opened)."""
+        """Open the fastest transport, if any can be opened; return whether it differs from the present one."""
         present = self._directions.get(outward)
         name = self._decided[outward].transport if present is not None else ""
-        found = decide(
+        choice = decide(
             self.world,
             times,
-            lambda each: present if present is not None and each == name else self._made(outward, each),
+            lambda other: present if present is not None and other == name else self._open(outward, other),
             self._trial,
             lambda direction: direction.transport.close(),
             doubt=doubt,
         )
-        if found is None:
+        if choice is None:
             return False
-        self._directions[outward], self._decided[outward] = found
-        self.decisions.append(found[1])
-        return found[0] is not present
+        self._directions[outward], self._decided[outward] = choice
+        self.decisions.append(choice[1])
+        return choice[0] is not present
 
     @property
     def can_reconsider(self) -> bool:
-        """Return whether transports were chosen by predictions and may be changed: their slots are the plan's."""
+        """Return whether transports were chosen by prediction and can be replaced (slots are those of the plan)."""
         return bool(self._decided) and not self.plan.sized
 
     def reconsider(self, seconds: float = _TRIAL) -> bool:
-        """Time what was chosen again, and choose anew where that drifted; return whether it is another one now.
+        """Time the chosen transports again and choose again where the duration drifted (collective).
 
-        Collective, with nothing under way.
+        Returns whether a transport changed.
 
         Raises:
-            TransportError: an exchange is under way.
+            TransportError: an exchange is in flight.
         """
-        if any(direction.under_way for direction in self._directions.values()):
-            raise TransportError(f"rank {self.world.rank}: reconsider while an exchange is under way")
+        self._refuse_in_flight("reconsider")
         changed = False
         for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
             direction = self._directions[outward]
             then, now = decision.measured[decision.transport], self._trial(direction, seconds)
             if drifted(then, now):
-                for forget in self.before_change:
-                    forget()
+                for discard_graphs in self.before_change:
+                    discard_graphs()
                 if self._choose(outward, dict(decision.predicted), decision.now_takes(now)):
                     changed = True
                     for key in [key for key, bound in self._bound.items() if bound[0] is direction]:
-                        self._launch_by(self._directions[outward], *key)
+                        self._bind_launches(self._directions[outward], *key)
         return changed
 
     def trial(self, mode: Mode = "gather", seconds: float = _TRIAL) -> float:
-        """Return the seconds of one exchange that leaves every array as it is, timed for `seconds` (collective).
+        """Return the seconds of one exchange, timed for `seconds` on scratch arrays (collective).
 
-        In a graph where steps are `replayed` and the exchange is device work only.
+        It is timed in a graph if steps are `replayed` and the transport is capturable.
 
         Raises:
-            TransportError: the transport cannot be opened, or an exchange is under way.
+            TransportError: the transport cannot be opened, or an exchange is in flight.
         """
         return self.timing(mode, seconds).minimum
 
@@ -317,16 +316,15 @@ class HaloExchange:
             TransportError: as `trial`.
         """
         direction = self._direction(mode == "gather")
-        if direction.under_way:
-            raise TransportError(f"rank {self.world.rank}: no trial while an exchange is under way")
+        if direction.in_flight:
+            raise TransportError(f"rank {self.world.rank}: trial while an exchange is in flight")
         return self._timing(direction, seconds)
 
     def _trial(self, direction: _Direction, seconds: float = _TRIAL) -> float:
         return self._timing(direction, seconds).minimum
 
     def _timing(self, direction: _Direction, seconds: float) -> Timing:
-        given = (self.backend, self.world, self.store, direction.transport, seconds)
-        return timed_exchange(*given, graph=self.replayed)
+        return timed_exchange(self.backend, self.world, self.store, direction.transport, seconds, graph=self.replayed)
 
     def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
         if mode not in ("gather", "scatter", "scatter_add"):
@@ -338,27 +336,19 @@ class HaloExchange:
                 f"rank {self.world.rank}: an array of {array.nbytes} B is too small"
                 f" for a halo plan of {self.plan.slots} {self.store} slots"
             )
-        return self._launch_by(self._direction(mode == "gather"), pointer, mode)
+        return self._bind_launches(self._direction(mode == "gather"), pointer, mode)
 
-    def _launch_by(self, direction: _Direction, pointer: int, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
-        """Return how messages from and to the array at `pointer` are put together and taken apart."""
-        taken: Action = "UnpackAdd" if mode == "scatter_add" else "Unpack"
-        transport, given = direction.transport, (self.store, pointer)
+    def _bind_launches(
+        self, direction: _Direction, pointer: int, mode: Mode
+    ) -> tuple[_Direction, _Launches, _Launches]:
+        """Bind the pack and unpack launches of the array at `pointer`."""
+        unpack: Action = "UnpackAdd" if mode == "scatter_add" else "Unpack"
+        transport, common = direction.transport, (self.store, pointer)
         packs = tuple(
-            moves(self.backend, "Pack", *given, direction.source_slots, sizes=direction.sent, addresses=addresses)
+            moves(self.backend, "Pack", *common, direction.source_slots, sizes=direction.sent, addresses=addresses)
             for addresses in transport.outgoing
         )
-        unpacks = tuple(
-            moves(
-                self.backend,
-                taken,
-                *given,
-                direction.target_slots,
-                sizes=direction.received,
-                addresses=addresses,
-                together=direction.disjoint,
-            )
-            for addresses in transport.incoming
-        )
+        targets = {"slots": direction.target_slots, "sizes": direction.received, "together": direction.disjoint}
+        unpacks = tuple(moves(self.backend, unpack, *common, **targets, addresses=at) for at in transport.incoming)
         self._bound[pointer, mode] = (direction, packs, unpacks)
         return self._bound[pointer, mode]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launches that put messages together and take them apart."""
+"""Kernel launches that pack and unpack messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seiche.kernels.registry.halo import SEVERAL, halo_move, halo_pack_parts, ha
 Action: TypeAlias = Literal["Pack", "Unpack", "UnpackAdd"]
 Launch: TypeAlias = Callable[[], None]
 
-#: Values from which on a thread moves several: below, a device has threads enough for each.
+#: From this number of values on, each thread moves several; below it, one value per thread uses the device better.
 _MANY = 1 << 18
 
 
@@ -30,16 +30,16 @@ def moves(
     addresses: tuple[int, ...],
     together: bool = True,
 ) -> tuple[Launch, ...]:
-    """Return the launches for messages: one where they touch and may go `together`, or where a GPU packs them.
+    """Return the launches for messages. Adjacent messages share a launch if `together`; a GPU packs all in one.
 
     Args:
         backend: the device.
-        action: into messages, or out of them.
+        action: pack or unpack.
         store: type of the values.
         array: address of the array.
-        slots: of all messages, one behind the other.
+        slots: slots of all messages, concatenated.
         sizes: bytes of each message.
-        addresses: where each lies.
+        addresses: address of each message.
         together: no two messages write the same slot.
     """
     size = np.dtype(store).itemsize
@@ -50,7 +50,7 @@ def moves(
         elif length:
             runs.append([address, length])
     if action == "Pack" and len(runs) > 1 and backend.is_gpu:
-        return (_packed_at_once(backend, store, array, slots, runs),)
+        return (_pack_all(backend, store, array, slots, runs),)
     first_slot, launches, done = backend.pointer(slots), [], 0
     for address, length in runs:
         slot_address = first_slot + done * np.dtype(np.uint32).itemsize
@@ -61,7 +61,7 @@ def moves(
 
 
 def _bound(backend: Backend, spec: KernelSpec, count: int, members: dict[str, Any]) -> Launch:
-    """Return the launch that moves `count` values, several by a thread where there are many and these may be so."""
+    """Return the launch that moves `count` values, several per thread on a GPU if there are many (not UnpackAdd)."""
     if backend.is_gpu and count >= _MANY and not spec.type.startswith("UnpackAdd"):
         kernel = backend.load(halo_several(spec))
         return kernel.bind(backend.pack(kernel, move=members, end=count), 0, -(-count // SEVERAL))
@@ -69,15 +69,15 @@ def _bound(backend: Backend, spec: KernelSpec, count: int, members: dict[str, An
     return kernel.bind(backend.pack(kernel, **members), 0, count)
 
 
-def _packed_at_once(backend: Backend, store: Store, array: int, slots: Array, runs: list[list[int]]) -> Launch:
+def _pack_all(backend: Backend, store: Store, array: int, slots: Array, runs: list[list[int]]) -> Launch:
     counts = np.array([length for _, length in runs], np.int64) // np.dtype(store).itemsize
     buffers = backend.upload(np.array([address for address, _ in runs], np.uint64))
     starts = backend.upload(np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64))
     members = {"array": array, "slots": slots, "buffers": buffers, "starts": starts, "parts": len(runs)}
     launch = _bound(backend, halo_pack_parts(store), int(counts.sum()), members)
 
-    def run(kept: tuple[Array, Array] = (buffers, starts)) -> None:
-        del kept  # the launch reads them
+    def run(alive: tuple[Array, Array] = (buffers, starts)) -> None:
+        del alive  # referenced by the launch
         launch()
 
     return run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time one exchange of a transport, packing included, without touching anybody's arrays."""
+"""Time one exchange of a transport, including packing, on scratch arrays."""
 
 from __future__ import annotations
 
@@ -12,33 +12,32 @@ from seiche.halo.transports import Transport
 from seiche.kernels.registry import Store
 from seiche.observe.repeat import Timing, queued, timed_together
 
-#: Exchanges in the graph by which one is timed.
+#: Exchanges in the graph that is timed.
 _EXCHANGES = 64
 
 
 def timed_exchange(
     backend: Backend, world: World, store: Store, transport: Transport, seconds: float, *, graph: bool
 ) -> Timing:
-    """Return the timing of one exchange of messages that are as long as ever, and nobody's (collective).
+    """Return the timing of one exchange of messages of the transport's sizes (collective).
 
-    All slots of the transport are used in turn, with nothing else under way.
+    All slots of the transport are used in turn; no other exchange may be in flight.
 
     Args:
         backend: the device.
         world: the ranks.
         store: type of the values.
-        transport: what carries them.
-        seconds: of timing.
-        graph: where all is device work, it is timed as a part of a graph of many exchanges.
+        transport: the transport to time.
+        seconds: duration of the timing.
+        graph: time a graph of many exchanges if the transport is capturable.
     """
     size = np.dtype(store).itemsize
     longest = max(1, sum(transport.sent) // size, sum(transport.received) // size)
     slots = backend.upload(np.arange(longest, dtype=np.uint32))
     array = backend.zeros(longest, store)
-    place = backend.pointer(array)
-    given, sent, received = (store, place, slots), transport.sent, transport.received
-    packs = [moves(backend, "Pack", *given, sizes=sent, addresses=each) for each in transport.outgoing]
-    unpacks = [moves(backend, "Unpack", *given, sizes=received, addresses=each) for each in transport.incoming]
+    common, sent, received = (store, backend.pointer(array), slots), transport.sent, transport.received
+    packs = [moves(backend, "Pack", *common, sizes=sent, addresses=at) for at in transport.outgoing]
+    unpacks = [moves(backend, "Unpack", *common, sizes=received, addresses=at) for at in transport.incoming]
 
     def once() -> None:
         for slot in range(transport.slots):
@@ -60,7 +59,7 @@ def timed_exchange(
             once()
 
     world.barrier()
-    once()  # what is opened on first use cannot be captured
+    once()  # resources opened on first use cannot be captured
     backend.synchronize()
     replay = backend.capture(many)
     return timed_together(world, queued(backend, replay.launch), seconds).part(rounds * transport.slots)

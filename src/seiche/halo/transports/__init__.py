@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ways a halo message can travel; `open_transport` picks one by name."""
+"""Transports of halo messages; `open_transport` opens one by name."""
 
 from __future__ import annotations
 
@@ -42,37 +42,37 @@ def open_transport(
     sent: tuple[int, ...],
     received: tuple[int, ...],
 ) -> Transport:
-    """Return the transport called `name` for messages of `sent` and `received` bytes; all ranks must call it together.
+    """Open the transport `name` for messages of `sent` and `received` bytes (collective).
 
-    `auto` is `local` where there is one rank. Where every rank has a GPU of its own it is the first of `peer` and
-    `nccl` that can serve all of them, else `host`.
+    `auto` is `local` on one rank. If every rank has its own GPU, it is the first of `peer` and `nccl` that works on
+    all of them, otherwise `host`.
 
     Raises:
-        TransportError: no such transport, it cannot serve these peers, or the ranks' plans do not belong together.
+        TransportError: unknown transport, peers that it cannot reach, or ranks with inconsistent plans.
     """
     if name != "auto" and name not in _TRANSPORTS:
-        known = ", ".join(repr(each) for each in ("auto", *_TRANSPORTS))
+        known = ", ".join(repr(known) for known in ("auto", *_TRANSPORTS))
         raise TransportError(f"transport {name!r} is unknown: use one of {known}")
     if is_rehearsed(backend, world):
         rehearsed = RehearsedTransport(backend, world, peers, sent, received)
         rehearsed.name = rehearsed.name if name == "auto" else name
         return rehearsed
-    tried: tuple[str, ...] = (name,)
+    candidates: tuple[str, ...] = (name,)
     if name == "auto":
-        tried = ("local",) if world.size == 1 else ("host",)
+        candidates = ("local",) if world.size == 1 else ("host",)
         at = seats(backend, world)
         if world.size > 1 and all(seat.gpu for seat in at) and len(set(at)) == world.size:
-            tried = ("peer", "nccl", "host")
+            candidates = ("peer", "nccl", "host")
 
     def opened(name: str) -> Transport:
         transport = _TRANSPORTS[name](backend, world, peers, sent, received)
         transport.name = name
         return transport
 
-    for each in tried[:-1]:
+    for candidate in candidates[:-1]:
         try:
-            return opened(each)
-        except TransportError as error:  # raised on all ranks together: the next one
+            return opened(candidate)
+        except TransportError as error:  # raised on all ranks together
             if world.rank == 0:
-                _log.info("transport %s is not taken: %s", each, error)
-    return opened(tried[-1])
+                _log.info("transport %s is not used: %s", candidate, error)
+    return opened(candidates[-1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How messages travel: what the exchange and a transport promise each other."""
+"""Interface between the halo exchange and its transports."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 
-#: Exchanges of one direction that may be under way: a message can be written while the one before is being read.
+#: Exchanges of one direction that may be in flight: one message can be written while the previous one is read.
 UNDER_WAY = 2
 
 
 class Transport(ABC):
-    """Moves one message to and one from every peer, again and again, in one direction of a plan.
+    """Moves one message to and one from every peer, repeatedly, in one direction of a plan.
 
-    The transport owns the buffers; the exchange launches the kernels that fill and empty them. Messages use the
-    `slots` of a transport in turn. One exchange with `slot` is, in this order:
+    The transport owns the buffers; the exchange launches the kernels that fill and empty them. Exchanges use the
+    `slots` of a transport in turn. One exchange with `slot` consists of:
 
-    1. `acquire(slot)`: from now on work of the current stream may write `outgoing[slot]`.
-    2. the exchange launches its pack kernels, in the current stream;
-    3. `send(slot)`: what they wrote leaves, in stream order. Returns at once.
-    4. the caller's own work; the next slot's steps 1-3 may also come here;
-    5. `receive(slot)`: work launched in the current stream after this call finds the messages in `incoming[slot]`.
-    6. the exchange launches its unpack kernels, in the current stream;
-    7. `release(slot)`: later messages may overwrite `incoming[slot]` once the work launched so far is done.
+    1. `acquire(slot)`: later work of the current stream may write `outgoing[slot]`;
+    2. the exchange launches its pack kernels in the current stream;
+    3. `send(slot)`: sends the packed messages in stream order and returns immediately;
+    4. the caller's own work; steps 1-3 of the next slot may also come here;
+    5. `receive(slot)`: later work of the current stream can read the messages in `incoming[slot]`;
+    6. the exchange launches its unpack kernels in the current stream;
+    7. `release(slot)`: later messages may overwrite `incoming[slot]` after the work launched so far.
 
-    `outgoing[slot][k]` and `incoming[slot][k]` are the addresses of the messages to and from peer number k as kernels
-    of this device see them. Where neighbouring messages touch, the exchange serves them by one launch. A message of no
-    bytes is not sent.
+    `outgoing[slot][k]` and `incoming[slot][k]` are the device addresses of the messages to and from peer number k. The
+    exchange uses one launch for adjacent messages. Empty messages are not sent.
 
-    `capturable` says that steps 1-7 are device work only: they can then be captured in a graph (a multiple of `slots`
-    exchanges, so that the slots come out even) and replayed without a host call.
+    `capturable`: steps 1-7 are device work only. They can then be captured in a graph and replayed without host calls.
+    A graph contains a multiple of `slots` exchanges.
 
-    How transports fill this in:
+    The transports:
 
-    - `local`: peer = own rank; `incoming` is `outgoing`; nothing to move. Capturable.
-    - `host`: `send` copies to pinned memory on a stream of its own; `receive` waits for that copy, exchanges by MPI and
-      copies back. The host takes part: not capturable.
-    - `peer`: `outgoing[slot][k]` is the neighbour's memory, mapped here, so the pack kernel itself delivers; `send`
-      launches the kernel that counts up the neighbour's word, `receive` the one that waits for its own. Capturable.
-    - `nccl`: device buffers; `send` queues one group of sends and receives on a stream of its own after an event,
-      `receive` lets the current stream wait for it. Capturable.
+    - `local`: peer = own rank; `incoming` is `outgoing`; no transfer. Capturable.
+    - `host`: `send` copies to pinned memory on a separate stream; `receive` waits for that copy, exchanges by MPI and
+      copies back. Not capturable.
+    - `peer`: `outgoing[slot][k]` is mapped memory of the neighbour, so the pack kernel writes the message to its
+      destination. `send` launches the kernel that increments the neighbour's counter, `receive` the kernel that waits
+      for this rank's own. Capturable.
+    - `nccl`: device buffers; `send` queues one group of sends and receives on a separate stream after an event,
+      `receive` makes the current stream wait for it. Capturable.
     - `device_mpi`: device buffers; `send` waits for the pack kernels and starts persistent requests, `receive`
       completes them. Not capturable.
     """
@@ -59,7 +59,7 @@ class Transport(ABC):
     def __init__(
         self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
     ) -> None:
-        """Agree with the peers; all ranks must call it together.
+        """Check that all peers exist and expect the same messages (collective).
 
         Args:
             backend: the device whose kernels fill and empty the buffers.
@@ -77,71 +77,70 @@ class Transport(ABC):
         raise_together(world, self._mismatch())
 
     def unreachable(self) -> str | None:
-        """Return why some peer cannot be reached, or None."""
-        strangers = [peer for peer in self.peers if not 0 <= peer < self.world.size]
-        if strangers:
-            return f"rank {self.world.rank} has peer {strangers[0]}, but there are {self.world.size} ranks"
+        """Return why a peer cannot be reached, or None."""
+        invalid = [peer for peer in self.peers if not 0 <= peer < self.world.size]
+        if invalid:
+            return f"rank {self.world.rank} has peer {invalid[0]}, but there are {self.world.size} ranks"
         return None
 
     def _mismatch(self) -> str | None:
-        to_each, from_each = np.zeros(self.world.size, np.int64), np.zeros(self.world.size, np.int64)
+        outgoing, expected = np.zeros((2, self.world.size), np.int64)
         for peer, sent, received in zip(self.peers, self.sent, self.received, strict=True):
-            to_each[peer], from_each[peer] = sent, received
-        arriving = to_each.copy()
+            outgoing[peer], expected[peer] = sent, received
+        arriving = outgoing.copy()
         if self.world.comm is not None:
-            self.world.comm.Alltoall(to_each, arriving)
-        wrong = np.flatnonzero(arriving != from_each)
+            self.world.comm.Alltoall(outgoing, arriving)
+        wrong = np.flatnonzero(arriving != expected)
         if not len(wrong):
             return None
         peer = int(wrong[0])
         return (
-            f"rank {self.world.rank} expects {from_each[peer]} B from rank {peer},"
-            f" which sends {arriving[peer]} B: their halo plans do not belong together"
+            f"rank {self.world.rank} expects {expected[peer]} B from rank {peer},"
+            f" which sends {arriving[peer]} B: their halo plans are inconsistent"
         )
 
-    def wait(self, requests: list[Any], doing: str) -> None:
+    def wait(self, requests: list[Any], action: str) -> None:
         """Wait for persistent MPI requests.
 
         Raises:
-            TransportError: one of them failed while `doing` something.
+            TransportError: a request failed; the message names the `action`.
         """
         from mpi4py import MPI
 
         try:
             MPI.Prequest.Waitall(requests)
         except MPI.Exception as error:
-            raise TransportError(f"rank {self.world.rank}, {doing}, peers {self.peers}: {error}") from error
+            raise TransportError(f"rank {self.world.rank}, {action}, peers {self.peers}: {error}") from error
 
     def buffers(self, sizes: tuple[int, ...]) -> list[Array]:
-        """Return device memory for messages of `sizes` bytes, one a slot."""
+        """Return device memory for messages of `sizes` bytes, one buffer per slot."""
         return [self.backend.zeros(max(1, sum(sizes)), np.uint8) for _ in range(self.slots)]
 
     def acquire(self, slot: int) -> None:
-        """Let work of the current stream write `outgoing[slot]`."""
+        """Allow later work of the current stream to write `outgoing[slot]`."""
         del slot
 
     @abstractmethod
     def send(self, slot: int) -> None:
-        """Let the messages in `outgoing[slot]` leave after the work launched so far."""
+        """Send the messages in `outgoing[slot]` after the work launched so far."""
 
     @abstractmethod
     def receive(self, slot: int) -> None:
-        """Let later work of the current stream find the messages in `incoming[slot]`."""
+        """Make the messages in `incoming[slot]` available to later work of the current stream."""
 
     def release(self, slot: int) -> None:
-        """Let later messages overwrite `incoming[slot]` after the work launched so far."""
+        """Allow later messages to overwrite `incoming[slot]` after the work launched so far."""
         del slot
 
     def failure(self) -> str | None:
-        """Return which message the device gave up waiting for, None if all came; to be asked when it is idle."""
+        """Describe the message for which a wait on the device timed out, or return None; the device must be idle."""
         return None
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what the transport holds; all ranks must call it together."""
+        """Free all resources (collective)."""
 
 
 def places(address: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the addresses of messages of `sizes` bytes that lie one behind the other from `address` on."""
-    ends = np.cumsum((0, *sizes))
-    return tuple(address + int(end) for end in ends[:-1])
+    """Return the addresses of consecutive messages of `sizes` bytes, starting at `address`."""
+    return tuple(address + int(end) for end in np.cumsum((0, *sizes))[:-1])

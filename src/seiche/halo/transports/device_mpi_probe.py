@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Send a message between two arrays of GPU memory by MPI; run in a process of its own, which may crash."""
+"""Send a message between two arrays of GPU memory by MPI; run it in a separate process, because it may crash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> int:
-    """Return 0 if what MPI was given as addresses of GPU memory arrived."""
+    """Return 0 if MPI transferred the contents of GPU memory correctly."""
     import cupy
     from mpi4py import MPI
 

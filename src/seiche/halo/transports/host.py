@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages by MPI from host memory: any MPI, any number of hosts, any device.
 
-On a device with memory of its own a message takes three steps: pinned copy, MPI, pinned copy. On the CPU the kernels
-pack into and unpack from the MPI buffers themselves.
+On a device with separate memory a message takes three steps: pinned copy, MPI, pinned copy. On the CPU the kernels
+pack into and unpack from the MPI buffers directly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seiche.halo.transports.base import UNDER_WAY, Transport, places
 
 
 class _Slot:
-    """Buffers and requests of every second message."""
+    """Buffers and requests of one slot."""
 
     def __init__(self, backend: Backend, sent: int, received: int) -> None:
         self.host_out = backend.pinned(max(1, sent), np.uint8)
@@ -34,18 +34,18 @@ class _Slot:
 
 
 class HostTransport(Transport):
-    """Persistent MPI requests on a communicator of its own, one tag a slot."""
+    """Persistent MPI requests on a separate communicator, with one tag per slot."""
 
     def __init__(
         self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
     ) -> None:
-        """Allocate buffers and set up the requests; all ranks must call it together.
+        """Allocate buffers and set up the requests (collective).
 
         Raises:
-            TransportError: there is no MPI, or two ranks expect different messages.
+            TransportError: MPI is not available, or two ranks expect different messages.
         """
         if world.comm is None:
-            raise TransportError("transport 'host' needs MPI: start Seiche by mpiexec, or use 'local'")
+            raise TransportError("transport 'host' needs MPI: start Seiche with mpiexec, or use 'local'")
         super().__init__(backend, world, peers, sent, received)
         from mpi4py import MPI
 
@@ -67,26 +67,26 @@ class HostTransport(Transport):
         return requests
 
     def acquire(self, slot: int) -> None:
-        """Wait until the slot's earlier messages have left, and stand ready for the new ones."""
+        """Wait until the slot's earlier messages are sent, then start its receives."""
         at = self._slots[slot]
         self.wait(at.sends, "sending")
-        at.stream.synchronize()  # the slot's last message has left the pinned buffer that MPI now fills again
+        at.stream.synchronize()  # the previous copy out of the pinned receive buffer must finish before MPI refills it
         self._mpi.Prequest.Startall(at.receives)
 
     def send(self, slot: int) -> None:
-        """Send, or where the device works on its own, start the copy that must come first."""
+        """Send, or start the copy to the host if the device has separate memory."""
         at = self._slots[slot]
         if self.backend.host_memory:
             self._mpi.Prequest.Startall(at.sends)
             return
-        # The event stands after the pack kernels, and after the unpack kernels of the slot's message before, so the
-        # copies of this slot in both directions can start only when the kernels are through with its buffers.
+        # The event follows the pack kernels and the unpack kernels of the slot's previous message. Copies of this slot
+        # in both directions therefore start only after the kernels that use its buffers.
         at.stream.wait(self.backend.clock().record())
         with self.backend.use(at.stream):
             self.backend.copy_to_host(at.device_out, at.host_out)
 
     def receive(self, slot: int) -> None:
-        """Wait for the messages; kernels of the current stream go on meanwhile."""
+        """Wait for the messages; kernels of the current stream continue meanwhile."""
         at = self._slots[slot]
         if not self.backend.host_memory:
             at.stream.synchronize()
@@ -98,7 +98,7 @@ class HostTransport(Transport):
             self.backend.current().wait(at.stream.record())
 
     def close(self) -> None:
-        """Free requests and communicator; all ranks must call it together."""
+        """Free requests and communicator (collective)."""
         for slot in self._slots:
             self.wait(slot.sends, "sending")
             for request in slot.sends + slot.receives:
@@ -110,9 +110,9 @@ class HostTransport(Transport):
 
 
 def message_of_pieces(array: npt.NDArray[np.uint8], pieces: Sequence[tuple[int, int]]) -> list[Any]:
-    """Return how MPI finds pieces (offset, bytes) of an array, one or more, as its sends and receives take it.
+    """Return the MPI buffer specification of pieces (offset, bytes), at least one, of an array.
 
-    The last of the three, a type, is the caller's to free.
+    The caller must free its last element, a derived type.
     """
     from mpi4py import MPI
 

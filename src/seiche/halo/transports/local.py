@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of a rank to itself: they stay in the memory of the device."""
+"""Messages of a rank to itself: they remain in device memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seiche.halo.transports.base import Transport, places
 
 
 class LocalTransport(Transport):
-    """One buffer a slot: what is packed is what is unpacked, in the order of the stream."""
+    """One buffer per slot, packed and unpacked in stream order."""
 
     capturable = True
 
@@ -34,11 +34,11 @@ class LocalTransport(Transport):
         return None
 
     def send(self, slot: int) -> None:
-        """Return: the message is already there."""
+        """Do nothing: the message is in place."""
 
     def receive(self, slot: int) -> None:
-        """Return: the message is already there."""
+        """Do nothing: the message is in place."""
 
     def close(self) -> None:
-        """Give the buffers back."""
+        """Release the buffers."""
         self._buffers.clear()

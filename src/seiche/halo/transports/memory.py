@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of arrays, whatever they are: copied to and from the host, and opened by other processes of the host.
+"""Memory of arrays on host or GPU: copies to and from the host, and access from other processes of the host.
 
-Arrays of the host are NumPy's; others' memory is reached by cross-memory attach. Arrays of a GPU are those that show a
-`__cuda_array_interface__`; others' memory is mapped (CUDA IPC). Copies of a GPU go into CuPy's current stream.
+Host arrays are NumPy arrays; other processes access them by cross-memory attach. GPU arrays are objects with a
+`__cuda_array_interface__`; other processes map them (CUDA IPC). GPU copies use CuPy's current stream.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from seiche.halo.transports.single_copy import NONCE, read_memory, recognise, th
 
 Bytes = npt.NDArray[np.uint8]
 
-#: The driver sees which address is whose (cudaMemcpyDefault).
+#: The driver infers host or device from the addresses (cudaMemcpyDefault).
 _ANY = 4
-#: Let memory of another GPU be mapped when it is first used (cudaIpcMemLazyEnablePeerAccess).
+#: Map memory of another GPU on first use (cudaIpcMemLazyEnablePeerAccess).
 _LAZY = 1
 
 
@@ -32,25 +32,25 @@ class RemoteMemory(ABC):
 
     @abstractmethod
     def read(self, offset: int, host: Bytes) -> None:
-        """Start a copy from `offset` into host memory of this process."""
+        """Start a copy from `offset` to host memory of this process."""
 
     @abstractmethod
     def write(self, host: Bytes, offset: int) -> None:
-        """Start a copy of host memory of this process to `offset`."""
+        """Start a copy from host memory of this process to `offset`."""
 
     @abstractmethod
     def store(self, address: int, size: int, offset: int) -> None:
-        """Start a copy of `size` bytes at `address`, memory of the same kind in this process, to `offset`."""
+        """Start a copy of `size` bytes from `address`, memory of the same kind in this process, to `offset`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it."""
+        """Release the memory."""
 
 
 class Memory(ABC):
-    """How the bytes of one kind of array are copied and shared.
+    """Copies and sharing for one kind of array.
 
-    `device` is the number of the GPU and `bus` its PCI address, None for the host.
+    `device` is the GPU number and `bus` its PCI address; both are None for the host.
     """
 
     device: int | None = None
@@ -58,35 +58,35 @@ class Memory(ABC):
 
     @abstractmethod
     def address(self, array: Any) -> int:
-        """Return where the array's first byte is."""
+        """Return the address of the first byte."""
 
     @abstractmethod
     def staging(self, size: int) -> Bytes:
-        """Return host memory that copies to and from need no detour for."""
+        """Return host memory suitable for direct copies."""
 
     @abstractmethod
     def read(self, address: int, host: Bytes) -> None:
-        """Start a copy from `address` into host memory."""
+        """Start a copy from `address` to host memory."""
 
     @abstractmethod
     def write(self, host: Bytes, address: int) -> None:
-        """Start a copy of host memory to `address`."""
+        """Start a copy from host memory to `address`."""
 
     @abstractmethod
     def copy(self, source: int, target: int, size: int) -> None:
-        """Start a copy between two addresses of this process."""
+        """Start a copy within this process."""
 
     @abstractmethod
     def wait(self) -> None:
-        """Wait for the copies started so far, and for work of the current stream."""
+        """Wait for the copies started so far and for the work of the current stream."""
 
     @abstractmethod
     def share(self, address: int) -> Any:
-        """Return what another process of this host needs to open the memory at `address`."""
+        """Return the handle with which another process of this host can open the memory at `address`."""
 
     @abstractmethod
     def open(self, handle: Any) -> RemoteMemory:
-        """Open memory that another process shares; the window begins at its `address`.
+        """Open memory shared by another process, starting at its `address`.
 
         Raises:
             OSError: it cannot be opened.
@@ -94,24 +94,24 @@ class Memory(ABC):
 
 
 def memory_of(array: Any) -> Memory:
-    """Return the memory of an array.
+    """Return the kind of memory of an array.
 
     Raises:
-        TransportError: neither NumPy's nor of a GPU, or its elements do not lie one behind the other.
+        TransportError: the array is neither a NumPy nor a GPU array, or it is not contiguous.
     """
     if isinstance(array, np.ndarray):
         if not array.flags.c_contiguous:
             raise TransportError(f"an array of shape {array.shape} is not contiguous: copy it first")
         return HostMemory()
     if not hasattr(array, "__cuda_array_interface__"):
-        raise TransportError(f"{type(array).__name__} is no array of NumPy or of a GPU")
+        raise TransportError(f"{type(array).__name__} is not a NumPy or GPU array")
     if array.__cuda_array_interface__.get("strides") is not None:
         raise TransportError(f"an array of shape {array.shape} is not contiguous: copy it first")
     return DeviceMemory()
 
 
 def bytes_at(address: int, size: int) -> Bytes:
-    """Return host memory at an address as an array; who owns it must outlive it."""
+    """Return host memory at an address as an array; its owner must outlive it."""
     if size == 0:
         return np.zeros(0, np.uint8)
     return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
@@ -121,7 +121,7 @@ class HostMemory(Memory):
     """NumPy arrays."""
 
     def address(self, array: Any) -> int:
-        """Return the address of the data."""
+        """Return the host address."""
         return int(array.ctypes.data)
 
     def staging(self, size: int) -> Bytes:
@@ -129,26 +129,26 @@ class HostMemory(Memory):
         return np.empty(size, np.uint8)
 
     def read(self, address: int, host: Bytes) -> None:
-        """Copy at once."""
+        """Copy immediately."""
         host[:] = bytes_at(address, host.size)
 
     def write(self, host: Bytes, address: int) -> None:
-        """Copy at once."""
+        """Copy immediately."""
         bytes_at(address, host.size)[:] = host
 
     def copy(self, source: int, target: int, size: int) -> None:
-        """Copy at once."""
+        """Copy immediately."""
         bytes_at(target, size)[:] = bytes_at(source, size)
 
     def wait(self) -> None:
-        """Return: copies are done when they return."""
+        """Return: host copies are synchronous."""
 
     def share(self, address: int) -> Any:
-        """Return process and address, and let other processes in."""
+        """Return process and address, and permit access by other processes."""
         return this_process(), address
 
     def open(self, handle: Any) -> RemoteMemory:
-        """Recognise the process, and try one byte."""
+        """Verify the process by its nonce and read one byte."""
         process, address = handle
         window = _Attached(process.number, address)
         if address:
@@ -176,7 +176,7 @@ class _Attached(RemoteMemory):
         pass
 
 
-#: By the number of a GPU: the handle of memory that this process has there, and the nonce in it.
+#: By GPU number: IPC handle of a small allocation of this process, and the nonce stored in it.
 _proofs: dict[int, tuple[bytes, bytes]] = {}
 
 
@@ -186,7 +186,7 @@ class DeviceMemory(Memory):
     device: int
 
     def __init__(self, device: int | None = None) -> None:
-        """Use the current GPU, or make `device` the current one."""
+        """Use the current GPU, or make `device` current."""
         self._runtime = cuda_runtime()
         if device is not None:
             self._runtime.setDevice(device)
@@ -194,7 +194,7 @@ class DeviceMemory(Memory):
         self.bus = str(self._runtime.deviceGetPCIBusId(self.device))
 
     def address(self, array: Any) -> int:
-        """Return the address on the device."""
+        """Return the device address."""
         return int(array.__cuda_array_interface__["data"][0])
 
     def staging(self, size: int) -> Bytes:
@@ -217,7 +217,7 @@ class DeviceMemory(Memory):
             self._runtime.memcpyAsync(target, source, size, _ANY, self.stream())
 
     def stream(self) -> int:
-        """Return the current stream's handle."""
+        """Return the handle of the current stream."""
         import cupy
 
         return int(cupy.cuda.get_current_stream().ptr)
@@ -227,41 +227,41 @@ class DeviceMemory(Memory):
         self._runtime.streamSynchronize(self.stream())
 
     def share(self, address: int) -> Any:
-        """Return the handle of the allocation and the place in it: a pool hands out parts of what it allocated."""
+        """Return the handle of the allocation and the offset in it, since memory pools subdivide allocations."""
         if not address:
             return b"", 0, b"", b""
         base, size = ctypes.c_uint64(), ctypes.c_size_t()
         driver = ctypes.CDLL("libcuda.so.1")
         status = driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address))
         if status:
-            raise TransportError(f"the allocation of GPU memory at {address:#x} is not known (CUDA error {status})")
+            raise TransportError(f"no allocation of GPU memory found at {address:#x} (CUDA error {status})")
         return bytes(self._runtime.ipcGetMemHandle(base.value)), address - base.value, *self._proof()
 
     def _proof(self) -> tuple[bytes, bytes]:
-        """Return the handle of memory of this process on the GPU, and the nonce that is in it."""
+        """Return the IPC handle of this process's nonce on the GPU, and the nonce."""
         if self.device not in _proofs:
             nonce = os.urandom(NONCE)
-            place = self._runtime.malloc(NONCE)
-            self._runtime.memcpy(place, np.frombuffer(nonce, np.uint8).ctypes.data, NONCE, _ANY)
+            address = self._runtime.malloc(NONCE)
+            self._runtime.memcpy(address, np.frombuffer(nonce, np.uint8).ctypes.data, NONCE, _ANY)
             self._runtime.deviceSynchronize()
-            _proofs[self.device] = bytes(self._runtime.ipcGetMemHandle(place)), nonce
+            _proofs[self.device] = bytes(self._runtime.ipcGetMemHandle(address)), nonce
         return _proofs[self.device]
 
-    def _recognise(self, name: bytes, nonce: bytes) -> None:
-        found = np.zeros(NONCE, np.uint8)
+    def _verify(self, name: bytes, nonce: bytes) -> None:
+        content = np.zeros(NONCE, np.uint8)
         base = int(self._runtime.ipcOpenMemHandle(name, _LAZY))
-        self._runtime.memcpy(found.ctypes.data, base, NONCE, _ANY)
+        self._runtime.memcpy(content.ctypes.data, base, NONCE, _ANY)
         self._runtime.ipcCloseMemHandle(base)
-        if found.tobytes() != nonce:
-            raise OSError("a handle of GPU memory opened that of another process")
+        if content.tobytes() != nonce:
+            raise OSError("the handle of GPU memory belongs to another process")
 
     def open(self, handle: Any) -> RemoteMemory:
-        """Recognise the process, and map the allocation."""
+        """Verify the process by its nonce and map the allocation."""
         name, offset, *proof = handle
         if not name:
             return _Mapped(self, 0, 0)
         try:
-            self._recognise(*proof)
+            self._verify(*proof)
             base = int(self._runtime.ipcOpenMemHandle(name, _LAZY))
         except self._runtime.CUDARuntimeError as error:
             raise OSError(str(error)) from error
@@ -269,7 +269,7 @@ class DeviceMemory(Memory):
 
 
 class _Mapped(RemoteMemory):
-    """Memory of a GPU that another process allocated."""
+    """GPU memory allocated by another process."""
 
     def __init__(self, memory: DeviceMemory, base: int, offset: int) -> None:
         self._memory, self._base, self._address = memory, base, base + offset

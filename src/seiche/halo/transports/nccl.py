@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages between GPUs by NCCL: any number of hosts, no host work between pack and unpack."""
+"""Messages between GPUs by NCCL: any number of hosts, without host work between pack and unpack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seiche.halo.transports.base import Transport, places
 
 
 def nccl_library() -> Any:
-    """Return CuPy's NCCL module, None where there is none."""
+    """Return CuPy's NCCL module, or None if it is not available."""
     try:
         from cupy.cuda import nccl
     except ImportError:
@@ -21,7 +21,7 @@ def nccl_library() -> Any:
 
 
 def join(world: World, nccl: Any) -> Any:
-    """Return a communicator of all ranks, each with a GPU of its own; all must call it together.
+    """Return a communicator of all ranks, each with its own GPU (collective).
 
     Raises:
         TransportError: on all ranks, if one cannot join.
@@ -37,17 +37,17 @@ def join(world: World, nccl: Any) -> Any:
 
 
 class NcclTransport(Transport):
-    """One group of sends and receives an exchange, on a stream of its own."""
+    """One group of sends and receives per exchange, on a separate stream."""
 
     capturable = True
 
     def __init__(
         self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
     ) -> None:
-        """Allocate buffers and join a communicator; all ranks must call it together.
+        """Allocate buffers and join a communicator (collective).
 
         Raises:
-            TransportError: a rank has no GPU of its own, NCCL is missing, or the communicator cannot be made.
+            TransportError: a rank has no GPU of its own, NCCL is missing, or the communicator cannot be created.
         """
         super().__init__(backend, world, peers, sent, received)
         self._nccl = nccl_library()
@@ -58,20 +58,22 @@ class NcclTransport(Transport):
         self.incoming = tuple(places(backend.pointer(buffer), received) for buffer in self._buffers[1])
 
     def unreachable(self) -> str | None:
-        """Return why NCCL cannot serve these ranks."""
+        """Return why NCCL cannot be used by these ranks."""
         at = seats(self.backend, self.world)
         mine = at[self.world.rank]
         if mine.gpu is None:
             return f"transport 'nccl' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"
         shared = [rank for rank, seat in enumerate(at) if seat == mine and rank != self.world.rank]
         if shared:
-            return f"transport 'nccl' needs a GPU a rank, but ranks {self.world.rank} and {shared[0]} share {mine.gpu}"
+            return (
+                f"transport 'nccl' needs a GPU per rank, but ranks {self.world.rank} and {shared[0]} share {mine.gpu}"
+            )
         if nccl_library() is None:
             return "transport 'nccl' needs NCCL: pip install nvidia-nccl-cu13 (or -cu12)"
         return super().unreachable()
 
     def send(self, slot: int) -> None:
-        """Queue the group behind the pack kernels, on the transport's stream."""
+        """Queue the group after the pack kernels, on the transport's stream."""
         stream: Any = self._stream
         stream.wait(self.backend.current().record())
         self._nccl.groupStart()
@@ -84,12 +86,12 @@ class NcclTransport(Transport):
         self._nccl.groupEnd()
 
     def receive(self, slot: int) -> None:
-        """Let the current stream wait for the group."""
+        """Make the current stream wait for the group."""
         del slot
         self.backend.current().wait(self._stream.record())
 
     def close(self) -> None:
-        """Leave the communicator; all ranks must call it together."""
+        """Leave the communicator (collective)."""
         self.backend.synchronize()
         if self._communicator is not None:
             self._communicator.destroy()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages between GPUs of one host: the pack kernel stores them into the neighbour's memory (CUDA IPC, NVLink).
+"""Messages between GPUs of one host: the pack kernel writes to the neighbour's memory (CUDA IPC, NVLink).
 
-The memory of a rank holds, for each of four slots, the messages from its peers one behind the other, and behind them a
-word for each peer: the number of its last message. A peer that has no message for this rank still counts its word up.
-With two exchanges under way a rank writes number n + 1 after it has seen its peers' number n - 1, which they sent after
-they had read number n - 3: with four slots nothing has to be acquired or released.
+The memory of a rank contains, for each of four slots, the messages from its peers in sequence, followed by one counter
+per peer: the number of its last message. A peer without a message for this rank still increments its counter. With two
+exchanges in flight, a rank writes message n + 1 after it has received its peers' message n - 1. They sent that one
+after reading message n - 3. Four slots therefore need no acquire or release.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from seiche.halo.transports.cuda_runtime import cuda_runtime
 from seiche.halo.transports.single_copy import NONCE
 from seiche.kernels.registry.halo import halo_await, halo_publish
 
-#: Seconds that a rank waits for a message before it gives up; SEICHE_PATIENCE overrides it.
+#: Time limit in seconds of a wait for a message; SEICHE_PATIENCE overrides it.
 PATIENCE = 300.0
 _WORD = np.dtype(np.uint32).itemsize
-#: The words lie on a cache line of their own.
+#: The counters occupy separate cache lines.
 _LINE = 128
-#: Let the neighbour's memory be mapped when it is first used (cudaIpcMemLazyEnablePeerAccess).
+#: Map the neighbour's memory on first use (cudaIpcMemLazyEnablePeerAccess).
 _LAZY = 1
-#: The driver sees which address is whose (cudaMemcpyDefault).
+#: The driver infers host or device from the addresses (cudaMemcpyDefault).
 _ANY = 4
 
 
@@ -44,7 +44,7 @@ class PeerTransport(Transport):
     def __init__(
         self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
     ) -> None:
-        """Allocate this rank's memory and map that of the peers; all ranks must call it together.
+        """Allocate this rank's memory and map that of the peers (collective).
 
         Raises:
             TransportError: a rank has no GPU, a peer is on another host, or its memory cannot be mapped.
@@ -77,10 +77,10 @@ class PeerTransport(Transport):
         )
         self._await = wait.bind(arguments, 0, len(peers))
         backend.synchronize()
-        world.barrier()  # nobody stores before every rank's words are zero
+        world.barrier()  # all counters must be zero before the first store
 
     def unreachable(self) -> str | None:
-        """Return which peer has no GPU or lives on another host."""
+        """Return which peer has no GPU or is on another host."""
         at = seats(self.backend, self.world)
         mine = at[self.world.rank]
         if mine.gpu is None:
@@ -92,9 +92,9 @@ class PeerTransport(Transport):
         return super().unreachable()
 
     def _map(self, size: int, words: list[int]) -> None:
-        """Exchange handles and places, and find the addresses to store to.
+        """Exchange handles and offsets, and compute the addresses to store to.
 
-        At first the memory of each rank begins with a nonce: a peer that reads another one has mapped other memory.
+        The memory of each rank initially begins with a nonce. A peer that reads another value has mapped other memory.
         """
         nonce = np.frombuffer(os.urandom(NONCE), np.uint8).copy()
         self._runtime.memcpy(self._memory, nonce.ctypes.data, NONCE, _ANY)
@@ -107,16 +107,16 @@ class PeerTransport(Transport):
         everyone: list[tuple[bytes, dict[int, Any], bytes]] = self.world.allgather((handle, mine, nonce.tobytes()))
         outgoing: list[list[int]] = [[] for _ in range(self.slots)]
         self._peer_words: list[int] = []
-        problem, found = None, np.zeros(NONCE, np.uint8)
+        problem, content = None, np.zeros(NONCE, np.uint8)
         for peer in self.peers:
             try:
                 base = self._base(peer, everyone[peer][0])
-                self._runtime.memcpy(found.ctypes.data, base, NONCE, _ANY)
+                self._runtime.memcpy(content.ctypes.data, base, NONCE, _ANY)
             except self._runtime.CUDARuntimeError as error:
                 problem = f"transport 'peer': rank {self.world.rank} cannot map the memory of rank {peer}: {error}"
                 break
-            if found.tobytes() != everyone[peer][2]:
-                problem = f"transport 'peer': rank {self.world.rank} mapped other memory than that of rank {peer}"
+            if content.tobytes() != everyone[peer][2]:
+                problem = f"transport 'peer': rank {self.world.rank} mapped memory that does not belong to rank {peer}"
                 break
             slots, word = everyone[peer][1][self.world.rank]
             for slot, place in enumerate(slots):
@@ -138,23 +138,23 @@ class PeerTransport(Transport):
         return self._mapped[peer]
 
     def send(self, slot: int) -> None:
-        """Count up the peers' words, after the pack kernels."""
+        """Increment the peers' counters after the pack kernels."""
         del slot
         self._publish()
 
     def receive(self, slot: int) -> None:
-        """Let the stream wait for the peers' words."""
+        """Make the stream wait for the peers' counters."""
         del slot
         self._await()
 
     def failure(self) -> str | None:
-        """Return which wait was given up."""
+        """Describe the wait that timed out."""
         if not self._failed[0]:
             return None
         peer = self.peers[int(self._failed[0]) - 1]
         return (
-            f"rank {self.world.rank} waited {self._patience:g} s for a message of rank {peer}, which did not come"
-            " (SEICHE_PATIENCE sets the seconds)"
+            f"rank {self.world.rank} waited {self._patience:g} s for a message from rank {peer} without success"
+            " (SEICHE_PATIENCE sets the time limit in seconds)"
         )
 
     def _unmap(self) -> None:
@@ -162,13 +162,13 @@ class PeerTransport(Transport):
             with suppress(self._runtime.CUDARuntimeError):
                 self._runtime.ipcCloseMemHandle(address)
         self._mapped.clear()
-        self.world.barrier()  # memory goes only when nobody has it mapped any more
+        self.world.barrier()  # free the memory only after all ranks have unmapped it
         if self._memory:
             self._runtime.free(self._memory)
             self._memory = 0
 
     def close(self) -> None:
-        """Unmap and free; all ranks must call it together."""
+        """Unmap and free the memory (collective)."""
         self.backend.synchronize()
         self.world.barrier()
         self._unmap()

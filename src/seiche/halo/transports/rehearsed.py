@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of a rehearsal: on a device that only counts they are counted, between threads they go from hand to hand."""
+"""Messages of a rehearsal: only counted on a planned device, passed between threads otherwise."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from seiche.halo.transports.base import Transport, places
 
 
 def is_rehearsed(backend: Backend, world: World) -> bool:
-    """Return whether messages between these ranks, or of this device, are those of a rehearsal."""
+    """Return whether messages of these ranks or this device belong to a rehearsal."""
     return world.rehearsed or isinstance(backend, PlannedBackend)
 
 
 class RehearsedTransport(Transport):
-    """Stands for any transport, whatever the case asks for."""
+    """Replaces any transport in a rehearsal, whichever the case selects."""
 
     name = "rehearsed"
 
     def __init__(
         self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
     ) -> None:
-        """Allocate buffers, as every transport does; all ranks must call it together.
+        """Allocate buffers like every transport (collective).
 
         Raises:
-            TransportError: as of every transport.
+            TransportError: as for every transport.
         """
         super().__init__(backend, world, peers, sent, received)
         self._label = world.comm.next_label() if world.rehearsed else 0
@@ -37,16 +37,15 @@ class RehearsedTransport(Transport):
 
     @property
     def _ledger(self) -> Ledger | None:
-        """Return where messages are counted, None where they travel."""
+        """Return the ledger that counts messages, or None if they are transferred."""
         backend = self.backend
         return backend.ledger if isinstance(backend, PlannedBackend) and not backend.running else None
 
     def send(self, slot: int) -> None:
-        """Count the messages of an exchange, or hand them over."""
+        """Count the messages of an exchange, or transfer them."""
         if (ledger := self._ledger) is not None:
-            both = zip(self.peers, self.sent, self.received, strict=True)
-            found = tuple((peer, out, into) for peer, out, into in both if out or into)
-            ledger.exchanges.append(found)
+            sizes = zip(self.peers, self.sent, self.received, strict=True)
+            ledger.exchanges.append(tuple((peer, out, into) for peer, out, into in sizes if out or into))
             return
         begin = 0
         for peer, size in zip(self.peers, self.sent, strict=True):
@@ -55,17 +54,17 @@ class RehearsedTransport(Transport):
             begin += size
 
     def receive(self, slot: int) -> None:
-        """Take what was handed over."""
+        """Take the messages sent by the peers."""
         if (ledger := self._ledger) is not None:
             ledger.arrivals += 1
             return
         begin = 0
         for peer, size in zip(self.peers, self.received, strict=True):
             if size:
-                letter = self.world.comm.take(peer, (self._label, slot))
-                self._in[slot][begin : begin + size] = np.frombuffer(letter, np.uint8)
+                message = self.world.comm.take(peer, (self._label, slot))
+                self._in[slot][begin : begin + size] = np.frombuffer(message, np.uint8)
             begin += size
 
     def close(self) -> None:
-        """Forget the buffers."""
+        """Release the buffers."""
         self._out, self._in = [], []

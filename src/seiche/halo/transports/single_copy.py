@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of another process of this host, read and written with one copy (cross-memory attach of Linux).
+"""Read and write memory of another process of this host with one copy (cross-memory attach of Linux).
 
-MPI libraries send large messages inside a host this way. Where the system forbids it they copy twice, through shared
+MPI libraries send large messages inside a host this way. If the system forbids it, they copy twice, through shared
 memory, and are several times slower.
 """
 
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-#: prctl: any process of this user may attach to this one, where the Yama security module asks.
+#: prctl: permit any process of this user to attach to this one (required by the Yama security module).
 _SET_PTRACER, _ANYONE = 0x59616D61, -1
 
-#: Bytes of a number that its owner draws and writes into its memory: who reads it there has reached that memory.
+#: Size in bytes of the random number in a process's memory by which others verify that they read the right memory.
 NONCE = 16
 _nonce = np.frombuffer(os.urandom(NONCE), np.uint8).copy()
 
@@ -33,15 +33,14 @@ def _library() -> Any:
 
 
 def open_to_others() -> None:
-    """Let processes of this user read and write the memory of this one."""
+    """Permit other processes of this user to read and write the memory of this one."""
     if hasattr(_library(), "prctl"):
-        _library().prctl(
-            _SET_PTRACER, ctypes.c_ulong(_ANYONE & (2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1)), 0, 0, 0
-        )
+        mask = 2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1
+        _library().prctl(_SET_PTRACER, ctypes.c_ulong(_ANYONE & mask), 0, 0, 0)
 
 
 class Process(NamedTuple):
-    """A process as another one knows it: its number, and a nonce at an address of its memory."""
+    """A process to be accessed by others: its number, and a nonce with its address."""
 
     number: int
     address: int
@@ -49,28 +48,28 @@ class Process(NamedTuple):
 
 
 def this_process() -> Process:
-    """Return this process, whose memory others may then read and write."""
+    """Return this process and permit others to access its memory."""
     open_to_others()
     return Process(os.getpid(), int(_nonce.ctypes.data), _nonce.tobytes())
 
 
 def recognise(process: Process) -> None:
-    """Read the nonce of another process from its memory.
+    """Verify another process by reading its nonce.
 
     Raises:
-        OSError: memory cannot be read here, or the process of that number is another one, of another container, say.
+        OSError: its memory cannot be read, or the number belongs to another process (as in another container).
     """
-    found = np.zeros(NONCE, np.uint8)
-    read_memory(process.number, process.address, found)
-    if found.tobytes() != process.nonce:
-        raise OSError(f"process {process.number} is another one here")
+    content = np.zeros(NONCE, np.uint8)
+    read_memory(process.number, process.address, content)
+    if content.tobytes() != process.nonce:
+        raise OSError(f"process number {process.number} belongs to another process here")
 
 
 def read_memory(process: int, address: int, into: npt.NDArray[np.uint8]) -> None:
     """Fill `into` from the memory at `address` of another process.
 
     Raises:
-        OSError: the system does not have or allow this, or nothing is at that address.
+        OSError: the system does not provide or permit this, or the address is invalid.
     """
     _move("process_vm_readv", process, address, into)
 
@@ -88,20 +87,14 @@ def _move(name: str, process: int, address: int, array: npt.NDArray[np.uint8]) -
     try:
         call = getattr(_library(), name)
     except AttributeError as error:
-        raise OSError(f"this system has no {name}") from error
+        raise OSError(f"this system does not provide {name}") from error
     call.restype = ctypes.c_ssize_t
     done = 0
     while done < array.nbytes:
-        here = _Span(array.ctypes.data + done, array.nbytes - done)
-        there = _Span(address + done, array.nbytes - done)
-        moved = call(
-            ctypes.c_int(process),
-            ctypes.byref(here),
-            ctypes.c_ulong(1),
-            ctypes.byref(there),
-            ctypes.c_ulong(1),
-            ctypes.c_ulong(0),
-        )
+        local = _Span(array.ctypes.data + done, array.nbytes - done)
+        remote = _Span(address + done, array.nbytes - done)
+        one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+        moved = call(ctypes.c_int(process), ctypes.byref(local), one, ctypes.byref(remote), one, none)
         if moved <= 0:
             number = ctypes.get_errno()
             raise OSError(number, f"{name}: {os.strerror(number)}")
