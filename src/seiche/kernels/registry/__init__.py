@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every kernel specialisation that Seiche may launch: its C++ type, its header and the layout of its argument struct.
+"""Registry of kernel specialisations: C++ type, header and layout of the argument struct.
 
-One module a folder of kernels. The build writes the CPU table from `built_kernels()`, the GPU gate compiles
-`all_kernels()`, and the solvers ask for `KernelSpec`s by the functions of the modules; what is not built is compiled
-when it is first used. Only the standard library is used, so that a build can import it.
+There is one module per folder of kernels. Its functions return the `KernelSpec`s that solvers load. The build writes
+the CPU table from `built_kernels()`, the GPU gate compiles `all_kernels()`; other kernels are compiled on first use.
+The package imports only the standard library, because the build imports it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def built_kernels() -> Iterator[KernelSpec]:
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
+    """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     for folder in _FOLDERS.values():
         yield from folder.other_kernels()
     yield from held.other_kernels()
@@ -43,12 +43,12 @@ def other_kernels() -> Iterator[KernelSpec]:
 
 
 def all_kernels() -> Iterator[KernelSpec]:
-    """Yield what the GPU gate checks: the whole CPU table, and the representatives of the rest."""
+    """Yield the kernels of the GPU gate: the CPU table and representatives of all others."""
     yield from built_kernels()
     yield from other_kernels()
 
 
 def built_in_words(spec: KernelSpec) -> str:
-    """Return what the CPU table has of a kernel's folder: for whoever has no compiler for the rest."""
+    """Describe the kernels of the same folder in the CPU table, for users without a compiler."""
     folder = _FOLDERS.get(spec.header.partition("/")[0])
     return str(folder.BUILT) if folder is not None else "one of Seiche's own kernels"

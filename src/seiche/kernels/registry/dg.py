@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of the discontinuous Galerkin method for waves, of `kernels/dg/`."""
+"""Kernels of the discontinuous Galerkin method for waves, `kernels/dg/`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .dg_teams import LEAP_BLOCKS, LEAPS, NODES_AHEAD
 from .dg_teams import TEAMS as TEAMS
 from .dg_teams import Medium as Medium
 from .dg_teams import Team as Team
-from .spec import CPP_TYPE, KernelSpec, Members
+from .spec import CPP_TYPE, KernelSpec, Members, numbers, pointers
 from .spec import Real as Real
 
 Position = Literal["first", "inner", "last"]
-#: How much of a stage one kernel does: all; volume and faces, then integration; each of these apart.
+#: Division of a stage into kernels: one; volume and faces, then integration; three separate ones.
 Variant = Literal["fused", "fused-flux", "separate"]
-#: What a half of a leapfrog step moves.
+#: Unknowns that a half of a leapfrog step advances.
 Half = Literal["velocities", "stresses"]
 
-#: What the CPU table has, in words.
+#: Description of the kernels in the CPU table.
 BUILT = "no wave kernel: they are compiled on first use"
 
 
@@ -28,7 +28,7 @@ BUILT = "no wave kernel: they are compiled on first use"
 class FluxKernel:
     """A flux: name, C++ type, words of a trace per coupled component, coefficients of a face per kind of wave.
 
-    A flux from outside says in which `header` its type is.
+    `header`: file of the C++ type if the flux belongs to another package.
     """
 
     name: str
@@ -43,7 +43,7 @@ UPWIND, CENTRAL = FluxKernel("upwind", "Upwind", 1, 3), FluxKernel("central", "C
 
 @dataclass(frozen=True)
 class Discretisation:
-    """Which elements: medium, dimensions, nodes a direction, flux, precision, material by node, hanging faces."""
+    """The elements: medium, dimensions, nodes per direction, flux, precision, material by node, hanging faces."""
 
     medium: Medium
     dim: int
@@ -55,45 +55,45 @@ class Discretisation:
 
     @property
     def fields(self) -> int:
-        """Return the number of unknowns."""
+        """Number of unknowns."""
         return self.dim + 1 if self.medium == "acoustic" else self.dim + self.dim * (self.dim + 1) // 2
 
     @property
     def waves(self) -> int:
-        """Return the components of velocity that a face couples."""
+        """Number of velocity components that a face couples."""
         return 1 if self.medium == "acoustic" else self.dim
 
     @property
     def face_nodes(self) -> int:
-        """Return the nodes of a face."""
+        """Number of nodes of a face."""
         return int(self.nodes ** (self.dim - 1))
 
     @property
     def slot(self) -> int:
-        """Return the words of a face's trace."""
+        """Number of words of a face's trace."""
         return self.flux.words * self.waves * self.face_nodes
 
     @property
     def type(self) -> str:
-        """Return the C++ type."""
+        """C++ type."""
         words = (str(flag).lower() for flag in (self.nodal, self.hanging))
         medium = f"{self.medium.capitalize()}<{self.dim}>"
         return f"Elements<{medium},{self.nodes},{self.flux.type},{CPP_TYPE[self.real]},{','.join(words)}>"
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the header of a flux from outside."""
+        """Header of the flux if it belongs to another package."""
         return (self.flux.header,) if self.flux.header is not None else ()
 
     @property
     def members(self) -> Members:
-        """Return the members of the C++ type."""
-        names = ("in_slots", "out_slots", "scales", "moduli", "faces", "rows", "corrections")
-        return (*((name, "ptr") for name in names), ("count", "int64"), ("derivative", (self.real, self.nodes**2)))
+        """Members of the C++ type."""
+        arrays = pointers("in_slots out_slots scales moduli faces rows corrections")
+        return (*arrays, ("count", "int64"), ("derivative", (self.real, self.nodes**2)))
 
 
 def words_a_stage(of: Discretisation, variant: Variant = "fused") -> float:
-    """Return the words a node that an inner stage moves, every array once (theory/waves, section 8)."""
+    """Return the words per node that an inner stage moves, each array once (theory/waves, section 8)."""
     faces = 2 * of.dim / of.nodes
     trace = faces * of.slot / of.face_nodes
     if variant == "fused":
@@ -105,119 +105,88 @@ def words_a_stage(of: Discretisation, variant: Variant = "fused") -> float:
 
 
 def words_a_node(of: Discretisation, variant: Variant = "fused") -> float:
-    """Return the words a node a stage, mean of the five stages (the first reads no register, the last writes none)."""
+    """Return the words per node and stage, mean of the five stages (first: no register read, last: none written)."""
     return words_a_stage(of, variant) - 0.4 * of.fields
 
 
 def words_of_bodies(of: Discretisation, mechanisms: int) -> float:
-    """Return the words a node a stage (mean of five) that attenuation moves more than the fused-flux variant."""
+    """Return the additional words per node and stage (mean of five) for attenuation with the fused-flux variant."""
     return 3.6 * mechanisms * (of.fields - of.dim)
 
 
 def words_a_leap(of: Discretisation) -> float:
-    """Return the words a node that a leapfrog step moves: what changes twice, and all once for the other half."""
+    """Return the words per node that a leapfrog step moves: advanced unknowns twice, all once for the other half."""
     trace = 2 * of.dim / of.nodes * of.slot / of.face_nodes
     return 3 * of.fields + 2 * trace
 
 
 def team_of(of: Discretisation) -> Team:
-    """Return the fastest known team of a stage; found with the upwind flux, constant media and no hanging faces."""
-    known = TEAMS[of.medium, of.real] if of.dim == 3 else {}
-    return known.get(of.nodes) or Team(max(1, 128 // of.face_nodes))
-
-
-def _sweep_members(of: Discretisation) -> Members:
-    arrays = ("u", "k", "trace", "next_trace")
-    return (
-        ("on", of.members),
-        *((name, "ptr") for name in arrays),
-        ("reach", "int64"),
-        *((name, of.real) for name in ("a", "b", "dt")),
-    )
+    """Return the fastest measured team of a stage (upwind flux, constant media, no hanging faces)."""
+    measured = TEAMS[of.medium, of.real] if of.dim == 3 else {}
+    return measured.get(of.nodes) or Team(max(1, 128 // of.face_nodes))
 
 
 def fused_stage(of: Discretisation, position: Position, team: Team | None = None) -> KernelSpec:
-    """One Runge-Kutta stage in one sweep, by the fastest known team or the one that is given."""
+    """One Runge-Kutta stage in one sweep, by `team` or the fastest measured one."""
     return _sweep(of, position, team or team_of(of))
 
 
 def rates(of: Discretisation) -> KernelSpec:
-    """Volume and faces in one sweep: L(u) in place of the register."""
+    """Volume and faces in one sweep: stores L(u) in place of the register."""
     return _sweep(of, "rates", team_of(of))
 
 
 def _sweep(of: Discretisation, position: str, team: Team) -> KernelSpec:
-    return _by_team(of, team, f"FusedStage<{of.type},Position::{position}", "dg/stage.hpp", _sweep_members(of))
+    members: Members = (("on", of.members), *pointers("u k trace next_trace"), ("reach", "int64"))
+    name = f"FusedStage<{of.type},Position::{position}"
+    return _by_team(of, team, name, "dg/stage.hpp", (*members, *numbers(of.real, "a b dt")))
 
 
 def _by_team(of: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
-    """Return a kernel of whole elements; its last template arguments are those of the team."""
-    return KernelSpec(
-        f"{name},{team.elements},{team.layers},{team.tuning}>",
-        header,
-        members,
-        threads=of.face_nodes * team.elements * team.layers,
-        blocks=team.blocks,
-        max_registers=255,
-        may_spill=True,
-        team=True,
-        parts=of.parts,
-    )
+    """Return a kernel of whole elements; its last template arguments describe the team."""
+    spec = _element_kernel(of, f"{name},{team.elements},{team.layers},{team.tuning}>", header, members)
+    return replace(spec, threads=of.face_nodes * team.elements * team.layers, blocks=team.blocks, may_spill=True)
+
+
+def _element_kernel(of: Discretisation, functor: str, header: str, members: Members) -> KernelSpec:
+    return KernelSpec(functor, header, members, max_registers=255, team=True, parts=of.parts)
 
 
 def volume(of: Discretisation) -> KernelSpec:
-    """The integrals over elements as contributions, for the separate variant."""
+    """The volume integrals as contributions, for the separate variant."""
     team = team_of(of)
-    members: Members = (("on", of.members), ("u", "ptr"), ("contributions", "ptr"), ("weights", (of.real, of.nodes)))
-    return KernelSpec(
-        f"Volume<{of.type},{team.elements},{team.layers}>",
-        "dg/separate.hpp",
-        members,
-        threads=of.face_nodes * team.elements * team.layers,
-        max_registers=255,
-        may_spill=True,
-        team=True,
-        parts=of.parts,
-    )
+    members: Members = (("on", of.members), *pointers("u contributions"), ("weights", (of.real, of.nodes)))
+    spec = _element_kernel(of, f"Volume<{of.type},{team.elements},{team.layers}>", "dg/separate.hpp", members)
+    return replace(spec, threads=of.face_nodes * team.elements * team.layers, may_spill=True)
 
 
 def face_flux(of: Discretisation) -> KernelSpec:
-    """The integrals over faces, added to the contributions; an item an element."""
-    arrays = ("u", "trace", "contributions")
-    members: Members = (("on", of.members), *((name, "ptr") for name in arrays), ("weights", (of.real, of.nodes)))
+    """The face integrals, added to the contributions; one item per element."""
+    members: Members = (("on", of.members), *pointers("u trace contributions"), ("weights", (of.real, of.nodes)))
     return _per_element(of, f"FaceFlux<{of.type}>", "dg/separate.hpp", members)
 
 
 def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSpec:
-    """State, register, traces from rates or contributions to be `weighed` by the inverse mass; spills on sm_80."""
-    arrays = ("u", "k", "next_trace", "rates", "inverse_mass")
-    members: Members = (
-        ("on", of.members),
-        *((name, "ptr") for name in arrays),
-        *((name, of.real) for name in ("a", "b", "dt")),
-    )
+    """State, register and traces from rates, or from contributions `weighed` by the inverse mass; spills on sm_80."""
+    arrays = pointers("u k next_trace rates inverse_mass")
+    members: Members = (("on", of.members), *arrays, *numbers(of.real, "a b dt"))
     functor = f"Integrate<{of.type},Position::{position},{str(weighed).lower()}>"
-    spec = KernelSpec(functor, "dg/integrate.hpp", members, max_registers=255, team=True, may_spill=True)
-    return replace(spec, parts=of.parts)
+    return replace(_element_kernel(of, functor, "dg/integrate.hpp", members), may_spill=True)
 
 
 def integrate_attenuated(of: Discretisation, position: Position, mechanisms: int) -> KernelSpec:
-    """State, register, traces and the bodies of attenuation, from rates."""
-    arrays = ("u", "k", "next_trace", "rates", "memory", "memory_k", "shares")
-    members: Members = (
-        ("on", of.members),
-        *((name, "ptr") for name in arrays),
-        ("frequencies", (of.real, mechanisms)),
-        *((name, of.real) for name in ("a", "b", "dt")),
-    )
+    """State, register, traces and memory variables of attenuation, from rates."""
+    arrays = pointers("u k next_trace rates memory memory_k shares")
+    frequencies = ("frequencies", (of.real, mechanisms))
+    members: Members = (("on", of.members), *arrays, frequencies, *numbers(of.real, "a b dt"))
     functor = f"IntegrateAttenuated<{of.type},Position::{position},{mechanisms},{str(of.nodal).lower()}>"
-    return KernelSpec(functor, "dg/attenuate.hpp", members, max_registers=255, team=True, parts=of.parts)
+    return _element_kernel(of, functor, "dg/attenuate.hpp", members)
 
 
 def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
-    """The decay of the bodies of attenuation in an absorbing layer, an item an element of it."""
-    members: Members = tuple((name, "ptr") for name in ("memory", "elements", "factors"))
-    return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", members)
+    """The decay of memory variables in an absorbing layer; one item per element of the layer."""
+    arrays = pointers("memory elements factors")
+    return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", arrays)
 
 
 def leap_team(of: Discretisation) -> Team:
@@ -230,104 +199,91 @@ def leap_team(of: Discretisation) -> Team:
 
 
 def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:
-    """One half of a leapfrog step with the central flux, by the fastest known team or the one that is given."""
-    team = team or leap_team(of)
-    members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"), ("reach", "int64"), ("dt", of.real))
-    return _by_team(of, team, f"Leap<{of.type},Half::{half}", "dg/leap.hpp", members)
+    """One half of a leapfrog step with the central flux, by `team` or the fastest measured one."""
+    members: Members = (("on", of.members), *pointers("u trace"), ("reach", "int64"), ("dt", of.real))
+    return _by_team(of, team or leap_team(of), f"Leap<{of.type},Half::{half}", "dg/leap.hpp", members)
 
 
 def resist(of: Discretisation) -> KernelSpec:
-    """The resistance of absorbing sides in leapfrog, an item an element at one."""
-    members: Members = (("on", of.members), *((name, "ptr") for name in ("u", "trace", "elements", "factors")))
-    return _per_element(of, f"Resist<{of.type}>", "dg/leap.hpp", members)
+    """The impedance of absorbing sides in leapfrog; one item per adjacent element."""
+    return _per_element(of, f"Resist<{of.type}>", "dg/leap.hpp", (("on", of.members), *_DAMPING))
 
 
-_MORTARS: Members = tuple(
-    (name, "ptr") for name in ("sides", "small_slots", "large_slots", "faces", "halves", "projections")
-)
+_DAMPING = pointers("u trace elements factors")
+_MORTARS = pointers("sides small_slots large_slots faces halves projections")
 
 
 def _per_element(of: Discretisation, functor: str, header: str, members: Members, *, alone: bool = False) -> KernelSpec:
-    """Return a team kernel whose team handles a point, a face or an element; few of them, if they are `alone`."""
+    """Return a kernel with one team per point, face or element; `alone` if these are few."""
     nodes = of.face_nodes * of.nodes if alone else of.face_nodes
-    threads = min(256, max(32, -(-nodes // 32) * 32))
-    return KernelSpec(functor, header, members, threads=threads, max_registers=255, team=True, parts=of.parts)
+    return replace(_element_kernel(of, functor, header, members), threads=min(256, max(32, -(-nodes // 32) * 32)))
 
 
-def _mortar_kernel(of: Discretisation, name: str, results: tuple[str, ...]) -> KernelSpec:
-    members: Members = (("mortars", _MORTARS), *((result, "ptr") for result in results))
+def _mortar_kernel(of: Discretisation, name: str, arrays: str) -> KernelSpec:
     functor = f"{name}<{of.type},{str(of.nodal).lower()}>"
-    return _per_element(of, functor, "dg/mortar.hpp", members)
+    return _per_element(of, functor, "dg/mortar.hpp", (("mortars", _MORTARS), *pointers(arrays)))
 
 
 def mortar_traces(of: Discretisation) -> KernelSpec:
-    """Traces of the large sides of hanging faces, as their small neighbours want them."""
-    return _mortar_kernel(of, "MortarTraces", ("u", "trace"))
+    """Traces of the large sides of hanging faces at the nodes of their small neighbours."""
+    return _mortar_kernel(of, "MortarTraces", "u trace")
 
 
 def mortar_corrections(of: Discretisation) -> KernelSpec:
-    """What the large sides of hanging faces add."""
-    return _mortar_kernel(of, "MortarCorrections", ("u", "trace", "corrections"))
+    """Contributions of hanging faces to their large sides."""
+    return _mortar_kernel(of, "MortarCorrections", "u trace corrections")
 
 
 def write_traces(of: Discretisation) -> KernelSpec:
     """The traces of a whole state."""
-    members: Members = (("on", of.members), ("u", "ptr"), ("trace", "ptr"))
-    return _per_element(of, f"WriteTraces<{of.type}>", "dg/points.hpp", members)
+    return _per_element(of, f"WriteTraces<{of.type}>", "dg/points.hpp", (("on", of.members), *pointers("u trace")))
 
 
 def add_sources(of: Discretisation, stages: int = 5) -> KernelSpec:
-    """Point sources, an item an element that has some, in a scheme of so many stages; one of two has no register."""
-    arrays = ("elements", "first", "weights", "strengths", "amplitudes", "clock")
-    members: Members = (
-        ("on", of.members),
-        *((name, "ptr") for name in ("u", "k", "next_trace", *arrays)),
-        ("sources", "int64"),
-        ("stage", "int32"),
-        ("b", of.real),
-        ("dt", of.real),
-    )
+    """Point sources, one item per element with sources, in a scheme of `stages` (a scheme of two has no register)."""
+    arrays = pointers("u k next_trace elements first weights strengths amplitudes clock")
+    integers: Members = (("sources", "int64"), ("stage", "int32"))
+    members: Members = (("on", of.members), *arrays, *integers, *numbers(of.real, "b dt"))
     return _per_element(of, f"AddSources<{of.type},{stages}>", "dg/points.hpp", members, alone=True)
 
 
 def record(of: Discretisation) -> KernelSpec:
     """The unknowns at receivers."""
-    arrays = ("u", "elements", "weights", "clock", "samples")
-    members: Members = (*((name, "ptr") for name in arrays), ("receivers", "int64"), ("every", "int32"))
+    arrays = pointers("u elements weights clock samples")
+    members: Members = (*arrays, ("receivers", "int64"), ("every", "int32"))
     return _per_element(of, f"Record<{of.type}>", "dg/points.hpp", members)
 
 
 def halve_traces(of: Discretisation, back: bool = False) -> KernelSpec:
-    """Slots of traces into messages of half precision, or `back`; an item a slot."""
-    names = ("messages", "slots", "trace") if back else ("trace", "slots", "messages")
+    """Slots of traces to messages of half precision, or `back`; one item per slot."""
     functor = f"{'Restore' if back else 'Halve'}Traces<{CPP_TYPE[of.real]},{of.slot}>"
-    return _per_element(of, functor, "dg/ghosts.hpp", tuple((name, "ptr") for name in names))
+    arrays = pointers("messages slots trace" if back else "trace slots messages")
+    return _per_element(of, functor, "dg/ghosts.hpp", arrays)
 
 
 def damp(of: Discretisation) -> KernelSpec:
-    """The decay of an absorbing layer, an item an element of it."""
-    members: Members = (("on", of.members), *((name, "ptr") for name in ("u", "trace", "elements", "factors")))
-    return _per_element(of, f"Damp<{of.type}>", "dg/sponge.hpp", members)
+    """The decay in an absorbing layer; one item per element of the layer."""
+    return _per_element(of, f"Damp<{of.type}>", "dg/sponge.hpp", (("on", of.members), *_DAMPING))
 
 
 def peak_motion(of: Discretisation) -> KernelSpec:
-    """The largest velocities on a side of the mesh, an item an element on it."""
-    members: Members = (*((name, "ptr") for name in ("u", "elements", "peaks")), ("axis", "int32"), ("side", "int32"))
+    """The largest velocities on a side of the mesh; one item per adjacent element."""
+    members: Members = (*pointers("u elements peaks"), *numbers("int32", "axis side"))
     return _per_element(of, f"PeakMotion<{of.type}>", "dg/peak.hpp", members)
 
 
 def advance_clock() -> KernelSpec:
     """The clock of sources and receivers."""
-    return KernelSpec("AdvanceClock", "dg/points.hpp", (("clock", "ptr"),), threads=32)
+    return KernelSpec("AdvanceClock", "dg/points.hpp", pointers("clock"), threads=32)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
-    """Yield the specialisations of the CPU table: none, so that the build stays short."""
+    """Yield the specialisations of the CPU table: none, to shorten the build."""
     yield from ()
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use."""
+    """Yield representatives of kernels compiled on first use."""
     yield advance_clock()
     for back in (False, True):
         yield halve_traces(Discretisation("elastic", 3, 8, real="float32"), back)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Teams of the stages of discontinuous Galerkin kernels: how a block of a GPU shares its work, and the fastest."""
+"""Teams of discontinuous Galerkin kernels: how a block of a GPU shares its work, and the fastest measured ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ Medium = Literal["acoustic", "elastic"]
 
 @dataclass(frozen=True)
 class Team:
-    """How a block of a GPU shares its work; on the CPU only the number of elements an item matters.
+    """How a block of a GPU shares its work; on the CPU only the number of elements per item matters.
 
-    `elements` an item; `layers` threads along the last axis; a thread's nodes `unrolled`, and what it needs of the
-    register asked for `early`, before the team meets; memory of elements `reach` items ahead asked for; results stored
-    as `passing` the caches; `blocks` on a multiprocessor, which bound the registers.
+    Attributes:
+        elements: elements per item.
+        layers: threads along the last axis.
+        reach: how many items ahead memory is prefetched.
+        blocks: blocks on a multiprocessor, which bound the registers.
+        passing: stores bypass the caches.
+        unrolled: loops over a thread's nodes are unrolled.
+        early: a thread loads its part of the register before the team synchronises.
     """
 
     elements: int
@@ -35,7 +40,7 @@ class Team:
         return sum(1 << bit for bit, flag in enumerate(flags) if flag)
 
 
-#: The fastest found on one H100 among forty to fifty each (docs/performance/tuning), by nodes a direction.
+#: The fastest of forty to fifty teams each on one H100 (docs/performance/tuning), by nodes per direction.
 TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
     ("acoustic", "float32"): {
         4: Team(8, 1, 32, 6),
@@ -75,15 +80,15 @@ TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
     },
 }
 
-#: Elements an item and layers of leapfrog's halves, by medium and nodes a direction.
+#: Elements per item and layers of leapfrog's halves, by medium and nodes per direction.
 LEAPS: dict[Medium, dict[int, tuple[int, int]]] = {
     "acoustic": {4: (8, 1), 5: (5, 1), 6: (4, 1), 7: (1, 2), 8: (1, 2), 9: (1, 2), 10: (1, 1)},
     "elastic": {4: (4, 2), 5: (3, 2), 6: (4, 2), 7: (1, 4), 8: (1, 4), 9: (1, 2), 10: (1, 2)},
 }
-#: Their blocks on a multiprocessor where the compiler's own choice of registers leaves too few.
+#: Blocks per multiprocessor of leapfrog's halves where the compiler's choice of registers permits too few.
 LEAP_BLOCKS: dict[tuple[Medium, Real], dict[int, int]] = {
     ("elastic", "float32"): {6: 2, 8: 3},
     ("elastic", "float64"): {8: 2, 10: 2},
 }
-#: Nodes that lie ahead, about: far enough to hide the latency of memory, near enough to stay in the second cache.
+#: Approximate prefetch distance in nodes: it hides the memory latency, and the data stays in the second-level cache.
 NODES_AHEAD = 32 * 512

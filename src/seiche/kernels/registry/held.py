@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of cells that several ranks hold, of `kernels/ibm/` and `kernels/membrane/` (decision 19)."""
+"""Kernels of cells that are resident on several ranks, `kernels/ibm/` and `kernels/membrane/` (decision 19)."""
 
 from __future__ import annotations
 
@@ -8,133 +8,115 @@ from dataclasses import replace
 
 from . import ibm, membrane
 from .ibm import Delta, Space
-from .spec import CPP_TYPE, KernelSpec, Members, Real
+from .spec import CPP_TYPE, REALS, KernelSpec, Member, Members, Real, numbers, pointers
 
-#: What a cell is on a rank: a cell that no other rank holds, one that others hold too, a copy of another rank's.
+#: Roles of a cell on a rank: owned and on no other rank, owned with copies elsewhere, copy of another rank's cell.
 ALONE, SHARED, GHOST = 1, 2, 3
-#: Sets of roles, as kernels read them.
+#: Sets of roles as bit masks for kernels: owned, on several ranks, resident.
 OWN, MANY, HERE = 1 << ALONE | 1 << SHARED, 1 << SHARED | 1 << GHOST, 1 << ALONE | 1 << SHARED | 1 << GHOST
-#: Ranks that the masks of cells have room for.
+#: Number of ranks that fit the masks of cells.
 MOST_RANKS = 512
 
-_CHOSEN: Members = (("role", "ptr"), ("first", "int64"), ("each", "int32"), ("roles", "uint32"))
-_LISTED: Members = (("cells", "ptr"), ("count", "ptr"), ("first", "int64"), ("each", "int32"))
+_SELECTED: Member = ("chosen", (("role", "ptr"), ("first", "int64"), ("each", "int32"), ("roles", "uint32")))
+_LISTED: Member = ("listed", (*pointers("cells count"), ("first", "int64"), ("each", "int32")))
+
+
+def _wrapped(spec: KernelSpec, name: str, *members: Member) -> KernelSpec:
+    header = f"{spec.header.partition('/')[0]}/held.hpp"
+    return replace(spec, type=name, header=header, members=(("inner", spec.members), *members))
 
 
 def held(spec: KernelSpec) -> KernelSpec:
-    """Return the kernel `spec` for the items of cells in certain roles only."""
-    folder = spec.header.partition("/")[0]
-    members: Members = (("inner", spec.members), ("chosen", _CHOSEN))
-    return replace(spec, type=f"Held<{spec.type}>", header=f"{folder}/held.hpp", members=members)
+    """Return the kernel `spec` for items of cells in selected roles."""
+    return _wrapped(spec, f"Held<{spec.type}>", _SELECTED)
 
 
 def held_groups(spec: KernelSpec, group: int) -> KernelSpec:
-    """Return the kernel whose teams handle `group` items of `spec` each, of cells in certain roles only."""
-    folder = spec.header.partition("/")[0]
-    members: Members = (("inner", spec.members), ("chosen", _CHOSEN), ("end", "int64"))
-    name = f"HeldGroups<{spec.type},{group}>"
-    return replace(spec, type=name, header=f"{folder}/held.hpp", members=members, threads=256, blocks=3, team=True)
+    """Return the kernel whose teams handle `group` items of `spec` each, for cells in selected roles."""
+    wrapped = _wrapped(spec, f"HeldGroups<{spec.type},{group}>", _SELECTED, ("end", "int64"))
+    return replace(wrapped, threads=256, blocks=3, team=True)
 
 
 def held_list(spec: KernelSpec) -> KernelSpec:
-    """Return the kernel `spec`, whose items are cells, for the cells in a list."""
-    folder = spec.header.partition("/")[0]
-    members: Members = (("inner", spec.members), ("listed", _LISTED))
-    return replace(spec, type=f"HeldList<{spec.type}>", header=f"{folder}/held.hpp", members=members)
+    """Return the kernel `spec`, with one item per cell, for the cells in a list."""
+    return _wrapped(spec, f"HeldList<{spec.type}>", _LISTED)
 
 
 def held_items(spec: KernelSpec) -> KernelSpec:
-    """Return the kernel `spec` for the items of the cells in a list, of those in certain roles."""
-    folder = spec.header.partition("/")[0]
-    members: Members = (("inner", spec.members), ("listed", _LISTED), ("chosen", _CHOSEN))
-    return replace(spec, type=f"HeldItems<{spec.type}>", header=f"{folder}/held.hpp", members=members)
+    """Return the kernel `spec` for items of listed cells in selected roles."""
+    return _wrapped(spec, f"HeldItems<{spec.type}>", _LISTED, _SELECTED)
 
 
 def interpolate_held(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """Velocity of vertices of cells in certain roles, and their motion, GROUP by a team."""
-    group, one = ibm.interpolate_group(delta, real, space), ibm.interpolate(delta, real, space).members
-    name = f"InterpolateHeld<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    members: Members = (("one", one), ("chosen", _CHOSEN), ("end", "int64"))
-    return replace(group, type=name, header="ibm/held.hpp", members=members)
+    """Velocity and motion of the vertices of cells in selected roles, GROUP per team."""
+    return _interpolate("InterpolateHeld", delta, real, space, _SELECTED, ("end", "int64"))
 
 
 def interpolate_owned(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """Velocity of the vertices of listed cells whose closest site is owned here, zero for others, GROUP by a team."""
-    group, one = ibm.interpolate_group(delta, real, space), ibm.interpolate(delta, real, space).members
-    name = f"InterpolateOwned<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    members: Members = (("one", one), ("listed", _LISTED), ("owned", "ptr"))
-    return replace(group, type=name, header="ibm/held.hpp", members=members)
+    """Velocity of vertices of listed cells, GROUP per team; zero if the closest site belongs to another rank."""
+    return _interpolate("InterpolateOwned", delta, real, space, _LISTED, ("owned", "ptr"))
+
+
+def _interpolate(name: str, delta: Delta, real: Real, space: Space, *more: Member) -> KernelSpec:
+    members: Members = (("one", ibm.interpolate(delta, real, space).members), *more)
+    kind = f"{name}<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
+    return replace(ibm.interpolate_group(delta, real, space), type=kind, header="ibm/held.hpp", members=members)
 
 
 def forget_lists() -> KernelSpec:
-    """Vertices in bricks that are not known here."""
-    return KernelSpec("ForgetLists", "ibm/held.hpp", (("tally", "ptr"),))
+    """Reset of the counts of vertices in bricks of other ranks."""
+    return KernelSpec("ForgetLists", "ibm/held.hpp", pointers("tally"))
 
 
 def move_vertices(real: Real) -> KernelSpec:
-    """Vertices by their velocities."""
-    members: Members = (
-        *((name, "ptr") for name in ("place", "here", "velocity", "slip")),
-        ("stride", "int64"),
-        ("now", real),
-        ("before", real),
-    )
+    """Motion of vertices with their velocities."""
+    members: Members = (*pointers("place here velocity slip"), ("stride", "int64"), *numbers(real, "now before"))
     return KernelSpec(f"MoveVertices<{CPP_TYPE[real]}>", "ibm/held.hpp", members)
 
 
 def find_holders(real: Real) -> KernelSpec:
-    """Which ranks need a cell."""
-    names = ("sets", "ranks", "homes", "place", "velocity", "holders", "wanted", "home", "told")
-    members: Members = (
-        ("bricks", ibm.BRICKS),
-        *((name, "ptr") for name in names),
-        *((name, "int64") for name in ("stride", "first")),
-        *((name, "int32") for name in ("vertices", "words")),
-        ("margins", ("int32", 3)),
-    )
+    """The ranks that need a cell."""
+    arrays = pointers("sets ranks homes place velocity holders wanted home told")
+    integers: Members = (*numbers("int64", "stride first"), *numbers("int32", "vertices words"))
+    members: Members = (("bricks", ibm.BRICKS), *arrays, *integers, ("margins", ("int32", 3)))
     return KernelSpec(f"FindHolders<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=64, team=True)
 
 
 def write_slots() -> KernelSpec:
     """Slots of messages of whole cells."""
-    members: Members = (("slots", "ptr"), ("entries", "ptr"), ("stride", "int64"))
+    members: Members = (*pointers("slots entries"), ("stride", "int64"))
     return KernelSpec("WriteSlots", "ibm/sharing.hpp", members, threads=128, team=True)
 
 
 def move_cells(real: Real) -> KernelSpec:
-    """Cells from one place to another."""
-    members: Members = (
-        *((name, "ptr") for name in ("from", "to", "entries")),
-        *((name, "int64") for name in ("from_stride", "stride")),
-    )
+    """Copies of cells between two arrays."""
+    members: Members = (*pointers("from to entries"), *numbers("int64", "from_stride stride"))
     return KernelSpec(f"MoveCells<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=128, team=True)
 
 
 def unlist() -> KernelSpec:
-    """Vertices that must be listed anew."""
-    return KernelSpec("Unlist", "ibm/sharing.hpp", (("listed", "ptr"),))
+    """Mark vertices that must be listed again."""
+    return KernelSpec("Unlist", "ibm/sharing.hpp", pointers("listed"))
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
-    reals: tuple[Real, ...] = ("float64", "float32")
+    """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     yield forget_lists()
     yield write_slots()
     yield unlist()
     yield held(ibm.mark_inside())
     for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
         yield held_groups(spec, membrane.POINT_GROUP)
-    for real in reals:
+    for real in REALS:
         yield held_items(move_vertices(real))
         yield find_holders(real)
         yield move_cells(real)
-        for each in (held, held_list):
-            yield each(membrane.membrane_force(membrane.loop_shell(membrane.SKALAK, real, 3, 12), real, 642))
-        yield held(membrane.contact_force(real))
+        force = membrane.membrane_force(membrane.loop_shell(membrane.SKALAK, real, 3, 12), real, 642)
+        yield from (held(force), held_list(force), held(membrane.contact_force(real)))
         for space in ("open", "walled", "odd"):
             yield interpolate_held("peskin", real, space)
             yield interpolate_owned("peskin", real, space)
-        for each in (held, held_items):
-            yield each(ibm.settle("peskin", real, "walled"))
+        settle = ibm.settle("peskin", real, "walled")
+        yield from (held(settle), held_items(settle))
     yield held_groups(ibm.count_vertices("peskin"), ibm.RARE_GROUP)
     yield held_groups(ibm.fill_lists("peskin"), ibm.RARE_GROUP)

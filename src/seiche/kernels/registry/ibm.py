@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of what moves in the fluid, of `kernels/ibm/`."""
+"""Kernels of immersed bodies, `kernels/ibm/`."""
 
 from __future__ import annotations
 
@@ -7,37 +7,31 @@ from collections.abc import Iterator
 from typing import Literal
 
 from .flow import ladd_velocity, nash_pressure, observe, stream_collide
-from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
+from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, grouped, numbers, pointers
 
 Delta = Literal["hat", "roma", "peskin", "cosine"]
-#: What kernels may take for granted of the sites around vertices; `kernels/ibm/bricks.hpp` says what.
+#: Assumptions of kernels about the sites around vertices, defined in `kernels/ibm/bricks.hpp`.
 Space = Literal["open", "walled", "odd"]
 
 #: Support of the smoothed delta functions.
 SUPPORT: dict[Delta, int] = {"hat": 2, "roma": 3, "peskin": 4, "cosine": 4}
 #: Sites of a brick along an axis.
 BRICK = 8
-#: Vertices that a team interpolates, items of kernels that rarely have anything to do, and bricks whose lists it sorts.
+#: Per team: vertices to interpolate, items of kernels that rarely have work, and bricks whose lists are sorted.
 GROUP, RARE_GROUP, SORT_GROUP = 32, 1024, 16
-#: Words of the state that kernels leave: stale, used, lost.
+#: Words of the state that kernels write: stale, used, lost.
 STATE_WORDS = 3
 
-#: What the CPU table has, in words.
+#: Description of the kernels in the CPU table.
 BUILT = "the functions of support 3 and 4 on any sites but boxes that repeat after a part of a brick"
 
-BRICKS: Members = (
-    ("rows", "ptr"),
-    ("fluid", "ptr"),
-    ("each", ("float64", 3)),
-    ("shape", ("int32", 3)),
-    ("periodic", ("int32", 3)),
-)
-_LISTS: Members = tuple((name, "ptr") for name in ("first", "count", "tally", "entries"))
-_VERTICES: Members = (*((name, "ptr") for name in ("place", "first", "t", "listed", "state")), ("stride", "int64"))
+BRICKS: Members = (*pointers("rows fluid"), ("each", ("float64", 3)), *numbers(("int32", 3), "shape periodic"))
+_LISTS = pointers("first count tally entries")
+_VERTICES: Members = (*pointers("place first t listed state"), ("stride", "int64"))
 
 
 def settle(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """What must be known of vertices that were put somewhere from outside."""
+    """Initial data of vertices that were placed from outside."""
     name = f"Settle<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     members: Members = (("bricks", BRICKS), ("vertices", _VERTICES))
     return KernelSpec(name, "ibm/vertices.hpp", members, threads=128, max_registers=144)
@@ -45,26 +39,19 @@ def settle(delta: Delta, real: Real, space: Space) -> KernelSpec:
 
 def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """Velocity of vertices, and their motion."""
-    members: Members = (
-        ("bricks", BRICKS),
-        ("vertices", _VERTICES),
-        ("flow", "ptr"),
-        ("velocity", "ptr"),
-        ("slip", "ptr"),
-        ("now", real),
-        ("before", real),
-    )
+    arrays, factors = pointers("flow velocity slip"), numbers(real, "now before")
+    members: Members = (("bricks", BRICKS), ("vertices", _VERTICES), *arrays, *factors)
     name = f"Interpolate<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     blocks, registers = (2, 255) if real == "float64" else (3, 168)
     return KernelSpec(name, "ibm/vertices.hpp", members, threads=128, blocks=blocks, max_registers=registers)
 
 
 def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """The same, of GROUP vertices by a team."""
+    """The same with GROUP vertices per team."""
     one = interpolate(delta, real, space)
     members: Members = (("one", one.members), ("count", "int64"))
     name = one.type.replace("Interpolate", "InterpolateGroup")
-    # The compiler spills without need where walls are, unless it is told how many teams are to be resident.
+    # With walls the compiler spills unnecessarily unless the number of resident teams is specified.
     threads = GROUP * SUPPORT[delta]
     resident, registers = (384, 168) if real == "float64" else (512, 128)
     blocks = 0 if space == "open" else -(-resident // threads)
@@ -72,68 +59,52 @@ def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
 
 
 def count_vertices(delta: Delta) -> KernelSpec:
-    """Vertices in the bricks on which they act, counted."""
-    members: Members = (
-        ("bricks", BRICKS),
-        ("lists", _LISTS),
-        *((name, "ptr") for name in ("place", "listed", "state")),
-        ("stride", "int64"),
-    )
+    """Count the vertices that act on each brick."""
+    members: Members = (("bricks", BRICKS), ("lists", _LISTS), *pointers("place listed state"), ("stride", "int64"))
     return KernelSpec(f"CountVertices<{delta.capitalize()}>", "ibm/lists.hpp", members, threads=128)
 
 
 def place_lists() -> KernelSpec:
-    """Room for the list of every brick."""
+    """Offsets of the lists of all bricks."""
     return KernelSpec("PlaceLists", "ibm/lists.hpp", (("lists", _LISTS), ("state", "ptr")))
 
 
 def fill_lists(delta: Delta) -> KernelSpec:
-    """Vertices in the lists of the bricks on which they act."""
-    members: Members = (("bricks", BRICKS), ("lists", _LISTS), ("listed", "ptr"), ("state", "ptr"), ("stride", "int64"))
+    """List the vertices that act on each brick."""
+    members: Members = (("bricks", BRICKS), ("lists", _LISTS), *pointers("listed state"), ("stride", "int64"))
     return KernelSpec(f"FillLists<{delta.capitalize()}>", "ibm/lists.hpp", members, threads=128)
 
 
 def sort_lists() -> KernelSpec:
-    """Lists in the order of the vertices."""
+    """Sort the lists by vertex number."""
     members: Members = (("lists", _LISTS), ("state", "ptr"), ("count", "int64"))
     return KernelSpec("SortLists", "ibm/lists.hpp", members, threads=64, team=True)
 
 
 def spread(delta: Delta, real: Real) -> KernelSpec:
     """Forces of vertices on the sites of a brick."""
-    members: Members = (
-        ("bricks", BRICKS),
-        ("lists", _LISTS),
-        ("corner", "ptr"),
-        ("vertices", _VERTICES),
-        *((name, "ptr") for name in ("force", "field", "touched")),
-    )
+    lists: Members = (("bricks", BRICKS), ("lists", _LISTS), ("corner", "ptr"), ("vertices", _VERTICES))
     name = f"Spread<{delta.capitalize()},{CPP_TYPE[real]}>"
-    # 40 registers: more teams at a time hide what they wait for, and a few words kept in memory cost less than that.
-    blocks = 12 if real == "float32" else 0
+    # 40 registers: more resident teams hide the latency, which outweighs a few spilled words.
+    blocks, members = 12 if real == "float32" else 0, (*lists, *pointers("force field touched"))
     return KernelSpec(name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True, may_spill=bool(blocks))
 
 
 def clear_inside() -> KernelSpec:
-    """No site inside."""
-    return KernelSpec("ClearInside", "ibm/inside.hpp", (("inside", "ptr"),))
+    """Reset the marks of all sites."""
+    return KernelSpec("ClearInside", "ibm/inside.hpp", pointers("inside"))
 
 
 def mark_inside() -> KernelSpec:
-    """Sites inside cells."""
-    members: Members = (
-        ("bricks", BRICKS),
-        *((name, "ptr") for name in ("inside", "place", "faces")),
-        *((name, "int64") for name in ("stride", "first")),
-        *((name, "int32") for name in ("vertices", "count")),
-    )
+    """Mark sites inside cells."""
+    integers = (*numbers("int64", "stride first"), *numbers("int32", "vertices count"))
+    members: Members = (("bricks", BRICKS), *pointers("inside place faces"), *integers)
     # 60 bytes on sm_100; none on the others
     return KernelSpec("MarkInside", "ibm/inside.hpp", members, threads=128, team=True, may_spill=True)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
-    reals: tuple[Real, ...] = ("float64", "float32")
     deltas: tuple[Delta, ...] = ("roma", "peskin")
     spaces: tuple[Space, ...] = ("open", "walled")
     yield place_lists()
@@ -143,7 +114,7 @@ def built_kernels() -> Iterator[KernelSpec]:
     for delta in deltas:
         yield grouped(count_vertices(delta), RARE_GROUP)
         yield grouped(fill_lists(delta), RARE_GROUP)
-        for real in reals:
+        for real in REALS:
             yield spread(delta, real)
             for space in spaces:
                 yield settle(delta, real, space)
@@ -151,19 +122,18 @@ def built_kernels() -> Iterator[KernelSpec]:
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
-    reals: tuple[Real, ...] = ("float64", "float32")
+    """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     deltas: tuple[Delta, ...] = ("hat", "cosine")
     for delta in deltas:
         yield grouped(count_vertices(delta), RARE_GROUP)
         yield grouped(fill_lists(delta), RARE_GROUP)
-        for real in reals:
+        for real in REALS:
             yield spread(delta, real)
             yield interpolate_group(delta, real, "walled")
-    for real in reals:
+    for real in REALS:
         for layout in ("tiles-8", "moments"):
-            for relaxation, force in (("constant", "immersed-own"), ("inside-own", "immersed-own")):
-                yield stream_collide(layout, real, real, relaxation, force, collision="regularised")
+            for relaxation in ("constant", "inside-own"):
+                yield stream_collide(layout, real, real, relaxation, "immersed-own", collision="regularised")
             yield observe(layout, real, real, "inside-table", "immersed-table")
         yield nash_pressure("moments", real, real, "immersed-own")
         yield ladd_velocity("moments", real, real, "immersed-own")

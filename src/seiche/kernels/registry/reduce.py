@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that add up what was observed at the sites of a rank, of `kernels/reduce/`."""
+"""Kernels that sum observed values over the sites of a rank, `kernels/reduce/`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal
 
-from .spec import CPP_TYPE, KernelSpec, Member, Real
+from .spec import CPP_TYPE, REALS, KernelSpec, Member, Real
 
 Rule = Literal["Totals", "VelocityChange", "VelocitySum"]
 
-#: Sites that one block of threads adds up (`reduce_block` in the header), and the words of its result.
+#: Sites that one block of threads sums (`reduce_block` in the header), and the words of its result.
 BLOCK = 2048
 WORDS: dict[Rule, int] = {"Totals": 4, "VelocityChange": 2, "VelocitySum": 3}
-#: Word 3 of the totals: this less the first row that is not finite (`not_finite` in the header).
+#: Word 3 of the totals: this constant minus the first row that is not finite (`not_finite` in the header).
 NOT_FINITE = 1 << 62
 _LANES = 128
 
-#: What the CPU table has, in words.
+#: Description of the kernels in the CPU table.
 BUILT = "every sum"
 
 
 def reduce(rule: Rule, real: Real) -> KernelSpec:
-    """Add up the sites of each block."""
+    """Sum the sites of each block."""
     rows: tuple[Member, ...] = (("observed", "ptr"), ("stride", "int64"), ("count", "int64"), ("out", "ptr"))
     if rule == "VelocityChange":
         rows = (*rows, ("before", "ptr"), ("before_stride", "int64"))
@@ -32,7 +32,7 @@ def reduce(rule: Rule, real: Real) -> KernelSpec:
 
 
 def fold(rule: Rule, real: Real) -> KernelSpec:
-    """Add up the blocks."""
+    """Sum the blocks."""
     rows: tuple[Member, ...] = (("partial", "ptr"), ("count", "int64"), ("out", "ptr"))
     return _spec(f"Reduce<Fold<{rule}<{CPP_TYPE[real]}>>,true>", rows)
 
@@ -43,13 +43,12 @@ def _spec(name: str, rule: tuple[Member, ...]) -> KernelSpec:
 
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
-    reals: tuple[Real, ...] = ("float64", "float32")
     for rule in WORDS:
-        for real in reals:
+        for real in REALS:
             yield reduce(rule, real)
             yield fold(rule, real)
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use: here none."""
+    """Yield representatives of kernels compiled on first use: none."""
     yield from ()

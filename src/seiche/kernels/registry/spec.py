@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a row of the registry says: the C++ type of a kernel, its header, and the members of its argument struct."""
+"""Entries of the registry: C++ type of a kernel, its header, and the members of its argument struct."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Literal
 
 Real = Literal["float64", "float32"]
 Store = Literal["float64", "float32", "float16"]
+REALS: tuple[Real, ...] = ("float64", "float32")
+STORES: tuple[Store, ...] = ("float64", "float32", "float16")
 
-#: Names of the C++ types of a precision.
+#: C++ types of the precisions.
 CPP_TYPE = {"float64": "double", "float32": "float", "float16": "f16"}
 
 #: A member of an argument struct: its name, and "ptr", a NumPy scalar name, (scalar name, length) or nested members.
@@ -17,16 +19,31 @@ Member = tuple[str, "str | tuple[str, int] | tuple[Member, ...]"]
 Members = tuple[Member, ...]
 
 
+def pointers(names: str) -> Members:
+    """Return pointer members with these names, separated by spaces."""
+    return numbers("ptr", names)
+
+
+def numbers(kind: str | tuple[str, int], names: str) -> Members:
+    """Return members of one kind with these names, separated by spaces."""
+    return tuple((name, kind) for name in names.split())
+
+
 @dataclass(frozen=True)
 class KernelSpec:
     """One specialisation of a kernel.
 
-    `type` is the C++ type of the functor inside namespace seiche, `header` its file, below `kernels/` or with its whole
-    path (a kernel of another package, docs/howto/add-a-kernel.md), `members` its members in order, `parts` more
-    headers, of types that it is made of. On a GPU a block has `threads` threads of `items` items each, and `blocks` of
-    them are to be resident on a multiprocessor, which bounds the registers (0: the compiler's choice). `max_registers`
-    is the ceiling that the GPU gate checks; no kernel may spill unless `may_spill` says so. With `team` the functor
-    names a `Scratch` and a block handles one item.
+    Attributes:
+        type: C++ type of the functor inside namespace seiche.
+        header: file below `kernels/`, or full path for a kernel of another package (docs/howto/add-a-kernel.md).
+        members: members of the functor in order.
+        threads: threads of a block on a GPU.
+        items: items of a thread.
+        blocks: blocks to be resident on a multiprocessor, which bounds the registers (0: the compiler's choice).
+        max_registers: limit that the GPU gate checks.
+        may_spill: whether the gate permits spilled registers.
+        team: the functor defines a `Scratch`, and a block handles one item.
+        parts: further headers with types that the functor is made of.
     """
 
     type: str
@@ -42,7 +59,7 @@ class KernelSpec:
 
     @property
     def launch(self) -> str:
-        """Return the template arguments of the GPU loop, as C++ writes them."""
+        """Return the template arguments of the GPU loop in C++."""
         return f"{self.threads},{self.blocks},{self.items}"
 
 
