@@ -6,23 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .kspace import ROWS
-from .spec import CPP_TYPE, KernelSpec, Members, Real
+from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
 
 def taper(real: Real) -> KernelSpec:
-    """Fields times the bell of the overlaps, into padded rows."""
-    members: Members = (
-        ("field", "ptr"),
-        ("work", "ptr"),
-        ("bell", "ptr"),
-        ("rows", ROWS),
-        ("fields", "int32"),
-        ("padded", "int32"),
-    )
+    """Product of fields and the bell function of the overlaps, in padded rows."""
+    members: Members = (*pointers("field work bell"), ("rows", ROWS), *numbers("int32", "fields padded"))
     return KernelSpec(f"kspace::Taper<{CPP_TYPE[real]}>", "kspace/taper.hpp", members, threads=128, team=True)
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use."""
+    """Yield representatives of kernels compiled on first use."""
     yield taper("float32")
     yield taper("float64")

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms of lines side by side in vectors: `kspace/wide.hpp`, for CPUs alone."""
+"""Transforms of adjacent lines in vectors, `kspace/wide.hpp`, only for CPUs."""
 
 from __future__ import annotations
 
 from .kspace import CPP, cpp_bool
 from .kspace_lines import radices_of
-from .spec import CPP_TYPE, KernelSpec, Members, Real
+from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
 #: Lines in a vector of 64 bytes.
 LANES: dict[Real, int] = {"float32": 16, "float64": 8}
-#: The longest lines, of which a thread has two batches on its stack, and the largest factor taken at once.
+#: Greatest length (a thread has two batches of lines on its stack) and greatest factor.
 _LONGEST, _RADIX = 1024, 8
 
 
 def wide_side(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
-    """Return the transform of lines of this length along an axis before the last, None where `wide_rows` has none."""
-    members: Members = (("spectra", "ptr"), ("roots", "ptr"), ("inner", "int64"), ("batches", "int64"))
+    """Return the transform of lines of this length along an axis before the last; None as for `wide_rows`."""
+    members: Members = (*pointers("spectra roots"), *numbers("int64", "inner batches"))
     return _wide("WideSide", length, real, members, inverse=inverse)
 
 
 def wide_rows(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
-    """Return the transform of rows of reals; None where they are too long or have a prime factor above 7."""
-    pointers = tuple((name, "ptr") for name in ("reals", "spectra", "roots"))
-    return _wide("WideRows", length, real, (*pointers, ("rows", "int64"), ("apart", "int64")), inverse=inverse)
+    """Return the transform of rows of reals; None if they are too long or have a prime factor above 7."""
+    members: Members = (*pointers("reals spectra roots"), *numbers("int64", "rows apart"))
+    return _wide("WideRows", length, real, members, inverse=inverse)
 
 
 def _wide(name: str, length: int, real: Real, members: Members, *, inverse: bool) -> KernelSpec | None:

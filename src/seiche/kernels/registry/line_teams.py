@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Teams that transform lines of spectra along an axis that is not the last, the fastest of many that were timed."""
+"""Fastest measured teams for transforms of lines along an axis before the last."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LineTeam:
-    """How a block of a GPU transforms lines.
+    """Division of line transforms among the threads of a GPU block.
 
-    `radices` are the factors of the length in order, `lanes` lines side by side, `threads` of a block; `blocks` on a
-    multiprocessor, which bound the registers (0: the compiler's choice).
+    Attributes:
+        radices: factors of the length in order.
+        lanes: adjacent lines of a block.
+        threads: threads of a block.
+        blocks: blocks on a multiprocessor, which bound the registers (0: the compiler's choice).
     """
 
     radices: tuple[int, ...]
@@ -20,9 +23,9 @@ class LineTeam:
     blocks: int = 0
 
 
-#: In single precision on one H100 (`benchmarks/line_teams.py`, docs/performance/tuning), by length: the team of passes
-#: that multiply spectra between two transforms, with the picoseconds of all of them a number of a spectrum in a step of
-#: full physics, and the team of transforms alone.
+#: Teams by length, in single precision on one H100 (`benchmarks/line_teams.py`, docs/performance/tuning): passes that
+#: multiply spectra between two transforms, their total duration in a step of full physics (ps per number of a
+#: spectrum), and transforms alone.
 TEAMS: dict[int, tuple[LineTeam, float, LineTeam]] = {
     256: (LineTeam((16, 16), 16, 256, 2), 55.2, LineTeam((16, 16), 16, 128)),
     280: (LineTeam((20, 14), 8, 160, 3), 61.2, LineTeam((20, 14), 16, 320)),
@@ -39,5 +42,5 @@ TEAMS: dict[int, tuple[LineTeam, float, LineTeam]] = {
     1080: (LineTeam((12, 9, 10), 8, 480, 1), 94.5, LineTeam((12, 9, 10), 8, 320)),
     1152: (LineTeam((12, 8, 12), 8, 384, 1), 88.9, LineTeam((12, 8, 12), 8, 384)),
 }
-#: What the rest of such a step takes, and passes of lengths that were not timed (ps a number).
+#: Duration of all other work of such a step, and of passes of lengths that were not timed (ps per number).
 REST, UNTIMED = 250.0, 80.0

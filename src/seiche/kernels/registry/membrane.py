@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of membranes, of `kernels/membrane/`."""
+"""Kernels of membranes, `kernels/membrane/`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from .spec import CPP_TYPE, KernelSpec, Members, Real, grouped
+from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, grouped, numbers, pointers
 
-#: Vertices that the memory of a team may hold.
+#: Numbers of vertices for which the memory of a team can be compiled.
 CAPACITIES = (162, 642, 2562)
-#: Control points that an element of a subdivision surface may have, and the elements that a team handles at a time.
+#: Elements that a team handles at a time, by the number of control points of an element of a subdivision surface.
 SLOTS = {12: 128, 24: 64}
-#: The same on GPUs with FP32 and 12 slots, by capacity: for up to so many cells a multiprocessor, whose memory and
-#: registers then are theirs.
+#: The same on GPUs with FP32 and 12 control points, by capacity: (cells per multiprocessor up to which it applies,
+#: elements). With few cells, each has more memory and registers.
 TEAMS = {162: ((2.0, 320), (math.inf, 160)), 642: ((1.0, 512), (2.0, 320))}
 #: Threads of other teams.
 _THREADS = 128
-#: The same of flat triangles.
+#: Control points of flat triangles, and the elements that a team handles at a time.
 FLAT_SLOTS, FLAT_CHUNK = 6, 128
 
-#: Arrays of elements are filled up to a multiple of this.
+#: Arrays of elements are padded to a multiple of this.
 BATCH = 16
 
-#: What the CPU table has, in words.
+#: Description of the kernels in the CPU table.
 BUILT = "Loop shells on icospheres of up to 642 vertices with three points of integration"
 
 _COUNTS: Members = (("elements", "int32"), ("stride", "int32"))
@@ -33,7 +33,7 @@ _COUNTS: Members = (("elements", "int32"), ("stride", "int32"))
 
 @dataclass(frozen=True)
 class LawKernel:
-    """A law in the plane: C++ template over the precision, its numbers in order, and the header of one from outside."""
+    """An in-plane law: C++ template over the precision, its parameters in order, and its header if it is external."""
 
     type: str
     numbers: tuple[str, ...]
@@ -42,7 +42,7 @@ class LawKernel:
 
 @dataclass(frozen=True)
 class Shell:
-    """The elements of a membrane: C++ type, members, and the law in the plane."""
+    """The elements of a membrane: C++ type, members, and the in-plane law."""
 
     type: str
     members: Members
@@ -53,51 +53,46 @@ SKALAK, NEO_HOOKEAN = LawKernel("Skalak", ("shear", "area_ratio")), LawKernel("N
 
 
 def _moduli(law: LawKernel, real: Real) -> Members:
-    return (("law", tuple((number, real) for number in law.numbers)), ("bending", real))
+    return (("law", numbers(real, " ".join(law.numbers))), ("bending", real))
 
 
 def loop_shell(law: LawKernel, real: Real, points: int, slots: int, chunk: int | None = None) -> Shell:
     """Return the elements of a Loop subdivision surface, `chunk` at a time."""
-    members: Members = (
-        *((name, "ptr") for name in ("control", "entry", "kind", "weights", "rest")),
-        *_moduli(law, real),
-        *_COUNTS,
-    )
+    members: Members = (*pointers("control entry kind weights rest"), *_moduli(law, real), *_COUNTS)
     return Shell(f"LoopShell<{CPP_TYPE[real]},{law.type},{points},{slots},{chunk or SLOTS[slots]}>", members, law)
 
 
 def flat_shell(law: LawKernel, real: Real) -> Shell:
     """Return flat triangles with hinges."""
-    members: Members = (("control", "ptr"), ("entry", "ptr"), ("rest", "ptr"), *_moduli(law, real), *_COUNTS)
+    members: Members = (*pointers("control entry rest"), *_moduli(law, real), *_COUNTS)
     return Shell(f"FlatShell<{CPP_TYPE[real]},{law.type}>", members, law)
 
 
 def team_of(real: Real, slots: int, capacity: int, load: float) -> int | None:
-    """Return the elements that a team of a GPU with a `load` of cells a multiprocessor has at a time, None: as on CPUs.
+    """Return how many elements a GPU team handles at a time, for `load` cells per multiprocessor; None: as on CPUs.
 
-    The forces are the same bits.
+    The choice does not change the forces.
     """
     teams = TEAMS.get(capacity, ()) if (real, slots) == ("float32", 12) else ()
     return next((team for most, team in teams if load <= most), None)
 
 
 def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = None) -> KernelSpec:
-    """Forces of the membranes of one type, by teams of as many threads as they have elements, if that is given."""
-    lists = ("chunk_first", "touched", "entry_end", "ring_first", "ring", "ring_area", "share", "faces")
+    """Forces of the membranes of one type; `team`: threads, equal to the number of elements handled at a time."""
     members: Members = (
-        *((name, "ptr") for name in ("place", "force", "slip", "measures")),
-        *((name, "int64") for name in ("stride", "first")),
+        *pointers("place force slip measures"),
+        *numbers("int64", "stride first"),
         ("shell", shell.members),
-        *((name, "ptr") for name in lists),
-        *((name, real) for name in ("area", "volume", "local_area", "mobility", "rest_area", "rest_volume")),
-        *((name, "int32") for name in ("vertices", "chunks")),
+        *pointers("chunk_first touched entry_end ring_first ring ring_area share faces"),
+        *numbers(real, "area volume local_area mobility rest_area rest_volume"),
+        *numbers("int32", "vertices chunks"),
     )
     return KernelSpec(
         f"MembraneForce<{shell.type},{capacity}>",
         "membrane/force.hpp",
         members,
         threads=team or _THREADS,
-        blocks=4 if shell.type.startswith("Flat") and real == "float32" else 0,  # else it spills without need
+        blocks=4 if shell.type.startswith("Flat") and real == "float32" else 0,  # otherwise it spills unnecessarily
         max_registers=255 if real == "float64" else 128,
         may_spill=shell.type.startswith("Flat") and real == "float64",  # 32 bytes on sm_80, none on sm_90 and sm_100
         team=True,
@@ -105,99 +100,80 @@ def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = N
     )
 
 
-_GRID: Members = (
-    ("origin", (("x", "float64"), ("y", "float64"), ("z", "float64"))),
-    ("spacing", "float64"),
-    ("first", "int64"),
-    ("shape", ("int32", 4)),
-)
-#: A row of what `PackPush` knows of a kind of cell.
-RIGID_KIND: Members = (("grid", _GRID), ("first_point", "int64"), ("points", "int64"), ("radius", "float64"))
+_ORIGIN = numbers("float64", "x y z")
+_GRID: Members = (("origin", _ORIGIN), ("spacing", "float64"), ("first", "int64"), ("shape", ("int32", 4)))
+#: Description of a kind of rigid cell for `PackPush`.
+RIGID_KIND: Members = (("grid", _GRID), *numbers("int64", "first_point points"), ("radius", "float64"))
 
 
 def pack_push() -> KernelSpec:
-    """How growing rigid cells are pushed apart."""
-    names = ("centers", "rotations", "kind", "kinds", "points", "nodes", "first", "neighbors", "shifts", "out")
-    members: Members = (*((name, "ptr") for name in names), ("wall", _GRID), ("scale", "float64"), ("gap", "float64"))
+    """Displacements that separate growing rigid cells."""
+    arrays = pointers("centers rotations kind kinds points nodes first neighbors shifts out")
+    members: Members = (*arrays, ("wall", _GRID), *numbers("float64", "scale gap"))
     return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=64, max_registers=255)
 
 
 _BINS: Members = (
-    *((name, "ptr") for name in ("first", "count", "tally", "entries")),
-    *((name, ("float64", 3)) for name in ("per_length", "lengths", "turns")),
+    *pointers("first count tally entries"),
+    *numbers(("float64", 3), "per_length lengths turns"),
     ("counts", ("int32", 3)),
     ("mask", "uint32"),
 )
 _LISTS: Members = (
-    *((name, "ptr") for name in ("place", "reference", "owner", "first", "many", "pairs", "other_owner")),
-    ("bins", _BINS),
-    ("stride", "int64"),
-    ("part", ("float32", 3)),
-    ("reach", "float32"),
-    ("room", "uint32"),
+    *pointers("place reference owner first many pairs other_owner"),
+    *(("bins", _BINS), ("stride", "int64"), ("part", ("float32", 3)), ("reach", "float32"), ("room", "uint32")),
 )
-_LAW = ("strength", "reach", "exponent", "depth", "steepness", "rest", "morse_reach", "whole")
-#: Points that a team puts into bins, slots that it gives room, and vertices whose lists it makes.
+_LAW = numbers("float64", "strength reach exponent depth steepness rest morse_reach whole")
+_BINNING: Members = (*pointers("place state"), ("stride", "int64"), ("bins", _BINS))
+#: Per team: points to sort into bins, bins to assign offsets, and vertices whose lists are built.
 POINT_GROUP, SLOT_GROUP, VERTEX_GROUP = 1024, 256, 128
-#: Bytes of a point in a bin, and words of the state that kernels leave.
+#: Bytes of a point in a bin, and words of the state that kernels write.
 BIN_ENTRY_BYTES, CONTACT_STATE_WORDS = 16, 3
 
 
 def contact_moved() -> KernelSpec:
-    """Vertices that have moved too far for their lists."""
-    members: Members = (
-        *((name, "ptr") for name in ("place", "reference", "state")),
-        ("stride", "int64"),
-        ("farthest", "float64"),
-    )
+    """Detect vertices that have moved too far for their lists."""
+    members: Members = (*pointers("place reference state"), ("stride", "int64"), ("farthest", "float64"))
     return KernelSpec("ContactMoved", "membrane/contact.hpp", members)
 
 
 def contact_count() -> KernelSpec:
-    """Points in bins, counted."""
-    members: Members = (("place", "ptr"), ("state", "ptr"), ("stride", "int64"), ("bins", _BINS))
-    return KernelSpec("ContactCount", "membrane/contact.hpp", members)
+    """Count the points in each bin."""
+    return KernelSpec("ContactCount", "membrane/contact.hpp", _BINNING)
 
 
 def contact_place() -> KernelSpec:
-    """Room for the points of bins."""
+    """Compute the offsets of bins."""
     members: Members = (("bins", _BINS), ("state", "ptr"))
     return KernelSpec("ContactPlace", "membrane/contact.hpp", members, threads=SLOT_GROUP, team=True)
 
 
 def contact_fill() -> KernelSpec:
-    """Points into bins."""
-    members: Members = (("place", "ptr"), ("state", "ptr"), ("stride", "int64"), ("bins", _BINS))
-    return KernelSpec("ContactFill", "membrane/contact.hpp", members)
+    """Sort points into bins."""
+    return KernelSpec("ContactFill", "membrane/contact.hpp", _BINNING)
 
 
 def contact_reset() -> KernelSpec:
-    """Marks and counts of the lists taken back."""
-    return KernelSpec("ContactReset", "membrane/contact.hpp", (("state", "ptr"),))
+    """Reset the marks and counts of the lists."""
+    return KernelSpec("ContactReset", "membrane/contact.hpp", pointers("state"))
 
 
 def contact_search() -> KernelSpec:
-    """Which points a vertex may meet."""
+    """Find the points that may come into contact with a vertex."""
     members: Members = (("lists", _LISTS), ("state", "ptr"), ("count", "int64"))
     return KernelSpec("ContactSearch", "membrane/contact.hpp", members, threads=VERTEX_GROUP, team=True)
 
 
 def contact_force(real: Real) -> KernelSpec:
-    """Short-range forces of vertices on those of other cells, or of walls."""
-    members: Members = (
-        *((name, "ptr") for name in ("force", "other")),
-        ("other_stride", "int64"),
-        ("lists", _LISTS),
-        ("law", tuple((name, "float64") for name in _LAW)),
-        ("state", "ptr"),
-    )
+    """Short-range forces on vertices from vertices of other cells, or from walls."""
+    arrays: Members = (*pointers("force other"), ("other_stride", "int64"), ("lists", _LISTS))
+    members: Members = (*arrays, ("law", _LAW), ("state", "ptr"))
     return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield the specialisations of the CPU table."""
-    reals: tuple[Real, ...] = ("float64", "float32")
-    for real in reals:
+    for real in REALS:
         for law, capacity in product((SKALAK, NEO_HOOKEAN), CAPACITIES[:2]):
             yield membrane_force(loop_shell(law, real, 3, 12), real, capacity)
         yield contact_force(real)
@@ -209,9 +185,8 @@ def built_kernels() -> Iterator[KernelSpec]:
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of what is compiled on first use: of each family the ones that need most registers."""
-    reals: tuple[Real, ...] = ("float64", "float32")
-    for real in reals:
+    """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
+    for real in REALS:
         yield membrane_force(loop_shell(SKALAK, real, 1, 12), real, 642)
         for law in (SKALAK, NEO_HOOKEAN):
             yield membrane_force(loop_shell(law, real, 3, 24), real, 2562)
