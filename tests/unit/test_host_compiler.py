@@ -143,9 +143,9 @@ def test_without_a_compiler_the_message_names_the_kernel_and_the_ways_out(cache:
     with pytest.raises(BackendUnavailable) as caught:
         open_backend("cpu", 1).load(OTHER)
     assert str(caught.value) == (
-        "StreamCollide<ListAAEven<D3Q15,double,double>,Trt,ConstantRates<double>,NoForce<double>> is not in the built "
-        "table and no C++ compiler was found: install g++, or choose D3Q19 with trt or bgk, a Newtonian or "
-        "Carreau-Yasuda fluid and no force or a uniform one"
+        "StreamCollide<ListAAEven<D3Q15,double,double>,Trt,ConstantRates<double>,NoForce<double>> is not "
+        "precompiled and no C++ compiler was found: install g++ (precompiled: D3Q19 with trt or bgk, a Newtonian or "
+        "Carreau-Yasuda fluid and no force or a uniform one)"
     )
 
 
@@ -179,7 +179,7 @@ def test_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(KernelCompileError) as caught:
         host_compiler.compiled_row(OTHER, "portable")
     assert str(caught.value) == (
-        f"{tmp_path / 'file' / 'kernels'}: cannot keep compiled kernels (Not a directory); set SEICHE_CACHE to a "
+        f"{tmp_path / 'file' / 'kernels'}: cannot store compiled kernels (Not a directory); set SEICHE_CACHE to a "
         "folder that can be written"
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of a device, and the argument structs of its kernels."""
+"""Device arrays, and the argument structs of kernels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from seiche.kernels.registry import Members
 
-#: Memory of a backend: a NumPy array on the CPU, a CuPy array on a GPU. Only the backend looks inside.
+#: Memory of a backend: a NumPy array on the CPU, a CuPy array on a GPU. Only the backend accesses its contents.
 Array: TypeAlias = Any
 
 
 def argument_dtype(members: Members) -> np.dtype[Any]:
-    """Return the NumPy dtype whose bytes are the C++ argument struct with these members (natural alignment)."""
+    """Return the NumPy dtype with the layout of the C++ argument struct (natural alignment)."""
     fields: list[tuple[Any, ...]] = []
     for name, kind in members:
         if kind == "ptr":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every device offers: the only interface between the solvers and the hardware."""
+"""Interface of all devices: the only connection between solvers and hardware."""
 
 from __future__ import annotations
 
@@ -14,42 +14,41 @@ from seiche.backend.arrays import Array, argument_dtype
 from seiche.backend.transforms import Transforms
 from seiche.kernels.registry import KernelSpec
 
-#: Copies that `copy_times` measures; the first ones warm up.
+#: Copies that `copy_times` measures; the first ones are for warm-up.
 COPIES, COPIES_TO_WARM_UP = 9, 2
 
 
 class Kernel(ABC):
-    """A kernel of one backend, ready to be given arguments."""
+    """A kernel of one backend."""
 
     def __init__(self, spec: KernelSpec, bytes_per_item: int) -> None:
-        """Remember what is run and the memory traffic that one item must cause."""
-        self.spec = spec
-        self.bytes_per_item = bytes_per_item
+        """Store the specification and the minimum memory traffic of an item in bytes."""
+        self.spec, self.bytes_per_item = spec, bytes_per_item
         self.dtype = argument_dtype(spec.members)
 
     @abstractmethod
     def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
-        """Return a call that runs the items begin ... end - 1 with a copy of the packed `arguments`."""
+        """Return a function that runs the items begin ... end - 1 with a copy of the packed `arguments`."""
 
 
 class Stream(ABC):
-    """Work in order; two streams run side by side."""
+    """A queue of work that is done in order; two streams run concurrently."""
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait until all work given so far is done."""
+        """Wait until all work launched so far is done."""
 
     @abstractmethod
     def record(self) -> Any:
-        """Return an event that is reached when all work given so far is done."""
+        """Return an event that completes with the work launched so far."""
 
     @abstractmethod
     def wait(self, event: Any) -> None:
-        """Let later work of this stream start only after `event` of another stream."""
+        """Make later work of this stream wait for `event` of another stream."""
 
 
 class Graph(ABC):
-    """Work that was captured once and can be launched again as a whole."""
+    """Captured work that can be launched repeatedly as a whole."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -57,39 +56,39 @@ class Graph(ABC):
 
 
 class Backend(ABC):
-    """A device: memory, kernels, streams. Arguments are packed by `pack`, kernels launched in the current stream."""
+    """A device: memory, kernels, streams. `pack` packs arguments; kernels are launched in the current stream."""
 
     name: str
-    #: Whether it is a GPU; ask what is meant (below) where that has a name of its own.
+    #: Whether it is a GPU; prefer the more specific properties below where one applies.
     is_gpu: bool
-    #: Multiprocessors of a GPU: so many teams have one for themselves.
+    #: Number of multiprocessors of a GPU.
     multiprocessors: int
     #: PCI address of a GPU, None for other devices.
     pci_address: str | None = None
 
     @property
     def host_memory(self) -> bool:
-        """Whether arrays lie in the host's memory, so that nothing needs a copy to get there."""
+        """Whether arrays are in host memory, so the host needs no copies."""
         return not self.is_gpu
 
     @property
     def concurrent_streams(self) -> bool:
-        """Whether kernels return before they are done, and those of several streams run side by side."""
+        """Whether kernels are asynchronous and several streams run concurrently."""
         return self.is_gpu
 
     @property
     def has_graphs(self) -> bool:
-        """Whether captured work is replayed by the device alone, which saves the host's launches."""
+        """Whether the device replays captured work without launches by the host."""
         return self.is_gpu
 
     @property
     def prefers_fused_transforms(self) -> bool:
-        """Whether transforms of lines inside of kernels are faster than those of a library between kernels."""
+        """Whether transforms of lines inside kernels are faster than library transforms between kernels."""
         return self.is_gpu
 
     @abstractmethod
     def describe(self) -> str:
-        """Return the device in words, for reports."""
+        """Return a description of the device for reports."""
 
     @abstractmethod
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
@@ -105,7 +104,7 @@ class Backend(ABC):
 
     @abstractmethod
     def download(self, array: Array) -> npt.NDArray[Any]:
-        """Return a copy of `array` on the host, after all work that writes it."""
+        """Return a copy of `array` on the host, after all work that writes to it."""
 
     @abstractmethod
     def pointer(self, array: Array) -> int:
@@ -113,7 +112,7 @@ class Backend(ABC):
 
     @abstractmethod
     def pinned(self, shape: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return host memory that the device copies from and to without a detour."""
+        """Return host memory for direct copies to and from the device."""
 
     @abstractmethod
     def copy_to_host(self, array: Array, host: npt.NDArray[Any]) -> None:
@@ -125,31 +124,31 @@ class Backend(ABC):
 
     @abstractmethod
     def load(self, spec: KernelSpec) -> Kernel:
-        """Return the kernel for a specialisation, compiled or found in the cache or table.
+        """Return the kernel for a specialisation, from a table or the cache, or compiled.
 
         Raises:
-            KernelCompileError: the compiler refused it, or its argument struct has another size than Python packs.
+            KernelCompileError: compilation failed, or the size of the argument struct differs from that in Python.
         """
 
     @abstractmethod
     def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:
-        """Return real Fourier transforms of grids of this shape in a precision ("float32" or "float64")."""
+        """Return real Fourier transforms of grids of this shape ("float32" or "float64")."""
 
     @abstractmethod
     def stream(self, *, urgent: bool = False) -> Stream:
-        """Return a new stream; `with backend.use(stream)` makes it current. Urgent work goes before other work."""
+        """Return a new stream; `with backend.use(stream)` makes it current. Urgent streams have priority."""
 
     @abstractmethod
     def current(self) -> Stream:
-        """Return the stream that work goes to now."""
+        """Return the current stream."""
 
     @abstractmethod
     def use(self, stream: Stream) -> Any:
-        """Return a context in which work goes to `stream`."""
+        """Return a context in which `stream` is current."""
 
     @abstractmethod
     def await_event(self, event: Any) -> None:
-        """Wait, in any thread of the host, until `event` of a stream is reached."""
+        """Wait, in any host thread, for an event of a stream."""
 
     @abstractmethod
     def capture(self, work: Callable[[], None]) -> Graph:
@@ -165,7 +164,7 @@ class Backend(ABC):
 
     @abstractmethod
     def annotate(self, name: str) -> Any:
-        """Return a context that shows up under `name` in a profiler's time line."""
+        """Return a context that is labelled `name` in a profiler's timeline."""
 
     @abstractmethod
     def sum(self, array: Array) -> float:
@@ -177,21 +176,21 @@ class Backend(ABC):
 
     @abstractmethod
     def free_memory(self) -> int:
-        """Return the bytes that can still be allocated."""
+        """Return the number of bytes that can still be allocated."""
 
     @abstractmethod
     def used_memory(self) -> int:
-        """Return the bytes that this process holds of the device's memory, 0 where that is not known."""
+        """Return the bytes of device memory that this process uses, 0 if unknown."""
 
     @abstractmethod
     def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
-        """Return the bytes, read plus written, of a large copy in the device's memory, and the seconds of COPIES.
+        """Return the bytes, read plus written, of a large copy in device memory, and the seconds of COPIES copies.
 
-        `ready` is called before each, so that ranks which share a memory copy at the same time.
+        `ready` is called before each copy, for example to synchronise ranks that share a memory.
         """
 
     def pack(self, kernel: Kernel, **members: Any) -> npt.NDArray[np.void]:
-        """Return the argument struct of `kernel`; arrays become addresses, nested members are dicts.
+        """Return the argument struct of `kernel`; arrays are replaced by addresses, nested members are dicts.
 
         Raises:
             KeyError: a member is missing or unknown.
@@ -203,7 +202,7 @@ class Backend(ABC):
     def _fill(self, record: npt.NDArray[np.void], dtype: np.dtype[Any], members: dict[str, Any]) -> None:
         names = dtype.names or ()
         if set(members) != set(names) - {"unused"}:
-            raise KeyError(f"kernel arguments {sorted(members)} are not {sorted(names)}")
+            raise KeyError(f"kernel arguments are {sorted(members)}, expected {sorted(names)}")
         for name, value in members.items():
             inner = dtype[name]
             if isinstance(value, dict):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The disk cache of compiled kernels, and NVRTC compilation for it, which needs no GPU and no CUDA toolkit."""
+"""Disk cache of compiled kernels, and their NVRTC compilation, which needs neither a GPU nor a CUDA toolkit."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from seiche.backend.arrays import argument_dtype
@@ -20,7 +21,7 @@ _OPTIONS = ("--std=c++20", "--fmad=false", "--extra-device-vectorization", "--de
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A cubin, the symbol of its kernel, the bytes an item must move, its team's scratch, what the compiler said."""
+    """A cubin, the symbol of its kernel, minimum bytes per item, scratch bytes of a team, the compiler's log."""
 
     cubin: bytes
     symbol: str
@@ -30,12 +31,12 @@ class CompiledKernel:
 
 
 def headers_of(spec: KernelSpec) -> tuple[str, ...]:
-    """Return the headers that a kernel's translation unit names."""
+    """Return the headers that a kernel's translation unit includes."""
     return ("launch.hpp", *spec.parts, spec.header)
 
 
 def source_of(spec: KernelSpec) -> str:
-    """Return the translation unit: the kernel's header, and a check that Python packs what C++ expects."""
+    """Return the translation unit: includes, and a check of the size of the argument struct."""
     size = argument_dtype(spec.members).itemsize
     return (
         "".join(f'#include "{header}"\n' for header in headers_of(spec)) + "using namespace seiche;\n"
@@ -44,7 +45,7 @@ def source_of(spec: KernelSpec) -> str:
 
 
 def _gpu_source_of(spec: KernelSpec) -> str:
-    """Return the translation unit with a variable whose name says the bytes that an item moves and has as scratch."""
+    """Return the translation unit with a variable whose name encodes the bytes and the scratch of an item."""
     return source_of(spec) + "template <int bytes, int scratch> __device__ int sizes;\n"
 
 
@@ -52,7 +53,7 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
     """Compile one kernel for an architecture such as "sm_90".
 
     Raises:
-        BackendUnavailable: no NVRTC on this machine.
+        BackendUnavailable: NVRTC is not installed.
         KernelCompileError: the compiler's log.
     """
     try:
@@ -85,7 +86,7 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
     (mangled,) = check(nvrtc.nvrtcGetLoweredName(program, sizes))
     numbers = re.search(rb"sizesILi(\d+)ELi(\d+)E", mangled)  # type: ignore[call-overload]
     if numbers is None:
-        raise KernelCompileError(f"{spec.type}: the compiler's name {mangled!r} does not tell the bytes of an item")
+        raise KernelCompileError(f"{spec.type}: the mangled name {mangled!r} does not contain the bytes of an item")
     (cubin_size,) = check(nvrtc.nvrtcGetCUBINSize(program))
     cubin = b" " * int(cubin_size)  # type: ignore[call-overload]
     check(nvrtc.nvrtcGetCUBIN(program, cubin))
@@ -95,7 +96,7 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
 
 
 def nvrtc_version() -> str:
-    """Return the version of the run-time compiler, part of the cache's key."""
+    """Return the version of the run-time compiler, a part of the cache key."""
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()
@@ -103,20 +104,16 @@ def nvrtc_version() -> str:
 
 
 def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int, int]:
-    """Return the file of the kernel's cubin, its symbol, bytes an item and scratch; compile what is missing."""
+    """Return the path of the cubin, the symbol, bytes per item and scratch of a kernel, compiling it if necessary."""
     headers = headers_hash(KERNELS, headers_of(spec))
     key = "\n".join((headers, _gpu_source_of(spec), spec.launch, architecture, nvrtc_version(), *_OPTIONS))
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
-    made: list[CompiledKernel] = []
-
-    def compiled() -> CompiledKernel:
-        made[:] = made or [compile_kernel(spec, architecture)]
-        return made[0]
+    compiled = cache(lambda: compile_kernel(spec, architecture))
 
     cubin = kept(stem.with_suffix(".cubin"), lambda part: part.write_bytes(compiled().cubin))
     symbol = kept(
         stem.with_suffix(".symbol"),
         lambda part: part.write_text(f"{compiled().symbol} {compiled().bytes_per_item} {compiled().scratch_bytes}"),
     )
-    name, moved, scratch = symbol.read_text().split()
-    return cubin, name, int(moved), int(scratch)
+    name, item_bytes, scratch = symbol.read_text().split()
+    return cubin, name, int(item_bytes), int(scratch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU: kernels of the table that was built at install, or compiled on first use; NumPy arrays, OpenMP threads."""
+"""CPU backend: kernels from the table built at installation or compiled on first use, NumPy arrays, OpenMP threads."""
 
 from __future__ import annotations
 
@@ -34,50 +34,44 @@ class _Row(ctypes.Structure):
 
 
 def _built(folder: Path) -> list[str]:
-    """Return the instruction sets for which `folder` has kernels, the best one first."""
+    """Return the instruction sets with kernels in `folder`, the best one first."""
     return [level for level in LEVELS if (folder / f"seiche_{level}.so").exists()]
 
 
 def _level(folder: Path) -> str:
-    """Return the best instruction set of this processor for which `folder` has kernels, or that in SEICHE_CPU_LEVEL.
+    """Return the best instruction set of this processor with kernels in `folder`, or the one in SEICHE_CPU_LEVEL.
 
     Raises:
-        BackendUnavailable: there are none for it.
+        BackendUnavailable: there are no such kernels.
     """
     forced, built, own = os.environ.get("SEICHE_CPU_LEVEL"), _built(folder), levels_of(cpu_field("flags").split())
     if forced:
-        usable, wanted, setting = [forced], f"SEICHE_CPU_LEVEL={forced}", forced
+        usable, target, setting = [forced], f"SEICHE_CPU_LEVEL={forced}", forced
     else:
-        usable, wanted, setting = own, f"this processor ({own[0]})", "all"
+        usable, target, setting = own, f"this processor ({own[0]})", "all"
     for level in usable:
         if level in built:
             return level
     raise BackendUnavailable(
-        f"no CPU kernels for {wanted} in {folder}, only for {', '.join(built) or 'none'}: install Seiche on this"
+        f"no CPU kernels for {target} in {folder}, only for {', '.join(built) or 'none'}: install Seiche on this"
         f" machine (pip install .) or with -C cmake.define.SEICHE_LEVELS={setting}"
     )
 
 
 @cache
 def _table() -> tuple[ctypes.CDLL, str]:
-    """Load the table for this processor's best instruction set, or the one in SEICHE_CPU_LEVEL; return both."""
+    """Load the table for the instruction set of `_level`; return library and level."""
     level = _level(_NATIVE)
     path = _NATIVE / f"seiche_{level}.so"
-    # Threads that wait for work give the core away soon: it may belong to somebody else.
+    # Idle threads release their cores soon, for other processes.
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     library = ctypes.CDLL(str(path))
     library.seiche_headers_hash.restype = ctypes.c_char_p
     headers = headers_hash(_NATIVE.parent / "kernels", table_headers(built_kernels()))
     if library.seiche_headers_hash().decode() != headers:
-        raise BackendUnavailable(f"{path} was built from other kernel headers: install Seiche again (pip install .)")
+        raise BackendUnavailable(f"{path} was built from other kernel headers: reinstall Seiche (pip install .)")
     library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_Row)
-    library.seiche_launch.argtypes = [
-        ctypes.POINTER(_Row),
-        ctypes.c_void_p,
-        ctypes.c_longlong,
-        ctypes.c_longlong,
-        ctypes.c_int,
-    ]
+    library.seiche_launch.argtypes = [ctypes.POINTER(_Row), ctypes.c_void_p, *[ctypes.c_longlong] * 2, ctypes.c_int]
     library.seiche_launch.restype = None
     library.seiche_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
     library.seiche_copy.restype = None
@@ -86,16 +80,16 @@ def _table() -> tuple[ctypes.CDLL, str]:
 
 @cache
 def _compiled_row(spec: KernelSpec, level: str) -> Any:
-    """Return the row of a library of its own, compiled if need be; a loaded library stays loaded."""
+    """Return the row of a library with a single kernel, compiled if necessary; the library remains loaded."""
     library = ctypes.CDLL(str(compiled_row(spec, level)))
     return ctypes.pointer(_Row.in_dll(library, ROW))
 
 
 class CpuKernel(Kernel):
-    """A row of the table, or one that was compiled at run time."""
+    """A row of the table, or of a library compiled at run time."""
 
     def __init__(self, spec: KernelSpec, threads: int) -> None:
-        """Find or compile the row and compare its argument struct with Python's."""
+        """Find or compile the row and compare the size of its argument struct with Python's."""
         self._library, level = _table()
         self._row = self._library.seiche_find(spec.type.encode()) or _compiled_row(spec, level)
         super().__init__(spec, int(self._row.contents.bytes))
@@ -106,39 +100,39 @@ class CpuKernel(Kernel):
         self._threads = threads
 
     def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
-        """Return the call of the row's loop."""
+        """Return a function that runs the row's loop."""
         packed = arguments.copy()
         launch, row, address, threads = self._library.seiche_launch, self._row, packed.ctypes.data, self._threads
 
-        def run(_keep: npt.NDArray[np.void] = packed) -> None:
+        def run(_alive: npt.NDArray[np.void] = packed) -> None:
             launch(row, address, begin, end, threads)
 
         return run
 
 
 class CpuStream(Stream):
-    """The CPU does everything at once: a stream is always up to date."""
+    """All work on the CPU is synchronous, so every stream is idle."""
 
     def synchronize(self) -> None:
-        """Return: nothing is ever pending."""
+        """Return: no work is pending."""
 
     def record(self) -> Any:
-        """Return an event that is already reached."""
+        """Return an event that is already complete."""
         return None
 
     def wait(self, event: Any) -> None:
-        """Return: the event is already reached."""
+        """Return: the event is already complete."""
 
 
 class CpuGraph(Graph):
-    """Captured work on the CPU is the work itself."""
+    """A function in place of captured work."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        """Remember the work."""
+        """Store the function."""
         self._work = work
 
     def launch(self) -> None:
-        """Do it."""
+        """Call the function."""
         self._work()
 
 
@@ -146,7 +140,7 @@ class CpuClock:
     """Seconds of the host."""
 
     def record(self) -> float:
-        """Return now."""
+        """Return the time now."""
         return time.perf_counter()
 
     def elapsed(self, begin: float, end: float) -> float:
@@ -155,7 +149,7 @@ class CpuClock:
 
 
 def available_memory() -> int:
-    """Return the bytes that the system counts as available, 0 where it does not tell."""
+    """Return the memory that the system reports as available in bytes, 0 if unknown."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -173,7 +167,7 @@ class CpuBackend(Backend):
     multiprocessors = 0
 
     def __init__(self, threads: int | None = None) -> None:
-        """Use `threads` threads, or as many as this process may run on (OMP_NUM_THREADS counts)."""
+        """Use `threads` threads, by default as many as the process may use (see `host_threads`)."""
         self._library, _ = _table()
         self.threads = max(1, threads or host_threads())
         self._stream = CpuStream()
@@ -184,9 +178,8 @@ class CpuBackend(Backend):
         return f"{cpu_field('model name') or platform.machine()}, {self.threads} threads"
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """Return zeroed memory on a cache line."""
-        count = int(np.prod(shape))
-        size = count * np.dtype(dtype).itemsize
+        """Return zeroed memory aligned to a cache line."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         raw = np.zeros(size + 64, np.uint8)
         offset = -raw.ctypes.data % 64
         return raw[offset : offset + size].view(dtype).reshape(shape)
@@ -214,23 +207,23 @@ class CpuBackend(Backend):
         return np.zeros(shape, dtype)
 
     def copy_to_host(self, array: Array, host: npt.NDArray[Any]) -> None:
-        """Copy at once."""
+        """Copy synchronously."""
         host[...] = array
 
     def copy_to_device(self, host: npt.NDArray[Any], array: Array) -> None:
-        """Copy at once."""
+        """Copy synchronously."""
         array[...] = host
 
     def load(self, spec: KernelSpec) -> Kernel:
-        """Return the row of the table, or compile it."""
+        """Return the kernel from the table, or compile it."""
         if spec not in self._kernels:
             self._kernels[spec] = CpuKernel(spec, self.threads)
         return self._kernels[spec]
 
     def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:
-        """Return those of kernels for large grids, where there is a compiler for them, else FFTW's or SciPy's.
+        """Return compiled kernels for large grids if a compiler is installed, otherwise FFTW or SciPy.
 
-        A library that SEICHE_FFT names is taken in any case.
+        SEICHE_FFT selects a library for grids of any size.
         """
         from seiche.backend.wide_transforms import LEAST_POINTS, WideTransforms, wide_kernels
 
@@ -246,33 +239,33 @@ class CpuBackend(Backend):
             return library
 
     def stream(self, *, urgent: bool = False) -> Stream:
-        """Return the one stream."""
+        """Return the only stream."""
         return self._stream
 
     def current(self) -> Stream:
-        """Return the one stream."""
+        """Return the only stream."""
         return self._stream
 
     def use(self, stream: Stream) -> Any:
-        """Return a context that changes nothing."""
+        """Return a context without effect."""
         return nullcontext(stream)
 
     def await_event(self, event: Any) -> None:
-        """Return: every event is already reached."""
+        """Return: the event is already complete."""
 
     def capture(self, work: Callable[[], None]) -> Graph:
-        """Return the work as it is."""
+        """Return the work as a graph without capturing."""
         return CpuGraph(work)
 
     def synchronize(self) -> None:
-        """Return: nothing is ever pending."""
+        """Return: no work is pending."""
 
     def clock(self) -> CpuClock:
         """Return the host's clock."""
         return CpuClock()
 
     def annotate(self, name: str) -> Any:
-        """Return a context that does nothing."""
+        """Return a context without effect."""
         return nullcontext(name)
 
     def sum(self, array: Array) -> float:
@@ -284,11 +277,11 @@ class CpuBackend(Backend):
         return float(np.max(array)) if array.size else 0.0
 
     def free_memory(self) -> int:
-        """Return what the system counts as available."""
+        """Return the available memory of the system."""
         return available_memory()
 
     def used_memory(self) -> int:
-        """Return the resident bytes of this process."""
+        """Return the resident memory of this process."""
         try:
             return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except OSError:

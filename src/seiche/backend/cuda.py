@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NVIDIA GPUs: kernels through NVRTC, memory, streams, events and graphs through CuPy."""
+"""NVIDIA GPUs: kernels by NVRTC; memory, streams, events and graphs by CuPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seiche.kernels.registry import KernelSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Share of its memory that a GPU has left that counts as free: screens take a little.
+#: Fraction of free memory above which a GPU counts as free; displays use a little.
 _FREE = 0.8
 
 
@@ -34,12 +34,12 @@ def _cupy() -> Any:
 
 
 def first_free() -> int | None:
-    """Return the number of the first GPU most of whose memory is free, else that of the one with the most free memory.
+    """Return the number of the first GPU with mostly free memory, otherwise of the one with the most free memory.
 
-    GPUs that cannot be opened, such as those reserved for another process, do not count; None if none can.
+    GPUs that cannot be opened, such as those reserved for another process, are skipped; None if none can be opened.
     """
     runtime = _cupy().cuda.runtime
-    most, found = -1, None
+    most, best = -1, None
     try:
         count = int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError:
@@ -53,15 +53,15 @@ def first_free() -> int | None:
         if free >= _FREE * total:
             return number
         if free > most:
-            most, found = free, number
-    return found
+            most, best = free, number
+    return best
 
 
 class CudaKernel(Kernel):
     """A function of a loaded cubin."""
 
     def __init__(self, spec: KernelSpec, architecture: str) -> None:
-        """Load the cubin from the cache, compiling it first if need be."""
+        """Load the cubin from the cache, compiling it first if necessary."""
         cubin, symbol, bytes_per_item, self._scratch = cached_kernel(spec, architecture)
         super().__init__(spec, bytes_per_item)
         self._function = _cupy().RawModule(path=str(cubin)).get_function(symbol)
@@ -69,7 +69,7 @@ class CudaKernel(Kernel):
             self._function.max_dynamic_shared_size_bytes = self._scratch
 
     def bind(self, arguments: npt.NDArray[np.void], begin: int, end: int) -> Callable[[], None]:
-        """Return the launch; the argument struct travels by value."""
+        """Return the launch; the argument struct is passed by value."""
         packed = arguments.copy()[()]
         threads, scratch = self.spec.threads, self._scratch
         blocks = end - begin if self.spec.team else -(-(end - begin) // (threads * self.spec.items))
@@ -82,70 +82,70 @@ class CudaKernel(Kernel):
         return run
 
 
-#: The driver takes a copy of so much pageable memory before a copy from it returns (CUDA, "API synchronization
-#: behavior"): the caller need not wait for the device.
+#: For pageable memory up to this size, the driver stages a copy before the call returns (CUDA, "API synchronization
+#: behavior"), so the caller does not wait for the device.
 STAGED_BYTES = 1 << 16
 
 
 class CudaStream(Stream):
-    """A stream that does not wait for the default one."""
+    """A stream that does not synchronise with the default stream."""
 
     def __init__(self, stream: Any = None) -> None:
-        """Create it on the current device, or stand for a CuPy stream that exists."""
+        """Create it on the current device, or wrap an existing CuPy stream."""
         self.stream = _cupy().cuda.Stream(non_blocking=True) if stream is None else stream
 
     def synchronize(self) -> None:
-        """Wait for all its work."""
+        """Wait for all work of the stream."""
         self.stream.synchronize()
 
     def record(self) -> Any:
-        """Return an event after all work so far."""
+        """Return an event after all work launched so far."""
         event = _cupy().cuda.Event(disable_timing=True)
         event.record(self.stream)
         return event
 
     def wait(self, event: Any) -> None:
-        """Let later work start only after `event`."""
+        """Make later work wait for `event`."""
         self.stream.wait_event(event)
 
 
 class CudaGraph(Graph):
-    """A captured CUDA graph whose kernels have the priorities of the streams that they were captured from."""
+    """A captured CUDA graph whose kernels have the priorities of the streams in which they were captured."""
 
     def __init__(self, captured: int) -> None:
-        """Make the graph, a handle that is given back, executable.
+        """Instantiate the captured graph and free its handle.
 
         Raises:
-            BackendUnavailable: the driver refuses it.
+            BackendUnavailable: the driver cannot instantiate it.
         """
         from cuda.bindings import driver
 
         self._runtime = _cupy().cuda.runtime
-        # Without the flag all kernels have the priority of the stream that the graph is launched into.
+        # Without the flag all kernels have the priority of the stream in which the graph is launched.
         flag = driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
         status, executable = driver.cuGraphInstantiate(driver.CUgraph(captured), int(flag))
         self._runtime.graphDestroy(captured)
         if status != driver.CUresult.CUDA_SUCCESS:
-            raise BackendUnavailable(f"a graph of steps cannot be made executable: {status.name}")
+            raise BackendUnavailable(f"a graph of steps cannot be instantiated: {status.name}")
         self._executable = int(executable)
         weakref.finalize(self, self._runtime.graphExecDestroy, self._executable)
 
     def launch(self) -> None:
-        """Run it on the current stream."""
+        """Launch it in the current stream."""
         self._runtime.graphLaunch(self._executable, _cupy().cuda.get_current_stream().ptr)
 
 
 class CudaClock:
-    """Events on the current stream: the device's own time."""
+    """Events in the current stream, timed by the device."""
 
     def record(self) -> Any:
-        """Return an event for the moment the stream gets there."""
+        """Return an event after the work launched so far."""
         event = _cupy().cuda.Event()
         event.record()
         return event
 
     def elapsed(self, begin: Any, end: Any) -> float:
-        """Return the seconds between two events, waiting for the second."""
+        """Wait for the second event and return the seconds between both."""
         end.synchronize()
         return float(_cupy().cuda.get_elapsed_time(begin, end)) * 1e-3
 
@@ -156,19 +156,19 @@ class CudaBackend(Backend):
     is_gpu = True
 
     def __init__(self, device: int | None, local_rank: int = 0) -> None:
-        """Use GPU `device`, or the one whose number is the rank on this host modulo the number of GPUs.
+        """Use GPU `device`, by default the rank on this host modulo the number of GPUs.
 
         Raises:
-            BackendUnavailable: no CuPy, no driver, or no such GPU.
+            BackendUnavailable: CuPy or the driver is missing, or the GPU does not exist.
         """
         cupy = _cupy()
         try:
             count = int(cupy.cuda.runtime.getDeviceCount())
         except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise BackendUnavailable(f"no CUDA device can be used: {error}") from error
+            raise BackendUnavailable(f"no CUDA device is usable: {error}") from error
         number = local_rank % max(count, 1) if device is None else device
         if number >= count:
-            raise BackendUnavailable(f"cuda:{number} does not exist: this machine has {count} CUDA devices")
+            raise BackendUnavailable(f"cuda:{number} does not exist: this machine has {count} CUDA device(s)")
         self._cupy = cupy
         self._device = cupy.cuda.Device(number)
         self._device.use()
@@ -189,7 +189,7 @@ class CudaBackend(Backend):
         """Return zeroed device memory.
 
         Raises:
-            BackendUnavailable: the device has not enough memory.
+            BackendUnavailable: the device has too little free memory.
         """
         try:
             return self._cupy.zeros(shape, dtype)
@@ -203,7 +203,7 @@ class CudaBackend(Backend):
         return array
 
     def assign(self, array: Array, host: npt.NDArray[Any]) -> None:
-        """Overwrite in place; the driver keeps a copy of a small array, so that the host need not wait."""
+        """Overwrite in place; small arrays are staged by the driver, so the host does not wait."""
         host = np.ascontiguousarray(host)
         if host.nbytes <= STAGED_BYTES:
             self._copy(self.pointer(array), host.ctypes.data, host.nbytes)
@@ -225,7 +225,7 @@ class CudaBackend(Backend):
         return np.frombuffer(memory, dtype, shape)
 
     def copy_to_host(self, array: Array, host: npt.NDArray[Any]) -> None:
-        """Start a copy into pinned memory."""
+        """Start a copy to pinned memory."""
         self._copy(host.ctypes.data, self.pointer(array), host.nbytes)
 
     def copy_to_device(self, host: npt.NDArray[Any], array: Array) -> None:
@@ -233,7 +233,7 @@ class CudaBackend(Backend):
         self._copy(self.pointer(array), host.ctypes.data, host.nbytes)
 
     def _copy(self, target: int, source: int, size: int) -> None:
-        """Start a copy between any two addresses; the driver sees which lies where (cudaMemcpyDefault)."""
+        """Start a copy between any two addresses; the driver infers host or device (cudaMemcpyDefault)."""
         stream = self._cupy.cuda.get_current_stream()
         self._cupy.cuda.runtime.memcpyAsync(target, source, size, 4, stream.ptr)
 
@@ -244,11 +244,11 @@ class CudaBackend(Backend):
         return self._kernels[spec]
 
     def transforms(self, shape: tuple[int, int, int], real: str) -> CufftTransforms:
-        """Return cuFFT's."""
+        """Return cuFFT transforms."""
         return CufftTransforms(shape, real, self._cupy)
 
     def stream(self, *, urgent: bool = False) -> Stream:
-        """Return a new stream, of higher priority than the others if it is urgent."""
+        """Return a new stream, with higher priority than the others if urgent."""
         return CudaStream(_cupy().cuda.Stream(non_blocking=True, priority=-1) if urgent else None)
 
     def current(self) -> Stream:
@@ -267,12 +267,12 @@ class CudaBackend(Backend):
             before.use()
 
     def await_event(self, event: Any) -> None:
-        """Wait for the event; a new thread would else wake another GPU than this one."""
+        """Wait for the event; a new thread would otherwise initialise another GPU."""
         with self._device:
             event.synchronize()
 
     def capture(self, work: Callable[[], None]) -> Graph:
-        """Capture what `work` launches."""
+        """Capture the work that `work` launches."""
         stream = self._cupy.cuda.get_current_stream()
         stream.begin_capture()
         try:
@@ -286,12 +286,12 @@ class CudaBackend(Backend):
         self._device.synchronize()
 
     def clock(self) -> CudaClock:
-        """Return a clock of events."""
+        """Return a clock based on events."""
         return CudaClock()
 
     @contextmanager
     def annotate(self, name: str) -> Iterator[None]:
-        """Name an NVTX range."""
+        """Label an NVTX range."""
         self._cupy.cuda.nvtx.RangePush(name)
         try:
             yield
@@ -312,11 +312,11 @@ class CudaBackend(Backend):
         return int(free)
 
     def used_memory(self) -> int:
-        """Return what arrays and the work areas of transforms hold."""
+        """Return the bytes of arrays and of the work areas of transforms."""
         return int(self._cupy.get_default_memory_pool().used_bytes())
 
     def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
-        """Time copies of 1 GiB, less on a small device."""
+        """Time copies of 1 GiB, or less on a small device."""
         count = int(min(1 << 28, self.free_memory() // 32))
         source, target = self.zeros(count, np.float32), self.zeros(count, np.float32)
         source += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Real Fourier transforms on a GPU: cuFFT plans in place, without scaling, on the current stream."""
+"""Real Fourier transforms on a GPU: cuFFT plans, in place, without scaling, in the current stream."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from seiche.backend.transforms import Bound, Transforms
 
 
 class CufftTransforms(Transforms):
-    """cuFFT through CuPy's plans; `cupy` is the module, which only the backend imports."""
+    """cuFFT through CuPy's plans; `cupy` is the module, imported only by the backend."""
 
     name = "cuFFT"
 
     def __init__(self, shape: tuple[int, int, int], real: str, cupy: Any) -> None:
-        """Plans are made when they are first asked for, one a kind, and used for every array of that kind."""
+        """Plans are created on first use, one per kind, and shared by all arrays of that kind."""
         super().__init__(shape, real)
         self._cupy, self._cufft = cupy, cupy.cuda.cufft
         self._area: Any = None
         self._plans: dict[tuple[Any, ...], Any] = {}
 
     def _plan(self, kind: str, count: int) -> Any:
-        """Return the plan of a kind: "from" (reals without padding to a spectrum), "forward" or "inverse" in place."""
+        """Return the plan of a kind: "from" (unpadded reals to a spectrum), "forward" or "inverse" in place."""
         extents = tuple(self.shape[axis] for axis in self.axes)
         halves = (*extents[:-1], self.half)
         padded = (*extents[:-1], 2 * self.half)
@@ -50,13 +50,13 @@ class CufftTransforms(Transforms):
         return self._plans[key]
 
     def _work_area(self, size: int) -> Any:
-        """Return the work area that plans share, since they follow each other on a stream; one that is large enough."""
+        """Return a work area of at least this size, shared by all plans, which run in sequence on a stream."""
         if self._area is None or self._area.mem.size < size:
             self._area = self._cupy.get_default_memory_pool().malloc(max(size, 1))
         return self._area
 
     def _batches(self, count: int) -> list[slice]:
-        """Return what one execution transforms: a volume, or all planes or rows, which are many and small."""
+        """Return the batches of executions: single volumes, or all planes or rows, which are many and small."""
         return [slice(0, count)] if self.shape[0] == 1 else [slice(k, k + 1) for k in range(count)]
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
@@ -75,16 +75,16 @@ class CufftTransforms(Transforms):
         """Return executions of the plan."""
         batches = self._batches(len(spectrum))
         plan = self._plan("inverse", batches[0].stop)
-        each = [spectrum[k] for k in batches]
+        spectra = [spectrum[k] for k in batches]
 
         def run() -> None:
-            for one in each:
-                plan.fft(one, one, self._cufft.CUFFT_INVERSE)
+            for batch in spectra:
+                plan.fft(batch, batch, self._cufft.CUFFT_INVERSE)
 
         return run
 
     def columns(self, values: Array, *, back: bool) -> Bound:
-        """Return one execution of a plan of all columns."""
+        """Return one execution of a plan for all columns."""
         length, count = (int(n) for n in values.shape)
         code = self._cufft.CUFFT_C2C if self.real.itemsize == 4 else self._cufft.CUFFT_Z2Z
         layouts = ((length,), count, 1) * 2

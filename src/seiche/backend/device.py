@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The words that name devices: `cpu`, `cuda`, `cuda:K`, `cuda:free`, `cpu:planned`, `cuda:planned`."""
+"""Names of devices: `cpu`, `cuda`, `cuda:K`, `cuda:free`, `cpu:planned`, `cuda:planned`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seiche.errors import BackendUnavailable
 
 @dataclass(frozen=True)
 class Device:
-    """A device as it is named: its kind, the number of a GPU if there is one, and how else it is meant."""
+    """A parsed device name: kind, number of the GPU if specified, and modifiers."""
 
     kind: Literal["cpu", "cuda"]
     number: int | None = None
@@ -25,23 +25,23 @@ class Device:
 
     @property
     def planned(self) -> str:
-        """Return the word of the device that only counts what this one would do."""
+        """Return the name of the planned device of the same kind."""
         return f"{self.kind}:planned"
 
 
 def parse_device(word: str) -> Device:
-    """Return the device that a word names.
+    """Parse the name of a device.
 
     Raises:
-        BackendUnavailable: it names none.
+        BackendUnavailable: the name is unknown.
     """
-    kind, colon, rest = word.partition(":") if isinstance(word, str) else ("", "", "")
+    kind, colon, suffix = word.partition(":") if isinstance(word, str) else ("", "", "")
     if kind == "cpu" and not colon:
         return Device("cpu")
-    if kind == "cuda" and (rest.isdecimal() or not colon):
-        return Device("cuda", int(rest) if rest else None)
-    if kind == "cuda" and rest == "free":
+    if kind == "cuda" and (suffix.isdecimal() or not colon):
+        return Device("cuda", int(suffix) if suffix else None)
+    if kind == "cuda" and suffix == "free":
         return Device("cuda", first_free=True)
-    if kind in ("cpu", "cuda") and rest == "planned":
+    if kind in ("cpu", "cuda") and suffix == "planned":
         return Device("cuda" if kind == "cuda" else "cpu", only_planned=True)
     raise BackendUnavailable(f"device {word!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")

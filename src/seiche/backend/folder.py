@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The folder in which compiled kernels and plans of transforms are kept between runs.
+"""Cache folder of compiled kernels and plans of transforms.
 
-What lies in it is executed. So it must belong to the user and be writable by nobody else, and a file counts only with
-its digest beside it: a file that was cut off, damaged or put there by something else is made again.
+Its files are executed. Therefore the folder must belong to the user and must not be writable by others, and each file
+is accompanied by its digest. A truncated, damaged or unknown file is built again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from seiche.errors import BackendUnavailable
 
 
 def cache_folder() -> Path:
-    """Return where compiled kernels are kept: SEICHE_CACHE, else the user's cache folder."""
-    base = os.environ.get("SEICHE_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "seiche"
-    )
-    return Path(base)
+    """Return the cache folder: SEICHE_CACHE, otherwise `seiche` in the user's cache folder."""
+    if named := os.environ.get("SEICHE_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "seiche"
 
 
 def kept(path: Path, make: Callable[[Path], object]) -> Path:
-    """Return `path`, a file of the cache, which `make` writes unless it is there and whole.
+    """Return `path`, a file of the cache; `make` writes it unless it exists and matches its digest.
 
     Raises:
         BackendUnavailable: the folder belongs to another user or can be written by others.
@@ -35,7 +34,7 @@ def kept(path: Path, make: Callable[[Path], object]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     refuse_shared(path.parent)
     digest = path.with_name(path.name + ".sha256")
-    if not _whole(path, digest):
+    if not _matches(path, digest):
         write_whole(path, make)
         text = _digest(path)
         write_whole(digest, lambda part: part.write_text(text))
@@ -43,15 +42,15 @@ def kept(path: Path, make: Callable[[Path], object]) -> Path:
 
 
 def refuse_shared(folder: Path) -> None:
-    """Refuse a folder in which another user could place a library that this one would run.
+    """Refuse a folder in which another user could place a library.
 
     Raises:
-        BackendUnavailable: whose it is, or who may write there.
+        BackendUnavailable: the folder belongs to another user, or others may write to it.
     """
-    found = folder.stat()
-    if found.st_uid != os.geteuid():
-        reason = f"belongs to user {found.st_uid}"
-    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    status = folder.stat()
+    if status.st_uid != os.geteuid():
+        reason = f"belongs to user {status.st_uid}"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         reason = "can be written by other users (chmod go-w)"
     else:
         return
@@ -60,7 +59,7 @@ def refuse_shared(folder: Path) -> None:
     )
 
 
-def _whole(path: Path, digest: Path) -> bool:
+def _matches(path: Path, digest: Path) -> bool:
     try:
         return digest.read_text() == _digest(path)
     except (OSError, UnicodeDecodeError):
@@ -72,9 +71,9 @@ def _digest(path: Path) -> str:
 
 
 def write_whole(path: Path, make: Callable[[Path], object]) -> None:
-    """Have `make` write a file under a temporary name, then rename it: several ranks may fill the cache at once.
+    """Let `make` write a file under a temporary name, then rename it, since several ranks may write it concurrently.
 
-    Its content is on the disk before its name is, so that a crash of the machine leaves no file that is cut off.
+    The content is flushed to disk before the renaming, so a system crash leaves no truncated file.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:

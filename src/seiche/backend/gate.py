@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The NVRTC gate: compile every registered kernel for sm_80, sm_90 and sm_100 on a machine that needs no GPU.
+"""The NVRTC gate: compile every registered kernel for sm_80, sm_90 and sm_100, without a GPU.
 
-`python -m seiche.backend.gate` prints registers and spills of each and fails when one is over its bound.
+`python -m seiche.backend.gate` prints registers and spills of each kernel and fails if one exceeds its limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 @dataclass(frozen=True)
 class Usage:
-    """What the assembler reported of one kernel: registers a thread, bytes spilled (stores plus loads)."""
+    """Registers per thread and spilled bytes (stores plus loads) of a kernel, reported by the assembler."""
 
     registers: int
     spilled: int
@@ -34,17 +34,17 @@ def usage_of(log: str) -> Usage:
     """Read registers and spills from the assembler's verbose log.
 
     Raises:
-        KernelCompileError: the log does not say.
+        KernelCompileError: the log does not contain them.
     """
     registers = re.search(r"Used (\d+) registers", log)
     spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
     if registers is None or spills is None:
-        raise KernelCompileError(f"the assembler's log names no registers or spills: {log!r}")
+        raise KernelCompileError(f"the assembler's log contains no registers or spills: {log!r}")
     return Usage(int(registers[1]), int(spills[1]) + int(spills[2]))
 
 
 def check_kernel(spec: KernelSpec, architecture: str) -> tuple[Usage, str | None]:
-    """Compile one kernel; return its usage and what is wrong with it, if anything."""
+    """Compile one kernel; return its usage and a description of the violated limit, if any."""
     usage = usage_of(compile_kernel(spec, architecture, verbose=True).log)
     if usage.registers > spec.max_registers:
         return usage, f"{usage.registers} registers, {spec.max_registers} allowed"
@@ -58,21 +58,20 @@ def _check_all(spec: KernelSpec, architectures: Sequence[str]) -> list[tuple[Usa
 
 
 def run(specs: Iterable[KernelSpec], architectures: Sequence[str] = ARCHITECTURES) -> int:
-    """Check all, on as many processes as there are cores; print a line a kernel and return the number of failures."""
-    failures = count = 0
+    """Check all kernels on all cores; print one line per kernel and return the number of failures."""
+    failures = 0
     print(f"{'registers/spilled bytes: ' + ' '.join(architectures):<52} kernel")
     listed = list(specs)
-    # Started afresh, not forked: a caller may have threads.
+    # Spawned, not forked: the caller may have threads.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
         for spec, checked in zip(listed, pool.map(_check_all, listed, repeat(architectures), chunksize=4), strict=True):
-            count += 1
             for architecture, (_, wrong) in zip(architectures, checked, strict=True):
                 if wrong:
                     failures += 1
                     print(f"FAILED {architecture}: {spec.type}: {wrong}")
             columns = " ".join(f"{usage.registers:>4}/{usage.spilled}" for usage, _ in checked)
             print(f"{columns:<24} {spec.type}", flush=True)
-    print(f"{count} kernels for {', '.join(architectures)}: {failures} failures")
+    print(f"{len(listed)} kernels for {', '.join(architectures)}: {failures} failures")
     return failures
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CPU kernels that the table lacks: compiled by the host's C++ compiler on first use, and kept in the kernel cache."""
+"""CPU kernels outside the table: compiled by the host's C++ compiler on first use and stored in the kernel cache."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from seiche.kernels.registry import KernelSpec, built_in_words
 from seiche.native.make_table import headers_hash
 
 _NATIVE = KERNELS.parent / "native"
-#: The options of CMakeLists.txt (a test compares them): the same kernel gives the same bits from both.
+#: The options of CMakeLists.txt (a test compares them), for identical results of both builds.
 FLAGS = (
     *("-std=gnu++20", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-fopenmp", "-fvisibility=hidden", "-static-libstdc++"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
 )
 LEVEL_FLAGS = {"x86-64-v4": ("-mprefer-vector-width=512",), "portable": ()}
-#: Name of the one row that such a library holds.
+#: Name of the only row of such a library.
 ROW = "seiche_row"
 
 
 def flags_of(level: str) -> tuple[str, ...]:
-    """Return the options for an instruction set level."""
+    """Return the compiler options for an instruction set."""
     march = () if level == "portable" else (f"-march={level}",)
     return (*FLAGS, *march, *LEVEL_FLAGS.get(level, ()))
 
 
 @cache
 def find_compiler() -> tuple[str, ...] | None:
-    """Return the command of the C++ compiler: CXX, else g++, c++ or clang++; None where there is none."""
+    """Return the command of the C++ compiler: CXX, otherwise g++, c++ or clang++; None if none is installed."""
     named = shlex.split(os.environ.get("CXX", ""))
     for words in [named] if named else [["g++"], ["c++"], ["clang++"]]:
         path = shutil.which(words[0])
@@ -52,55 +52,39 @@ def _version(compiler: tuple[str, ...]) -> str:
 
 
 def compiled_row(spec: KernelSpec, level: str) -> Path:
-    """Return a library that holds `spec` as its only row, compiling it unless the cache has it.
+    """Return a library with `spec` as its only row, compiled unless it is cached.
 
-    Several ranks may do so at once: each writes a file of its own and renames it.
+    Several ranks may compile it concurrently: each writes its own file and renames it.
 
     Raises:
-        BackendUnavailable: no compiler on this machine, or a cache folder that other users can write.
-        KernelCompileError: the compiler's log, or a cache folder that cannot be written.
+        BackendUnavailable: no compiler is installed, or other users can write to the cache folder.
+        KernelCompileError: compilation failed, or the cache folder is not writable.
     """
     compiler = find_compiler()
     if compiler is None:
         raise BackendUnavailable(
-            f"{spec.type} is not in the built table and no C++ compiler was found: install g++, or choose"
-            f" {built_in_words(spec)}"
+            f"{spec.type} is not precompiled and no C++ compiler was found: install g++"
+            f" (precompiled: {built_in_words(spec)})"
         )
     source = source_of(spec) + (
         f'#include "row.hpp"\nextern "C" __attribute__((visibility("default"))) const Row {ROW};\n'
         f"const Row {ROW} = SEICHE_ROW({spec.type});\n"
     )
-    row_header = (_NATIVE / "row.hpp").read_text()
     options = flags_of(level)
-    key = "\n".join(
-        (
-            headers_hash(KERNELS, headers_of(spec)),
-            row_header,
-            source,
-            platform.machine(),
-            *options,
-            *compiler,
-            _version(compiler),
-        )
-    )
+    command = (platform.machine(), *options, *compiler, _version(compiler))
+    key = "\n".join((headers_hash(KERNELS, headers_of(spec)), (_NATIVE / "row.hpp").read_text(), source, *command))
     library = cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
     try:
         return kept(library, lambda part: _compile(spec, (*compiler, *options), source, part))
     except OSError as error:
         raise KernelCompileError(
-            f"{library.parent}: cannot keep compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a folder"
+            f"{library.parent}: cannot store compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a folder"
             " that can be written"
         ) from error
 
 
 def _compile(spec: KernelSpec, command: tuple[str, ...], source: str, target: Path) -> None:
-    includes = (f"-I{KERNELS}", f"-I{_NATIVE}")
-    done = subprocess.run(
-        [*command, *includes, "-x", "c++", "-", "-o", str(target)],
-        input=source,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = (*command, f"-I{KERNELS}", f"-I{_NATIVE}", "-x", "c++", "-", "-o", str(target))
+    done = subprocess.run(arguments, input=source, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise KernelCompileError(f"{spec.type} by {command[0]}:\n{done.stderr.strip()}")

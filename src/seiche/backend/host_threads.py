@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Work of the host on all threads that this process may use."""
+"""Host work on all threads that this process may use."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Piece = TypeVar("Piece")
 
 
 def host_threads(sharers: int = 1) -> int:
-    """Return how many threads this process may use: OMP_NUM_THREADS, of several levels the outermost.
+    """Return the number of threads that this process may use: OMP_NUM_THREADS, or its outermost level.
 
-    Without it they are the cores that the process may run on, shared with other processes, `sharers` in all.
+    If it is not set: the cores available to the process, divided among `sharers` processes.
     """
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return (int(asked) if asked.isdecimal() else 0) or max(1, cores // sharers)
+    return (int(setting) if setting.isdecimal() else 0) or max(1, cores // sharers)
 
 
 def on_threads(work: Callable[[Piece], None], pieces: Iterable[Piece]) -> None:
-    """Do the work of all pieces; it should release the interpreter's lock.
+    """Apply `work` to all pieces in threads; it should release the interpreter's lock.
 
-    An error, or Ctrl-C, is raised when the pieces that had begun are done: none goes on with arrays that are no more.
+    An error, or Ctrl-C, is raised after the pieces in progress are done, because they may use arrays of the caller.
     """
     pool = ThreadPoolExecutor(host_threads())
     try:

@@ -51,4 +51,4 @@ def all_kernels() -> Iterator[KernelSpec]:
 def built_in_words(spec: KernelSpec) -> str:
     """Describe the kernels of the same folder in the CPU table, for users without a compiler."""
     folder = _FOLDERS.get(spec.header.partition("/")[0])
-    return str(folder.BUILT) if folder is not None else "one of Seiche's own kernels"
+    return str(folder.BUILT) if folder is not None else "the kernels of Seiche itself"

@@ -21,7 +21,7 @@ Variant = Literal["fused", "fused-flux", "separate"]
 Half = Literal["velocities", "stresses"]
 
 #: Description of the kernels in the CPU table.
-BUILT = "no wave kernel: they are compiled on first use"
+BUILT = "no kernels for waves"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Literal
 from .spec import CPP_TYPE, REALS, STORES, KernelSpec, Members, Store, pointers
 
 #: Description of the kernels in the CPU table.
-BUILT = "every message"
+BUILT = "all kernels for messages"
 #: Values that a team moves, and its threads, for messages with many values.
 SEVERAL, SEVERAL_THREADS = 2048, 256
 

@@ -23,7 +23,7 @@ GROUP, RARE_GROUP, SORT_GROUP = 32, 1024, 16
 STATE_WORDS = 3
 
 #: Description of the kernels in the CPU table.
-BUILT = "the functions of support 3 and 4 on any sites but boxes that repeat after a part of a brick"
+BUILT = "delta functions of support 3 and 4, except on boxes whose period is not a multiple of a brick"
 
 BRICKS: Members = (*pointers("rows fluid"), ("each", ("float64", 3)), *numbers(("int32", 3), "shape periodic"))
 _LISTS = pointers("first count tally entries")

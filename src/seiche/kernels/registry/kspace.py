@@ -10,7 +10,7 @@ from typing import Literal
 from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
 #: Description of the kernels in the CPU table.
-BUILT = "nothing of ultrasound"
+BUILT = "no kernels for ultrasound"
 
 Finish = Literal["lossless", "stokes", "power-law", "keep-rate", "keep-sum", "relaxation", "start-relaxation"]
 DensityKind = Literal["uniform", "mean", "staggered"]

@@ -18,7 +18,7 @@ NOT_FINITE = 1 << 62
 _LANES = 128
 
 #: Description of the kernels in the CPU table.
-BUILT = "every sum"
+BUILT = "all kernels for sums"
 
 
 def reduce(rule: Rule, real: Real) -> KernelSpec:
