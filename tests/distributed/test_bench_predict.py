@@ -66,7 +66,7 @@ def test_what_stages_took_is_kept_in_the_machine_file_and_predicts_other_cases(
             assert with_scales.computing[name] == pytest.approx(factor * seconds)
     assert known.notes == ["stages are taken to run as those of the case of `seiche bench predict` did on this machine"]
     assert main(["bench", "predict", "--keep"]) == 2
-    assert "--keep: needs --machine with the file to keep it in" in capsys.readouterr().err
+    assert "--keep needs an existing machine file: pass it with --machine" in capsys.readouterr().err
 
 
 def test_what_is_no_example_and_no_earlier_result_is_refused(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_is_no_example_and_no_earlier_result_is_refused(tmp_path: Path) -> 
         ([{"case": "waves", "scales": {"update": {"best": "x", "low": 1, "high": 1}}}], "1 validation error"),
     ):
         path.write_text(json.dumps({"schema": "seiche-bench-predict-1", "rows": rows}))
-        with pytest.raises(FormatError, match=f"rows: not as `seiche bench predict --json` writes them: {said}"):
+        with pytest.raises(FormatError, match=f"rows: not as written by `seiche bench predict --json`: {said}"):
             compare(tmp_path, ["waves"], earlier=[path])
     path.write_text("no")
     assert main(["bench", "predict", "--from", str(path), "--device", "cpu"]) == 2

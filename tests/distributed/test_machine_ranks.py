@@ -55,7 +55,7 @@ def test_each_further_neighbour_of_an_exchange_adds_a_gap(ranks: int) -> None:
 
 @pytest.mark.ranks(2)
 def test_a_file_that_is_there_stops_all_ranks(ranks: int) -> None:
-    with pytest.raises(CaseError, match="is there already"):
+    with pytest.raises(CaseError, match="exists: move it"):
         bench_machine.main(device="cpu", output=Path(__file__), world=World.from_mpi())
 
 

@@ -44,7 +44,7 @@ def test_bench_of_ultrasound_stores_times_stages_and_memory(tmp_path: Path, caps
         assert row["threads"] == 1
     assert "ms/step" in capsys.readouterr().out
     assert main(["bench", "ultrasound", "--size", "20"]) == 2
-    assert "--size: 20 points an edge are fewer than 24" in capsys.readouterr().err
+    assert "--size: 20 points per edge are too few: use at least 24" in capsys.readouterr().err
 
 
 def test_a_peer_that_is_not_installed_is_said(
@@ -52,7 +52,7 @@ def test_a_peer_that_is_not_installed_is_said(
 ) -> None:
     monkeypatch.setitem(sys.modules, "kwave", None)  # so that it is not found where it is installed
     assert main(["bench", "ultrasound", "--size", "24", "--peer"]) == 2
-    assert "--peer: k-wave-python is not installed: pip install k-wave-python" in capsys.readouterr().err
+    assert "--peer needs k-wave-python: pip install k-wave-python" in capsys.readouterr().err
 
 
 #: In a process of its own: in an old one memory may come from what was freed before, and is there already.
@@ -109,7 +109,7 @@ def test_bench_of_overlaps_predicts_and_draws_on_one_rank(tmp_path: Path, capsys
     assert [row["measured"] for row in rows] == [None, None]
     assert rows[1]["predicted"] == pytest.approx(crossing_error(4, 8))
     assert figure.read_bytes().startswith(b"\x89PNG")
-    assert "mpiexec -n 2 seiche bench lfb measures, too" in capsys.readouterr().out
+    assert "for measurements run mpiexec -n 2 seiche bench lfb" in capsys.readouterr().out
     assert main(["bench", "lfb", "--overlap", "3"]) == 2
     assert "--overlap: 3 points is not between 4 and 32" in capsys.readouterr().err
 

@@ -304,4 +304,4 @@ def test_the_machine_in_use_is_named_by_the_environment(tmp_path: Path, monkeypa
 
 def test_one_rank_has_nothing_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "choice", "summit"]) == 2
-    assert "one rank has nobody to exchange with: start `seiche bench choice` by mpiexec" in capsys.readouterr().err
+    assert "`seiche bench choice` needs at least two ranks: start it with mpiexec -n 2" in capsys.readouterr().err

@@ -151,19 +151,19 @@ def test_the_command_writes_a_machine_file_and_never_over_one(
     assert read_machine(path).name == "mine"
     output = capsys.readouterr().out
     assert "copy bandwidth of host memory" in output
-    assert "one process may read another's memory (single copy)" in output
-    assert "absent: nccl: no GPU" in output
+    assert "processes can read each other's memory (single copy)" in output
+    assert "not measured: nccl: no GPU" in output
     assert "more ranks" not in output
     crowded = read_machine(path)
     bench_machine.show(
         crowded.model_copy(update={"hardware": {**crowded.hardware, "ranks": 9, "hosts": 2, "cores": 4}})
     )
     assert "more ranks (9) than cores (8): messages are slow" in capsys.readouterr().out
-    with pytest.raises(CaseError, match=r"m\.json is there already: move it away, or name another file with --json"):
+    with pytest.raises(CaseError, match=r"m\.json exists: move it, or choose another file with --json"):
         bench_machine.main(device="cpu", output=path)
     with pytest.raises(CaseError, match="there is no folder"):
         bench_machine.main(device="cpu", output=tmp_path / "none" / "m.json")
-    with pytest.raises(CaseError, match=r"--folder .*none: there is no such folder"):
+    with pytest.raises(CaseError, match=r"--folder .*none: this folder does not exist"):
         bench_machine.main(device="cpu", folder=tmp_path / "none", output=tmp_path / "n.json")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["m.json"]
 

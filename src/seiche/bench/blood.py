@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench blood`: red cells in a periodic box of fluid, stage by stage, against the flow alone; stored as JSON.
+"""`seiche bench blood`: red cells in a periodic box of fluid, stage by stage, compared with the flow alone.
 
-A box of 0.25 um sites holds cells of 642 vertices at random, none through another. All move with the fluid, faster than
-blood does in vessels that are resolved so finely, so that lists are made anew at least as often as in a run.
+A box of 0.25 um sites contains non-overlapping cells of 642 vertices at random positions. The whole suspension moves
+faster than blood in vessels of this resolution, so lists are rebuilt at least as often as in a real run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.backend import Backend, parse_device
 from seiche.backend.base import Graph
@@ -27,33 +28,28 @@ from seiche.observe.stage import Stage
 from seiche.report.figures import shares_figure
 from seiche.solver.replay import GRAPH_STEPS
 
-#: Velocity of everything, in sites a step: 0.1 m/s at a spacing of 0.25 um and a relaxation time of 1.
+#: Uniform velocity in sites per step: 0.1 m/s for a spacing of 0.25 um and a relaxation time of 1.
 DRIFT = (0.003, 0.002, 0.001)
-#: The greatest packing that the others are chosen from.
+#: Hematocrit of the densest packing; others are selected from it.
 DENSEST = 0.45
 #: Edge of the packed tile that a larger box repeats, um.
 TILE = 32.0
-#: Stages of a step that belong to the cells, as the summary names them.
-FEM, CONTACT, INTERPOLATE, LISTS, SPREAD = (
-    "membrane forces",
-    "contact forces",
-    "interpolate velocity",
-    "list vertices",
-    "spread force",
-)
+#: Stages of a step that belong to the cells, as named in the summary.
+FEM, CONTACT, INTERPOLATE = "membrane forces", "contact forces", "interpolate velocity"
+LISTS, SPREAD = "list vertices", "spread force"
 CELL_STAGES = (INTERPOLATE, FEM, CONTACT, LISTS, SPREAD)
-#: What is measured by default, and the function of each support.
+#: Default hematocrits, and the delta function of each support.
 HEMATOCRITS = (0.1, 0.2, 0.3, 0.4, 0.45)
 DELTAS: dict[int, Delta] = {2: "hat", 3: "roma", 4: "peskin"}
 
 
 @dataclass(frozen=True)
 class BloodRow:
-    """One measurement: microseconds a step of the flow alone, with cells, and of each stage; what memory is used.
+    """One measurement: microseconds per step of the flow alone, with cells, and of each stage; memory.
 
-    `step_microseconds` includes what happens only now and then (lists made anew); the stages are those of a step
-    without that. `ratio` is a step over `flow_microseconds`. `vertices_per_second` counts vertices times steps.
-    `bytes_per_site` is that of flow and coupling, `bytes_per_cell` all that a cell adds.
+    `step_microseconds` includes occasional work such as rebuilding lists; `stages` are those of a step without it.
+    `ratio` is a step with cells over `flow_microseconds`. `vertices_per_second` counts vertices times steps.
+    `bytes_per_site` includes flow and coupling, `bytes_per_cell` all additional memory of a cell.
     """
 
     hematocrit: float
@@ -76,65 +72,68 @@ class BloodRow:
 
     @property
     def sweep(self) -> float:
-        """Return the microseconds of all stages that are not the cells'."""
+        """Microseconds of all stages that do not belong to the cells."""
         return sum(value for name, value in self.stages.items() if name not in CELL_STAGES)
 
     @property
     def millions_per_second(self) -> dict[str, float]:
-        """Return 10^6 vertices times steps a second, by what is done with them."""
+        """10^6 vertices times steps per second, by operation."""
         return {name: rate / 1e6 for name, rate in self.vertices_per_second.items()}
 
 
 def packing_of(edge: float, seed: int = 0, backend: Backend | None = None, vertices: int = 162) -> Packing:
     """Return a random packing of a periodic cube of this edge, in um, at the densest hematocrit, without overlap.
 
-    Edges beyond a tile are whole multiples of one, which is repeated.
+    Edges longer than a tile repeat a tile a whole number of times.
     """
     times = max(1, round(edge / TILE))
     tile = pack(Box((edge / times,) * 3), [biconcave(vertices)], DENSEST, seed=seed, backend=backend)
-    shift = np.stack(np.meshgrid(*[np.arange(times) * (edge / times)] * 3, indexing="ij"), axis=-1).reshape(-1, 1, 3)
-    centers = (tile.centers[None] + shift).reshape(-1, 3)
-    count = times**3
-    return Packing(centers, np.tile(tile.rotations, (count, 1, 1)), np.tile(tile.kinds, count), tile.hematocrit)
+    return repeated(tile, np.full(3, edge / times), (times,) * 3)
+
+
+def repeated(packing: Packing, extent: npt.NDArray[np.float64], counts: tuple[int, int, int]) -> Packing:
+    """Return a packing of a periodic box of this extent, repeated `counts` times along the axes."""
+    shift = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, 3) * extent
+    centers = (packing.centers[None] + shift).reshape(-1, 3)
+    turns = np.tile(packing.rotations, (len(shift), 1, 1))
+    return Packing(centers, turns, np.tile(packing.kinds, len(shift)), packing.hematocrit)
 
 
 def thinned(packing: Packing, hematocrit: float, volume: float, cell: float, seed: int = 0) -> Packing:
-    """Return a packing from which cells were taken at random until their `cell` volumes fill this share of `volume`."""
-    keep = min(len(packing.centers), round(hematocrit * volume / cell))
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(packing.centers))[:keep])
-    return packing.taken(chosen, keep * cell / volume)
+    """Return a random subset of a packing whose `cell` volumes fill the fraction `hematocrit` of `volume`."""
+    count = min(len(packing.centers), round(hematocrit * volume / cell))
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(packing.centers))[:count])
+    return packing.taken(chosen, count * cell / volume)
 
 
 def red_cell(spacing: float, vertices: int, points: int) -> CellType:
     """Return a red cell on a lattice of this spacing in um, in plasma at a relaxation time of 1.
 
-    Its membrane is that of the default red cell, its diameter Evans and Fung's, with which the stored rows were timed.
+    The membrane is that of the default red cell. The diameter is Evans and Fung's, as in the stored results.
     """
     length = spacing * 1e-6
-    step = 0.5 * length**2 / (3 * 1.17e-6)
-    model = replace(MODEL.in_units(length, 1025.0 * length**4 / step**2), points=points)  # type: ignore[arg-type]
+    dt = 0.5 * length**2 / (3 * 1.17e-6)
+    model = replace(MODEL.in_units(length, 1025.0 * length**4 / dt**2), points=points)  # type: ignore[arg-type]
     return CellType("red", biconcave(vertices, EVANS_FUNG_RADIUS / spacing), model)
 
 
 class Suspension:
-    """A flow whose steps are timed first alone and then with cells."""
+    """A flow whose steps are timed without and with cells."""
 
     def __init__(
         self, edge: int, device: str, precision: str = "float32", layout: str = "tiles-8", threads: int | None = None
     ) -> None:
-        """Make a periodic cube of edge^3 sites that moves as a whole, with the collision that the layout permits."""
+        """Create a periodic cube of edge^3 sites in uniform motion, with the collision required by the layout."""
         collision = Regularised() if layout == "moments" else Trt()
         model = FlowModel(Newtonian(1.0 / 6.0), collision, initial_velocity=DRIFT)
-        both = Precision(precision, precision)  # type: ignore[arg-type]
+        options = {"precision": Precision(precision, precision), "layout": layout}  # type: ignore[arg-type]
         self.edge, self.precision = edge, precision
-        self.solver = Solver(
-            shapes.box((edge,) * 3), model, device=device, precision=both, layout=layout, threads=threads
-        )
+        self.solver = Solver(shapes.box((edge,) * 3), model, device=device, threads=threads, **options)  # type: ignore[arg-type]
         self.backend = self.solver.backend
         self.clock = self.backend.clock()
 
     def step_seconds(self, steps: int, repeats: int = 3) -> float:
-        """Return the best time of a step over runs of `steps`."""
+        """Return the seconds of a step, best of several runs of `steps`."""
         self.solver.advance(steps)
         times: list[float] = []
         for _ in range(repeats):
@@ -145,7 +144,7 @@ class Suspension:
         return min(times)
 
     def stage_seconds(self, stage: Stage, repeats: int) -> float:
-        """Return the time of a stage, launched as in a step."""
+        """Return the seconds of a stage, launched as in a step."""
 
         def work() -> None:
             for _ in range(repeats):
@@ -173,9 +172,9 @@ def measure(
     alone: float,
     reach: float = 1.0,
 ) -> BloodRow:
-    """Put cells into the flow and time steps and stages; `alone` are the seconds of a step of the flow alone.
+    """Add cells to the flow and time steps and stages; `alone`: seconds per step of the flow without cells.
 
-    Cells repel each other below a distance of `reach` sites.
+    Cells repel each other at distances below `reach` sites.
     """
     solver, backend = flow.solver, flow.backend
     kind = red_cell(spacing, vertices, points)
@@ -192,10 +191,10 @@ def measure(
         stages[stage.name] = flow.stage_seconds(stage, flow_steps)
         if stage.name == INTERPOLATE:
             blood.set_state(state)
-    named = {"fem": FEM, "interpolate": INTERPOLATE, "spread": SPREAD}
+    operations = {"fem": FEM, "interpolate": INTERPOLATE, "spread": SPREAD}
     count = cells.vertex_count
     memory = blood.memory()
-    of_cells = cells.memory() + contact.memory() + memory["vertex"] * count
+    cell_memory = cells.memory() + contact.memory() + memory["vertex"] * count
     return BloodRow(
         hematocrit=packing.hematocrit,
         delta=delta,
@@ -211,8 +210,8 @@ def measure(
         step_microseconds=step * 1e6,
         ratio=step / alone,
         stages={name: seconds * 1e6 for name, seconds in stages.items()},
-        vertices_per_second={name: count / stages[stage] for name, stage in named.items()},
-        bytes_per_cell=of_cells / cells.count,
+        vertices_per_second={name: count / stages[stage] for name, stage in operations.items()},
+        bytes_per_cell=cell_memory / cells.count,
         bytes_per_site=solver.populations.memory() / len(solver.sites) + memory["site"],
     )
 
@@ -233,9 +232,9 @@ def main(
     output: Path | None = None,
     figure: Path | None = None,
 ) -> list[BloodRow]:
-    """Measure, print a table, store JSON at `output` and draw the shares of the stages at `figure`; return the rows.
+    """Measure, print a table, store JSON at `output` and draw the stages' shares at `figure`; return the rows.
 
-    The layout is by default the fastest one: moments on a GPU, tiles of populations on a CPU.
+    The default layout is the fastest one: moments on a GPU, tiles of populations on a CPU.
     """
     if figure is not None:  # before anything is measured
         from seiche.report.style import kind_of_picture
@@ -257,7 +256,7 @@ def main(
             rows.append(row)
     described = flow.backend.describe()
     results.show(described, _COLUMNS, rows)
-    print("flow, step, sweep and stages in us; rates in 10^6 vertices a second")
+    print("flow, step, sweep and stages in us; rates in 10^6 vertices per second")
     results.store(output, results.document("blood", described, rows))
     if figure is not None:
         draw(figure, {described: rows})
@@ -265,28 +264,26 @@ def main(
 
 
 def draw(path: Path, results: Mapping[str, Sequence[BloodRow]]) -> None:
-    """Draw for each device the shares of the stages in a step over the hematocrit, of the widest function measured.
+    """Draw, for each device, the stages' shares in a step over the hematocrit, for the widest delta function.
 
-    Of the rows those with the most points of integration count.
+    Only rows with the most integration points are drawn.
     """
-    parts: dict[str, dict[str, dict[str, float]]] = {}
+    shares: dict[str, dict[str, dict[str, float]]] = {}
     for name, rows in results.items():
-        widest, points = max((row.support, row.points) for row in rows)
-        chosen = sorted(
-            (row for row in rows if (row.support, row.points) == (widest, points)), key=lambda row: row.hematocrit
-        )
-        parts[name] = {f"{row.hematocrit:.2f}": _shares(row) for row in chosen}
-    shares_figure(path, parts=parts, x_label="hematocrit")
+        widest = max((row.support, row.points) for row in rows)
+        chosen = sorted((row for row in rows if (row.support, row.points) == widest), key=lambda row: row.hematocrit)
+        shares[name] = {f"{row.hematocrit:.2f}": _shares(row) for row in chosen}
+    shares_figure(path, parts=shares, x_label="hematocrit")
 
 
 def _shares(row: BloodRow) -> dict[str, float]:
-    """Return the stages as the figure names them; what a step takes beyond them is lists made anew and waiting."""
-    named = {"fluid": row.sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
-    named |= {"contact": row.stages[CONTACT], "spreading": row.stages[SPREAD]}
-    return {**named, "lists, waiting": max(row.step_microseconds - sum(named.values()), 0.0)}
+    """Return the stages as named in the figure; the remainder of a step is list rebuilding and waiting."""
+    times = {"fluid": row.sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
+    times |= {"contact": row.stages[CONTACT], "spreading": row.stages[SPREAD]}
+    return {**times, "lists, waiting": max(row.step_microseconds - sum(times.values()), 0.0)}
 
 
-#: Headings of the table and what they show of a row.
+#: Headings of the table and formats of their values.
 _COLUMNS = {
     "Ht": "{0.hematocrit:.2f}",
     "support": "{0.support}",

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench blood --weak`: red cells on 1, 2, 4 ... ranks, each with the same load; stored as JSON.
+"""`seiche bench blood --weak`: red cells on 1, 2, 4 ... ranks with the same load per rank.
 
-Ranks lie side by side along the first axis of a periodic box. All have copies of one packed tile, so that every rank
-has the same work.
+Ranks divide a periodic box along its first axis. Every rank has copies of the same packed tile, so the work is equal.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seiche.backend import parse_device
 from seiche.bench import results
-from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, thinned
+from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, repeated, thinned
 from seiche.bench.results import sizes_of
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
 from seiche.couple import Blood
@@ -31,13 +29,13 @@ from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 from seiche.solver.replay import GRAPH_STEPS
 
-#: Cells repel each other below this distance, um.
+#: Cells repel each other at distances below this, um.
 _REACH = 0.25
 
 
 @dataclass(frozen=True)
 class Load:
-    """What every rank has: sites along the axes, um apart, and cells of so many vertices up to a hematocrit."""
+    """The load of a rank: sites along the axes, their spacing in um, vertices per cell, and hematocrit."""
 
     name: str
     shape: tuple[int, int, int]
@@ -46,18 +44,18 @@ class Load:
     hematocrit: float = 0.40
 
 
-#: Cells that are well resolved, and what Ames et al. (2020) gave a GPU: 88 000 cells and 2*10^7 sites.
+#: Well resolved cells, and the load of a GPU in Ames et al. (2020): 88 000 cells and 2*10^7 sites.
 LOADS = {"resolved": Load("resolved", (256, 256, 256), 0.25, 642), "coarse": Load("coarse", (272, 272, 280), 1.0, 162)}
 
 
 @dataclass(frozen=True)
 class BloodRanksRow:
-    """One measurement: microseconds a step on the slowest rank, of the flow alone and with cells.
+    """One measurement: microseconds per step on the slowest rank, for the flow alone and with cells.
 
-    `copies` are the cells of other ranks that a rank holds over its own, the mean of the ranks.
-    `compute_microseconds` is a step without messages: nothing packed, sent, waited for or looked after by the host;
-    `not_hidden` the share of a step that is not in it. `efficiency` is a step on one rank over this step, 0 if one rank
-    was not measured. `message_bytes` are those that a rank sends and receives in a step, the most of all ranks.
+    `copies` is the number of copies of other ranks' cells on a rank over its own cells, mean of the ranks.
+    `compute_microseconds` is a step without messages: no packing, sending or waiting, no host work for them.
+    `not_hidden` is the other share of a step. `efficiency` is a step on one rank over this step, 0 if one rank was not
+    measured. `message_bytes` are bytes sent and received per rank and step, maximum of the ranks.
     """
 
     load: str
@@ -86,28 +84,20 @@ class BloodRanksRow:
 
     @property
     def millions_of_sites(self) -> float:
-        """Return the sites of all ranks in millions."""
+        """Sites of all ranks in millions."""
         return self.sites / 1e6
 
 
 def tiled(load: Load, ranks: int, tile: Packing, counts: tuple[int, int, int]) -> Packing:
-    """Return the cells of so many ranks, in um: what one rank has, made of copies of a tile, once for each."""
+    """Return the cells of `ranks` ranks in um: those of one rank, made of copies of a tile, repeated for each rank."""
     extent = np.array(load.shape) * load.spacing
     cell = red_cell(load.spacing, load.vertices, 3).mesh.volume * load.spacing**3
-    one = thinned(_copied(tile, extent / counts, counts), load.hematocrit, float(extent.prod()), cell)
-    return _copied(one, extent, (ranks, 1, 1))
-
-
-def _copied(packing: Packing, extent: npt.NDArray[np.float64], counts: tuple[int, int, int]) -> Packing:
-    """Return a packing of a periodic box of this extent `counts` times along the axes."""
-    shift = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, 3) * extent
-    centers = (packing.centers[None] + shift).reshape(-1, 3)
-    turns = np.tile(packing.rotations, (len(shift), 1, 1))
-    return Packing(centers, turns, np.tile(packing.kinds, len(shift)), packing.hematocrit)
+    one = thinned(repeated(tile, extent / counts, counts), load.hematocrit, float(extent.prod()), cell)
+    return repeated(one, extent, (ranks, 1, 1))
 
 
 def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
-    """Return a packed periodic tile and how often a rank has it along each axis."""
+    """Return a packed periodic tile and its number of copies per rank along each axis."""
     extent = np.array(load.shape) * load.spacing
     counts = np.maximum(1, np.round(extent / TILE)).astype(int)
     box = Box(tuple((extent / counts).tolist()))
@@ -115,7 +105,7 @@ def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
 
 
 class WeakScaling:
-    """A load on all ranks of a world, timed first as flow alone and then with cells."""
+    """A load on all ranks of a world, timed as flow alone and with cells."""
 
     def __init__(
         self,
@@ -129,9 +119,9 @@ class WeakScaling:
         threads: int | None,
         steps: int,
     ) -> None:
-        """Make the flow, which moves as a whole with 0.1 m/s, and time it (collective)."""
+        """Create the flow, in uniform motion with 0.1 m/s, and time it (collective)."""
         collision = Regularised() if layout == "moments" else Trt()
-        drift = tuple(part * load.spacing / 0.25 for part in DRIFT)
+        drift = tuple(speed * load.spacing / 0.25 for speed in DRIFT)
         self.model = FlowModel(Newtonian(1.0 / 6.0), collision, initial_velocity=drift)  # type: ignore[arg-type]
         self.world, self.load, self.precision, self.steps = world, load, precision, steps
         self.shape = (load.shape[0] * world.size, *load.shape[1:])
@@ -151,7 +141,7 @@ class WeakScaling:
         self.flow = self.step_seconds()
 
     def step_seconds(self, repeats: int = 2) -> float:
-        """Return the best time of a step on the slowest rank over runs of `steps`."""
+        """Return the seconds of a step on the slowest rank, best of several runs of `steps`."""
         self.solver.advance(self.steps)
         times: list[float] = []
         for _ in range(repeats):
@@ -163,9 +153,10 @@ class WeakScaling:
         return float(self.world.allreduce_max(np.array(times)).min())
 
     def compute_seconds(self, exchanges: Sequence[HaloExchange]) -> float:
-        """Return the time of a step without messages on the slowest rank, of about as many steps as with them.
+        """Return the seconds of a step without messages on the slowest rank.
 
-        So lists of vertices are made anew about as often. Leaves the state useless.
+        It runs about `steps` steps, so lists of vertices are rebuilt as often as with messages. The state is invalid
+        afterwards.
         """
         solver, clock = self.solver, self.solver.backend.clock()
         count = GRAPH_STEPS if solver.backend.has_graphs else 2
@@ -192,7 +183,7 @@ class WeakScaling:
         return float(self.world.allreduce_max(np.array(seconds)[None])[0])
 
     def measure(self, packing: Packing, delta: Delta, points: int, packing_seconds: float) -> BloodRanksRow:
-        """Put cells into the flow and time steps, with and without messages (collective)."""
+        """Add cells to the flow and time steps, with and without messages (collective)."""
         solver, load, world = self.solver, self.load, self.world
         begin = time.perf_counter()
         kind = red_cell(load.spacing, load.vertices, points)
@@ -211,7 +202,7 @@ class WeakScaling:
             table, messages = boundary.sharing.table, boundary.sharing.messages
             own = int(np.count_nonzero(table.owner == world.rank))
             exchanges = [solver.halo, boundary.fluid, messages.speeds, messages.places]
-            moved = sum(each.bytes for each in exchanges) + messages.speeds.bytes  # velocities, and forces
+            moved = sum(exchange.bytes for exchange in exchanges) + messages.speeds.bytes  # velocities and forces
             sent = int(world.allreduce_max(np.array([moved]))[0])
             copies = float(np.mean(world.allgather((len(table.owner) - own) / max(own, 1))))
             compute = self.compute_seconds(exchanges)
@@ -258,17 +249,16 @@ def main(
     sizes: Sequence[int] = (),
     output: Path | None = None,
 ) -> list[BloodRanksRow]:
-    """Measure on `sizes` ranks, by default all of `sizes_of`; print a table on rank 0 and store JSON at `output`.
+    """Measure on `sizes` ranks, default `sizes_of`; print a table on rank 0 and store JSON at `output`.
 
-    The layout is by default that of `bench_blood`. What is known is stored after each measurement. Returns the rows, on
-    rank 0.
+    The default layout is that of `bench.blood`. Rows are stored after each measurement. Returns the rows on rank 0.
 
     Raises:
-        CaseError: more ranks than there are.
+        CaseError: a size exceeds the number of ranks.
     """
     wrong = [size for size in sizes if not 1 <= size <= world.size]
     if wrong:
-        raise CaseError(f"bench blood: {wrong[0]} ranks of {world.size}: 1 to {world.size} are possible")
+        raise CaseError(f"bench blood: cannot use {wrong[0]} ranks of {world.size}: choose 1 to {world.size}")
     rows: list[BloodRanksRow] = []
     described = ""
     for load in loads:
@@ -276,15 +266,15 @@ def main(
         tile, counts = world.bcast(tile_of(load) if world.rank == 0 else None)
         packed = time.perf_counter() - begin
         for ranks in sorted(sizes) or sizes_of(world.size):
-            part = world.first(ranks)
-            if part is not None:
+            subset = world.first(ranks)
+            if subset is not None:
                 begin = time.perf_counter()
                 packing = tiled(load, ranks, tile, counts)
                 spent = packed + time.perf_counter() - begin
                 options: dict[str, Any] = {"precision": precision, "transport": transport, "threads": threads}
                 options["layout"] = layout or ("moments" if parse_device(device).is_gpu else "tiles-8")
                 even = (steps or (512 if parse_device(device).is_gpu else 10)) // 2 * 2
-                flow = WeakScaling(part, load, device, steps=max(even, 2), **options)
+                flow = WeakScaling(subset, load, device, steps=max(even, 2), **options)
                 described = flow.solver.backend.describe()
                 for delta in deltas:
                     rows.append(flow.measure(packing, delta, points, spent))
@@ -301,12 +291,12 @@ def main(
 
 
 def with_efficiency(rows: Sequence[BloodRanksRow]) -> list[BloodRanksRow]:
-    """Return the rows with the time of a step on one rank over theirs."""
+    """Return the rows with their efficiency: the time of a step on one rank over theirs."""
     alone = {(row.load, row.delta): row.step_microseconds for row in rows if row.ranks == 1}
     return [replace(row, efficiency=alone.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
 
 
-#: Headings of the table and what they show of a row.
+#: Headings of the table and formats of their values.
 _COLUMNS = {
     "load": "{0.load}",
     "ranks": "{0.ranks}",

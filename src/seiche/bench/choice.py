@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench choice`: time halo exchanges and transposes in every way, and what a choice by a machine file costs."""
+"""`seiche bench choice`: time halo exchanges and transposes with every transport, and rate the automatic choice."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from seiche.machine.in_use import VARIABLE, predict_transports
 from seiche.observe.repeat import Work, queued, timed_together
 from seiche.report.stored import refuse_output
 
-#: Bytes of each message; every rank exchanges with its two neighbours in a ring, with all other ranks, and in a
-#: transpose (an Alltoall of arrays).
+#: Bytes of each message. The patterns: a ring of neighbours, all ranks with all others, and a transpose (an Alltoall
+#: of arrays).
 SIZES = tuple(4**k for k in range(2, 13))
 _TRANSPORTS = ("host", "device_mpi", "nccl", "peer")
 _TRANSPOSE = "transpose"
-#: Rounds in which all are timed by turns, the least counting, and seconds of each in a round.
+#: Rounds in which all candidates are timed alternately (the minimum counts), and seconds of each in a round.
 _ROUNDS, _SECONDS = 3, 0.05
-#: The choice is good enough up to this ratio to the best.
+#: A choice is good if its time is at most this multiple of the best.
 GOOD = 1.05
 
 
 @dataclass(frozen=True)
 class ChoiceRow:
-    """One exchange: seconds by transport or strategy, what was chosen and predicted, the cost over the fastest."""
+    """One exchange: seconds by transport or strategy, measured and predicted; the chosen one; its ratio to the best."""
 
     pattern: str
     size: int
@@ -55,23 +55,23 @@ def main(
     sizes: Sequence[int] = (),
     world: World | None = None,
 ) -> list[ChoiceRow]:
-    """Time and choose for rings, all-to-all patterns and transposes; print on rank 0; return the rows.
+    """Time rings, all-to-all patterns and transposes and rate the choice; print on rank 0; return the rows.
 
     Args:
-        machine: file to choose by.
-        device: "cpu", "cuda", or "auto": GPUs if every rank finds one.
-        output: file that rank 0 stores the rows in, after each of them.
+        machine: machine file for the predictions.
+        device: "cpu", "cuda", or "auto": GPUs if every rank has access to one.
+        output: file in which rank 0 stores the rows, after each of them.
         sizes: bytes of each message; SIZES by default.
         world: the ranks.
 
     Raises:
-        CaseError: one rank has nobody to exchange with, or another file is where rows are to be stored.
-        FormatError: the machine file is wrong.
-        BackendUnavailable: no such device.
+        CaseError: there is only one rank, or `output` exists and is another file.
+        FormatError: the machine file is invalid.
+        BackendUnavailable: the device does not exist.
     """
     world = World.from_mpi() if world is None else world
     if world.size == 1:
-        raise CaseError("one rank has nobody to exchange with: start `seiche bench choice` by mpiexec on two or more")
+        raise CaseError("`seiche bench choice` needs at least two ranks: start it with mpiexec -n 2")
     with all_or_none(world):
         refuse_output(output if world.rank == 0 else None)
     backend = open_backend(available(world) if device == "auto" else device, world.threads(), world.local_rank)
@@ -112,58 +112,57 @@ def _patterns(world: World) -> list[tuple[str, tuple[int, ...]]]:
 
 def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size: int) -> ChoiceRow:
     count = max(1, size // 4)
-    mine = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
-    theirs = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
-    plan = HaloPlan(peers, mine, theirs)
+    owned = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
+    copies = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
+    plan = HaloPlan(peers, owned, copies)
     trials: dict[str, Callable[[], float]] = {}
     opened = []
     for transport in _TRANSPORTS:
         exchange = HaloExchange(backend, world, plan, "float32", transport)  # type: ignore[arg-type]
         try:
             exchange.trial(seconds=0.0)
-        except TransportError:  # on all ranks: these cannot travel like this
+        except TransportError:  # on all ranks: the transport is not available here
             continue
         trials[transport] = partial(exchange.trial, seconds=_SECONDS)
         opened.append(exchange)
-    seconds = _least(trials)
+    seconds = _minimum(trials)
     for exchange in opened:
         exchange.close()
-    chosen = HaloExchange(backend, world, plan, "float32", predict=predict_transports)
-    chosen.trial()
-    decision = chosen.decisions[0] if chosen.decisions else None
-    taken = chosen.transport_name
-    chosen.close()
-    predicted = dict(decision.predicted) if decision else {}
-    return ChoiceRow(name, size, seconds, predicted, taken, seconds[taken] / min(seconds.values()))
+    exchange = HaloExchange(backend, world, plan, "float32", predict=predict_transports)
+    exchange.trial()
+    predicted = dict(exchange.decisions[0].predicted) if exchange.decisions else {}
+    chosen = exchange.transport_name
+    exchange.close()
+    return ChoiceRow(name, size, seconds, predicted, chosen, seconds[chosen] / min(seconds.values()))
 
 
 def _transpose(world: World, backend: Backend, size: int) -> ChoiceRow:
-    """Return the row of a transpose with `size` bytes from each to each."""
+    """Return the row of a transpose with `size` bytes from each rank to each."""
     send, receive = (backend.zeros(size * world.size, np.uint8) for _ in range(2))
     trials: dict[str, Callable[[], float]] = {}
     opened = []
     for strategy in candidates(backend.is_gpu, 1):
         try:
             exchange = Exchange(world, send, receive, strategy=strategy)  # type: ignore[arg-type]
-        except TransportError:  # on all ranks: these cannot travel like this
+        except TransportError:  # on all ranks: the strategy is not available here
             continue
         trials[strategy] = partial(_seconds, world, queued(backend, exchange))
         opened.append(exchange)
-    seconds = _least(trials)
+    seconds = _minimum(trials)
     for exchange in opened:
         exchange.close()
-    with Exchange(world, send, receive, strategy="auto") as chosen:
-        decision = chosen.decision
-    taken = decision.transport
-    return ChoiceRow(_TRANSPOSE, size, seconds, dict(decision.predicted), taken, seconds[taken] / min(seconds.values()))
+    with Exchange(world, send, receive, strategy="auto") as automatic:
+        decision = automatic.decision
+    cost = seconds[decision.transport] / min(seconds.values())
+    return ChoiceRow(_TRANSPOSE, size, seconds, dict(decision.predicted), decision.transport, cost)
 
 
 def _seconds(world: World, work: Work) -> float:
     return timed_together(world, work, _SECONDS).minimum
 
 
-def _least(trials: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Return the least of the times of each, taken by turns: a machine is not as fast at all times."""
+def _minimum(trials: Mapping[str, Callable[[], float]]) -> dict[str, float]:
+    """Return the minimum time of each trial over rounds, because the speed of a machine varies."""
     rounds = [{name: trial() for name, trial in trials.items()} for _ in range(_ROUNDS)]
     return {name: min(times[name] for times in rounds) for name in trials}
 
@@ -174,16 +173,15 @@ def _show(rows: Sequence[ChoiceRow], backend: Backend) -> None:
     for row in rows:
         cells = []
         for name in names:
-            said = f" ({row.predicted[name] * 1e6:.3g})" if name in row.predicted else ""
-            cells.append(f"{row.seconds[name] * 1e6:.4g}{said}" if name in row.seconds else "-")
+            predicted = f" ({row.predicted[name] * 1e6:.3g})" if name in row.predicted else ""
+            cells.append(f"{row.seconds[name] * 1e6:.4g}{predicted}" if name in row.seconds else "-")
         lines.append((row.pattern, f"{row.size}", *cells, row.chosen, f"{row.cost:.2f}"))
     title = f"exchanges on {backend.describe()}, us (predicted)"
     columns = ("pattern", "bytes", *names, "chosen", "cost")
     results.show_lines(title, columns, lines, words=(0, len(columns) - 2))
     good = sum(row.cost <= GOOD for row in rows)
-    print(f"seiche: the choice costs at most {GOOD:g} times the best in {good} of {len(rows)} exchanges")
-    errors = [
-        abs(row.predicted[row.chosen] / row.seconds[row.chosen] - 1) for row in rows if row.chosen in row.predicted
-    ]
-    if errors:
+    print(f"seiche: the chosen one takes at most {GOOD:g} times the best time in {good} of {len(rows)} exchanges")
+    known = [row for row in rows if row.chosen in row.predicted]
+    if known:
+        errors = [abs(row.predicted[row.chosen] / row.seconds[row.chosen] - 1) for row in known]
         print(f"seiche: median error of the predicted time: {np.median(errors):.0%}")

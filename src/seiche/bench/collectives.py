@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench collectives`: Alltoall and Alltoallv by every strategy, timed against each other and the model."""
+"""`seiche bench collectives`: Alltoall and Alltoallv with every strategy, compared with each other and the model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -26,14 +27,14 @@ from seiche.report.stored import refuse_output
 
 Kind: TypeAlias = Literal["alltoall", "alltoallv"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-#: Bytes from each array to each other; in an Alltoallv a third less and more than that, in turn.
+#: Bytes from each array to each other; in an Alltoallv a third less, equal, or a third more.
 SIZES = tuple(4**k for k in range(2, 12))
 _HELPED = ("extra-message", "duplicate-pointer")
 
 
 @dataclass(frozen=True)
 class CollectiveRow:
-    """One exchange of `arrays` arrays with `size` bytes from each to each; `predicted` may be unknown."""
+    """One exchange of `arrays` arrays with `size` bytes from each to each; `predicted` is None without a model."""
 
     kind: Kind
     strategy: ExchangeName
@@ -56,66 +57,61 @@ def main(
     sizes: Sequence[int] = SIZES,
     world: World | None = None,
 ) -> list[CollectiveRow]:
-    """Time every strategy that these ranks can use; print, store and draw on rank 0; return the rows.
+    """Time every strategy available to these ranks; print, store and draw on rank 0; return the rows.
 
     Args:
-        device: of the arrays; "auto": GPUs if every rank finds one.
-        processes: ranks an array in the strategies that share its messages; the others use one of these.
-        seconds: about how long.
-        machine: file to predict from, or the name of a known machine.
+        device: device of the arrays; "auto": GPUs if every rank has access to one.
+        processes: ranks per array for strategies that share its messages; other strategies use one of them.
+        seconds: approximate duration.
+        machine: machine file for predictions, or the name of a known machine.
         output: file to store the rows in.
-        plots: folder to draw in.
+        plots: folder for figures.
         sizes: bytes from each array to each other.
         world: the ranks.
 
     Raises:
-        TransportError: the ranks cannot be shared among arrays.
-        CaseError: another file is where rows are to be stored.
-        FormatError: the machine file is wrong.
-        BackendUnavailable: no such device.
+        TransportError: the number of ranks is not a multiple of `processes`.
+        CaseError: `output` exists and is another file.
+        FormatError: the machine file is invalid.
+        BackendUnavailable: the device does not exist.
     """
     world = World.from_mpi() if world is None else world
     if world.size % processes:
-        raise TransportError(f"{world.size} ranks cannot serve arrays by {processes} processes each")
+        raise TransportError(f"{world.size} ranks cannot be divided into groups of {processes} per array")
     with all_or_none(world):
         if world.rank == 0:
             refuse_output(output)
             if plots is not None:
                 plots.mkdir(parents=True, exist_ok=True)
-    known = read_machine(machine) if machine is not None else None
-    kind = available(world) if device == "auto" else device
-    # The ranks that serve an array share its GPU.
-    backend = open_backend(kind, world.threads(), world.local_rank // processes)
+    model = read_machine(machine) if machine is not None else None
+    word = available(world) if device == "auto" else device
+    # The ranks of an array share its GPU.
+    backend = open_backend(word, world.threads(), world.local_rank // processes)
     layout = layout_of(places(backend, world), processes)
-    # Strategies without helping processes run on the ranks that hold arrays; the others look on.
+    # Strategies without helper processes run on one rank per array; the other ranks are idle.
     holders = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
     rows: list[CollectiveRow] = []
     absent: dict[str, str] = {}
     names: tuple[ExchangeName, ...] = get_args(ExchangeName)[1:]
-    for what in KINDS:
-        for name in names:
-            if name in _HELPED and processes == 1:
-                absent[name] = "needs --processes 2 or more"
-                continue
-            for size in sizes:
-                share = seconds / (len(sizes) * len(KINDS) * len(names))
-                try:
-                    timing = _time(_Ranks(world, holders, processes), backend, what, name, size, seconds=share)
-                except TransportError as error:
-                    absent[name] = str(error)
-                    break
-                times = (
-                    {}
-                    if known is None
-                    else exchange_times(known, layout, size, whole=what == "alltoallv", gpus=backend.is_gpu)
-                )
-                rows.append(
-                    CollectiveRow(
-                        what, name, layout.size, processes, size, timing.minimum, timing.spread, times.get(name)
-                    )
-                )
+    for kind, name in product(KINDS, names):
+        if name in _HELPED and processes == 1:
+            absent[name] = "needs --processes 2 or more"
+            continue
+        for size in sizes:
+            share = seconds / (len(sizes) * len(KINDS) * len(names))
+            try:
+                timing = _time(_Ranks(world, holders, processes), backend, kind, name, size, seconds=share)
+            except TransportError as error:
+                absent[name] = str(error)
+                break
+            predicted = None
+            if model is not None:
+                whole = kind == "alltoallv"
+                predicted = exchange_times(model, layout, size, whole=whole, gpus=backend.is_gpu).get(name)
+            minimum, spread = timing.minimum, timing.spread
+            rows.append(CollectiveRow(kind, name, layout.size, processes, size, minimum, spread, predicted))
     if world.rank == 0:
-        _report(rows, absent, backend, known=known, output=output, plots=plots)
+        _report(rows, absent, backend, model=model, output=output, plots=plots)
     sleep_until_all_are_here(world)
     if holders is not world:
         holders.comm.Free()
@@ -123,26 +119,26 @@ def main(
 
 
 class _Ranks(NamedTuple):
-    """All ranks, those that hold arrays, and how many serve an array."""
+    """All ranks, those that own arrays, and the number of ranks per array."""
 
     world: World
     holders: World
     processes: int
 
 
-def _time(ranks: _Ranks, backend: Backend, what: Kind, name: ExchangeName, size: int, *, seconds: float) -> Timing:
-    """Return the timing of one strategy; all ranks raise the same TransportError if it cannot be used."""
+def _time(ranks: _Ranks, backend: Backend, kind: Kind, name: ExchangeName, size: int, *, seconds: float) -> Timing:
+    """Return the timing of one strategy; raises the same TransportError on all ranks if it is not available."""
     world, holders, processes = ranks
-    me, helper = divmod(world.rank, processes)
+    array, helper = divmod(world.rank, processes)
     arrays = world.size // processes
-    counts = [[_uneven(size, a, b) if what == "alltoallv" else size for b in range(arrays)] for a in range(arrays)]
+    counts = [[_uneven(size, a, b) if kind == "alltoallv" else size for b in range(arrays)] for a in range(arrays)]
     send: Array = None
     receive: Array = None
-    mine: list[int] | None = None
-    theirs: list[int] | None = None
+    sent: list[int] | None = None
+    received: list[int] | None = None
     if helper == 0:
-        mine, theirs = counts[me], [row[me] for row in counts]
-        send, receive = (backend.zeros(sum(part), np.uint8) for part in (mine, theirs))
+        sent, received = counts[array], [row[array] for row in counts]
+        send, receive = (backend.zeros(sum(sizes), np.uint8) for sizes in (sent, received))
         backend.synchronize()
     helped = name in _HELPED
     exchange, problem = None, None
@@ -150,13 +146,10 @@ def _time(ranks: _Ranks, backend: Backend, what: Kind, name: ExchangeName, size:
         try:
             exchange = Exchange(
                 world if helped else holders,
-                send,
-                receive,
-                mine,
-                theirs,
+                *(send, receive, sent, received),
                 strategy=name,
                 processes=processes if helped else 1,
-                whole=what == "alltoallv",
+                whole=kind == "alltoallv",
             )
         except TransportError as error:
             problem = str(error)
@@ -177,7 +170,7 @@ def _report(
     absent: dict[str, str],
     backend: Backend,
     *,
-    known: Machine | None,
+    model: Machine | None,
     output: Path | None,
     plots: Path | None,
 ) -> None:
@@ -188,17 +181,17 @@ def _report(
         cells.append((row.kind, row.strategy, f"{row.processes}", f"{row.size}", *times))
     names = ("exchange", "strategy", "processes", "bytes each", "us", "spread", "predicted us")
     results.show_lines(f"arrays on {backend.describe()}", names, cells, words=(0, 1))
-    for name, why in absent.items():
-        print(f"absent: {name}: {why}")
+    for name, reason in absent.items():
+        print(f"not measured: {name}: {reason}")
     results.store(output, {**results.document("collectives", backend.describe(), rows), "absent": absent})
-    if plots is not None:
-        for kind in KINDS:
-            some = [row for row in rows if row.kind == kind]
-            if some:
-                lines: dict[str, list[tuple[int, float, float | None]]] = {
-                    name: [(row.size, row.seconds, row.predicted) for row in some if row.strategy == name]
-                    for name in dict.fromkeys(row.strategy for row in some)
-                }
-                strategies_figure(plots / f"{kind}.png", lines)
-        if known is not None:
-            draw_machine(plots, known)
+    if plots is None:
+        return
+    for kind in KINDS:
+        lines: dict[str, list[tuple[int, float, float | None]]] = {}
+        for row in rows:
+            if row.kind == kind:
+                lines.setdefault(row.strategy, []).append((row.size, row.seconds, row.predicted))
+        if lines:
+            strategies_figure(plots / f"{kind}.png", lines)
+    if model is not None:
+        draw_machine(plots, model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench flow`: MLUPS, bytes and share of the copy bandwidth of every layout and precision, stored as JSON."""
+"""`seiche bench flow`: MLUPS, traffic and share of the copy bandwidth for each layout and precision, stored as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from seiche.flow.solver import FlowSolver
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.solver.replay import GRAPH_STEPS
 
-#: (compute, storage) pairs measured by default on each kind of device.
+#: Default (compute, storage) pairs for each kind of device.
 PRECISIONS = {
     "cpu": (("float32", "float32"), ("float64", "float64")),
     "cuda": (("float32", "float32"), ("float64", "float64"), ("float32", "float16")),
@@ -50,10 +50,10 @@ _RHEOLOGY_NAMES: dict[type[Rheology], str] = {
 
 @dataclass(frozen=True)
 class FlowRow:
-    """One measurement: `bytes_per_update` counts what the scheme must move a fluid site.
+    """One measurement: `bytes_per_update` is the minimum traffic of the scheme per fluid site.
 
     `step_microseconds` is the time of a step on the slowest rank, `compute_microseconds` that of the same sweeps and
-    iolets without any message.
+    iolets without messages.
     """
 
     case: str
@@ -75,38 +75,38 @@ class FlowRow:
 
 
 def box_case(edge: int, times: int = 1) -> SiteSet:
-    """Return a periodic box of `times` cubes of edge^3 sites, one on the other."""
+    """Return a periodic box of `times` stacked cubes of edge^3 sites."""
     return shapes.box((edge, edge, edge * times))
 
 
 def tube_case(sites: int) -> SiteSet:
-    """Return a round tube between two pressure iolets, about `sites` sites, ten radii long, on the x axis."""
+    """Return a round tube on the x axis between two pressure iolets: about `sites` sites, ten radii long."""
     radius = (sites / (10.0 * np.pi)) ** (1.0 / 3.0)
     return shapes.tube(radius, 10.0 * radius, 1.0)
 
 
 def model_of(sites: SiteSet, rheology: Rheology, layout: str = "auto") -> FlowModel:
-    """Return a flow between a high and a low density, with the collision that the layout asks for."""
+    """Return a flow driven by a difference in density, with the collision required by the layout."""
     densities = (1.001, 0.999)
     iolets = tuple(PressureIolet(densities[k % 2]) for k in range(len(sites.iolets)))
     return FlowModel(rheology, Regularised() if layout == "moments" else Trt(), iolets=iolets)
 
 
 def disturb(solver: FlowSolver, seed: int = 1) -> None:
-    """Fill the populations with small random numbers, so that no timing is of zeros."""
+    """Fill the populations with small random numbers, to avoid timing zeros."""
     random = np.random.default_rng(seed + solver.world.rank)
     scale = HALF_SCALE if solver.precision.storage == "float16" else 1.0
     pattern = (1e-3 * scale * random.random(1 << 22, np.float32)).astype(solver.precision.storage)
     if solver.layout == "moments" and scale != 1.0:
-        pattern = (0.75 + 1e-3 * pattern).astype(np.float16)  # small as a half, and as half of a float
+        pattern = (0.75 + 1e-3 * pattern).astype(np.float16)  # small in FP16, and as the upper half of an FP32 value
     for array in solver.populations.arrays:
         for begin in range(0, array.size, pattern.size):
-            part = array[begin : begin + pattern.size]
-            solver.backend.assign(part, pattern[: part.size])
+            chunk = array[begin : begin + pattern.size]
+            solver.backend.assign(chunk, pattern[: chunk.size])
 
 
 def compute_seconds(solver: FlowSolver, steps: int) -> npt.NDArray[np.float64]:
-    """Return each rank's seconds a step of all stages but those of the halo (ranks,); leaves the state useless."""
+    """Return each rank's seconds per step of all stages except the halo (ranks,); the state is invalid afterwards."""
 
     def work() -> None:
         for k in range(GRAPH_STEPS):
@@ -126,12 +126,12 @@ def compute_seconds(solver: FlowSolver, steps: int) -> npt.NDArray[np.float64]:
 
 
 def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowRow:
-    """Run for about `seconds` and return the rate; every rank takes part."""
+    """Run for about `seconds` and return the performance (collective)."""
     disturb(solver)
     solver.timers.every = 1 << 30
 
     def seconds_of(steps: int) -> float:
-        """Return the seconds of some steps, without a check of the state."""
+        """Return the seconds of `steps` steps, without a check of the state."""
         begin = solver.timers.seconds
         solver.start(steps)
         solver.finish()
@@ -147,9 +147,7 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
         best = min(best, float(solver.world.allreduce_max(np.array([seconds_of(steps)]))[0]))
     moved = sum(stage.bytes for phase in solver.phases for stage in phase) / len(solver.phases)
     moved = float(solver.world.allreduce_sum(np.array([float(moved)]))[0])
-    sites, rate = len(solver.sites), len(solver.sites) * steps / best
-    traffic = moved * steps / best
-    rheology = _RHEOLOGY_NAMES[type(solver.model.rheology)]
+    sites, traffic = len(solver.sites), moved * steps / best
     several = solver.populations.plan.peers or solver.world.size > 1
     compute = float(compute_seconds(solver, steps).max()) if several else best / steps
     return FlowRow(
@@ -157,11 +155,11 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
         solver.layout,
         solver.precision.compute,
         solver.precision.storage,
-        rheology,
+        _RHEOLOGY_NAMES[type(solver.model.rheology)],
         sites,
         solver.world.size,
         steps,
-        rate / 1e6,
+        sites * steps / best / 1e6,
         moved / sites,
         traffic / 1e9,
         traffic / copy,
@@ -173,9 +171,9 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
 
 
 def cases(names: Sequence[str], device: str, size: int | None, times: int = 1) -> Iterator[tuple[str, SiteSet]]:
-    """Yield the geometries to measure: `size` is the edge of the box, or the millions of sites of the tube.
+    """Yield the geometries to measure; `size`: edge of the box, or millions of sites of the tube.
 
-    `times` boxes stand on each other, `times` as many sites are in the tube.
+    The box is stacked `times` times; the tube has `times` as many sites.
     """
     on_gpu = parse_device(device).is_gpu
     for name in names:
@@ -203,7 +201,7 @@ def main(
 ) -> list[FlowRow]:
     """Measure, print a table on rank 0 and store JSON at `output`; return the rows.
 
-    `weak` gives every rank the `size`; else all ranks share it.
+    With `weak` every rank has a load of `size`; otherwise all ranks share it.
     """
     world = World.from_mpi()
     pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]
@@ -239,11 +237,11 @@ def main(
 
 
 def document(rows: Sequence[FlowRow], device: str, copy: float) -> dict[str, Any]:
-    """Return what is stored: device, date, commit, versions, copy bandwidth and the rows."""
+    """Return the document to store: device, date, commit, versions, copy bandwidth and rows."""
     return results.document("flow", device, rows, copy_bytes_per_second=copy)
 
 
-#: Headings of the table and what they show of a row.
+#: Headings of the table and formats of their values.
 _COLUMNS = {
     "case": "{0.case}",
     "layout": "{0.layout}",

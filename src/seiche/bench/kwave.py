@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The solver of k-wave-python beside Seiche's in `seiche bench ultrasound --peer`, where that package is installed."""
+"""Comparison with the solver of k-wave-python in `seiche bench ultrasound --peer`, if that package is installed."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from seiche.errors import CaseError
 if TYPE_CHECKING:
     from seiche.ultrasound.problem import Problem
 
-#: Steps of the shorter and of the longer run, whose difference is timed.
+#: Steps of the shorter and the longer run; their difference is timed.
 _SHORT, _LONG = 2, 8
 _RUNS = 3
 
 
 def require() -> None:
-    """Refuse to compare with a package that is not there.
+    """Check that the package is installed.
 
     Raises:
         CaseError: k-wave-python is not installed.
     """
     if importlib.util.find_spec("kwave") is None:
-        raise CaseError("--peer: k-wave-python is not installed: pip install k-wave-python")
+        raise CaseError("--peer needs k-wave-python: pip install k-wave-python")
 
 
 @dataclass(frozen=True)
 class PeerTimes:
-    """Name of the solver, its library of arrays, steps timed, and milliseconds a step: the median and the least."""
+    """Name of the solver, its array library, steps timed, and milliseconds per step: median and minimum."""
 
     program: str
     library: str
@@ -45,13 +45,13 @@ class PeerTimes:
 
 
 def measure(problem: Problem, precision: str, device: str) -> PeerTimes:
-    """Return the times of the package's own solver: NumPy, or CuPy on a GPU.
+    """Time the package's own solver, with NumPy, or CuPy on a GPU.
 
-    Runs of two lengths are timed, so that what precedes the steps does not count.
+    The difference of two run lengths excludes the set-up.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # The package downloads executables when it is imported; they are not wanted here.
+        # The package downloads executables on import, which are not needed here.
         with mock.patch("urllib.request.urlretrieve", side_effect=TimeoutError):
             import kwave
 
@@ -76,7 +76,7 @@ def _seconds(problem: Problem, steps: int, precision: str, on_gpu: bool) -> floa
 
 
 def _objects(problem: Problem, steps: int) -> tuple[Any, Any, Any, Any]:
-    """Return grid, medium, source and sensor of the package; the sensor is one point."""
+    """Return grid, medium, source and sensor (one point) of the package."""
     from kwave.kgrid import kWaveGrid
     from kwave.kmedium import kWaveMedium
     from kwave.ksensor import kSensor

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench lfb`: error of the local Fourier basis against the width of its overlaps, stored as JSON and drawn.
+"""`seiche bench lfb`: error of the local Fourier basis over the width of its overlaps, stored as JSON and drawn.
 
-Under mpiexec a wave packet crosses all cuts of a layered medium, once on one rank and once on all of them. The
-prediction is the one of `seiche check`.
+Under mpiexec a wave packet crosses all cuts of a layered medium, computed on one rank and on all. The prediction is
+that of `seiche check`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from seiche.ultrasound.solver import UltrasoundSolver
 #: Widths of the overlaps, and points per wavelength.
 WIDTHS = (4, 6, 8, 12, 16, 20, 24, 32)
 RESOLUTIONS = (3.0, 4.0, 6.0, 8.0)
-#: Points of a rank along each axis that is cut, sound speeds of the layers (m/s), Courant number.
+#: Points of a rank along each divided axis, sound speeds of the layers (m/s), Courant number.
 _CORE, _SPEEDS, _CFL = 72, (1500.0, 1800.0), 0.3
 
 
 @dataclass(frozen=True)
 class LocalBasisRow:
-    """Errors at one overlap and resolution.
+    """Errors for one overlap and resolution.
 
-    `derivative` is the largest error of a derivative at a cut over the wave number, `predicted` the relative difference
-    (L2) of the field that `seiche check` states for `cuts` cuts, `measured` that of a run on these ranks (None on one).
+    `derivative`: maximum error of a derivative at a cut over the wave number. `predicted`: relative difference (L2) of
+    the field stated by `seiche check` for `cuts` cuts. `measured`: the same from a run on these ranks (None on one).
     """
 
     overlap: int
@@ -47,19 +47,17 @@ class LocalBasisRow:
 
     @property
     def measured_text(self) -> str:
-        """Return the measured error for the table; nothing where there is none."""
+        """Measured error for the table, empty if there is none."""
         return "" if self.measured is None else f"{self.measured:.1e}"
 
 
 def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
-    """Return a packet that crosses the grid from corner to corner and enters another medium on its way."""
+    """Return a packet that crosses the grid diagonally and enters another medium."""
     x = np.meshgrid(*(np.arange(n, dtype=np.float64) for n in shape), indexing="ij")
     along = sum(x) / np.sqrt(len(shape))
-    away = sum((a - 0.3 * n) ** 2 for a, n in zip(x, shape, strict=True))
-    pressure = np.exp(-away / (2 * (1.2 * points_per_wavelength) ** 2)) * np.cos(
-        2 * np.pi * along / points_per_wavelength
-    )
-    spacing, beyond = 1e-4, x[0] > 0.6 * shape[0]
+    squared = sum((a - 0.3 * n) ** 2 for a, n in zip(x, shape, strict=True))
+    envelope = np.exp(-squared / (2 * (1.2 * points_per_wavelength) ** 2))
+    spacing, second = 1e-4, x[0] > 0.6 * shape[0]
     return Problem(
         axes=("x", "y", "z")[: len(shape)],
         shape=shape,
@@ -67,10 +65,10 @@ def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
         time_step=_CFL * spacing / _SPEEDS[1],
         steps=int(0.35 * max(shape) / _CFL * _SPEEDS[1] / _SPEEDS[0]),
         reference_speed=_SPEEDS[1],
-        sound_speed=np.where(beyond, _SPEEDS[1], _SPEEDS[0]),
-        density=np.where(beyond, 1200.0, 1000.0),
+        sound_speed=np.where(second, _SPEEDS[1], _SPEEDS[0]),
+        density=np.where(second, 1200.0, 1000.0),
         pml=(Pml(10, 2.0),) * len(shape),
-        initial_pressure=pressure,
+        initial_pressure=envelope * np.cos(2 * np.pi * along / points_per_wavelength),
     )
 
 
@@ -80,7 +78,7 @@ def measure(
     """Return the errors (collective).
 
     Raises:
-        CaseError: an overlap out of range.
+        CaseError: an overlap is out of range.
     """
     for width in widths:
         if not OVERLAPS[0] <= width <= OVERLAPS[1]:
@@ -90,40 +88,33 @@ def measure(
     rows = []
     for resolution in resolutions:
         problem = problem_of(shape, resolution)
-        wanted = None
+        reference = None
         for width in widths:
             measured, cuts = None, 1
             if world.size > 1:
-                if wanted is None:
+                if reference is None:
                     alone = UltrasoundSolver(problem, device=device, precision="float64")
                     alone.advance(problem.steps)
-                    wanted = alone.field("p")
+                    reference = alone.field("p")
                 sharing = Sharing("local", width, split)
                 solver = UltrasoundSolver(problem, world=world, sharing=sharing, device=device, precision="float64")
                 solver.advance(problem.steps)
                 cuts = cuts_on_the_way(solver.parts)
-                measured = float(np.linalg.norm(solver.field("p") - wanted) / np.linalg.norm(wanted))
+                measured = float(np.linalg.norm(solver.field("p") - reference) / np.linalg.norm(reference))
                 solver.close()
-            rows.append(
-                LocalBasisRow(
-                    width,
-                    resolution,
-                    cuts,
-                    derivative_error(_CORE, width, resolution),
-                    cuts * crossing_error(resolution, width, cfl=_CFL),
-                    measured,
-                )
-            )
+            predicted = cuts * crossing_error(resolution, width, cfl=_CFL)
+            derivative = derivative_error(_CORE, width, resolution)
+            rows.append(LocalBasisRow(width, resolution, cuts, derivative, predicted, measured))
     return rows
 
 
 def _split(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """Return the pieces along each axis, as nearly equal as they can be."""
-    split, rest = [], ranks
+    """Return the number of pieces along each axis, as nearly equal as possible."""
+    split, remaining = [], ranks
     for axes in range(dimensions, 0, -1):
-        piece = min((n for n in range(1, rest + 1) if rest % n == 0 and n**axes >= rest), default=rest)
-        split.append(piece)
-        rest //= piece
+        divisors = (n for n in range(1, remaining + 1) if remaining % n == 0 and n**axes >= remaining)
+        split.append(min(divisors, default=remaining))
+        remaining //= split[-1]
     return tuple(split)
 
 
@@ -139,7 +130,7 @@ def main(
     """Measure, print a table on rank 0, store JSON at `output` and draw `figure`; return the rows (collective).
 
     Raises:
-        CaseError: an overlap out of range.
+        CaseError: an overlap is out of range.
     """
     world = world or World.from_mpi()
     rows = measure(world, widths or WIDTHS, resolutions or RESOLUTIONS, device)
@@ -151,7 +142,7 @@ def main(
     return rows
 
 
-#: Headings of the table and what they show of a row.
+#: Headings of the table and formats of their values.
 _COLUMNS = {
     "points/wavelength": "{0.points_per_wavelength:g}",
     "overlap": "{0.overlap}",
@@ -166,11 +157,11 @@ def show(rows: Sequence[LocalBasisRow], ranks: int) -> None:
     """Print the rows as a table."""
     results.show(f"Error of the local Fourier basis on {ranks} ranks", _COLUMNS, rows, width=100)
     if ranks == 1:
-        print("Predictions only: mpiexec -n 2 seiche bench lfb measures, too.")
+        print("Predictions only; for measurements run mpiexec -n 2 seiche bench lfb.")
 
 
 def draw(path: Path, rows: Sequence[LocalBasisRow]) -> None:
-    """Draw the errors against the width: measured as lines with points, predicted dashed."""
+    """Draw the errors over the width: measured as lines with markers, predicted dashed."""
     with paper_style():
         figure = new_figure(SINGLE_COLUMN, 2.6)
         axes = figure.subplots()
@@ -178,10 +169,10 @@ def draw(path: Path, rows: Sequence[LocalBasisRow]) -> None:
             chosen = [row for row in rows if row.points_per_wavelength == resolution]
             widths = [row.overlap for row in chosen]
             label = f"{resolution:g} points per wavelength"
-            known = [row.measured for row in chosen if row.measured is not None]
+            measured = [row.measured for row in chosen if row.measured is not None]
             dashes = axes.semilogy(widths, [row.predicted for row in chosen], "--", color=color, linewidth=0.8)
-            if len(known) == len(widths):
-                axes.semilogy(widths, known, "o-", color=color, markersize=3, label=label)
+            if len(measured) == len(widths):
+                axes.semilogy(widths, measured, "o-", color=color, markersize=3, label=label)
             else:
                 dashes[0].set_label(label)
         axes.set_xlabel("width of the overlap (points)")

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench machine`: measure what moving data costs here, write the machine file and say what it says."""
+"""`seiche bench machine`: measure the cost of moving data on this machine, write the machine file and print it."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from seiche.backend import open_backend
+from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
 from seiche.io.files import refuse_folder
@@ -18,10 +15,10 @@ from seiche.io.parallel import all_or_none
 from seiche.machine.laws.file import Machine, write_machine
 from seiche.machine.measure.survey import measure
 
-_QUESTIONS = {
-    "single_copy": "one process may read another's memory (single copy)",
-    "device_mpi": "MPI takes addresses of GPU memory",
-    "peer_access": "GPUs reach each other's memory",
+_PROBES = {
+    "single_copy": "processes can read each other's memory (single copy)",
+    "device_mpi": "MPI accepts addresses of GPU memory",
+    "peer_access": "GPUs can access each other's memory",
 }
 
 
@@ -37,30 +34,29 @@ def main(
     """Measure, print on rank 0 and store at `output`; return the machine.
 
     Args:
-        device: "cpu", "cuda", "cuda:K", or "auto": GPUs if every rank finds one.
-        seconds: about how long.
-        folder: where writing is tried; that of `output` by default.
-        name: of the machine.
-        output: the machine file, which must not be there yet.
+        device: "cpu", "cuda", "cuda:K", or "auto": GPUs if every rank has access to one.
+        seconds: approximate duration.
+        folder: folder in which file writes are timed; by default that of `output`.
+        name: name of the machine.
+        output: the machine file; it must not exist.
         world: the ranks.
 
     Raises:
-        CaseError: the file is there already, its folder is not or cannot be written in, or there is no `folder`.
-        BackendUnavailable: no such device.
+        CaseError: the file exists, its folder does not exist or is not writable, or `folder` does not exist.
+        BackendUnavailable: the device does not exist.
     """
     world = World.from_mpi() if world is None else world
     with all_or_none(world):
         if world.rank == 0:
             _refuse(output, folder)
     where = folder if folder is not None else output.resolve().parent
-    quiet = world.rank != 0
     machine = measure(
         world,
         available(world) if device == "auto" else device,
         seconds=seconds,
         folder=where,
         name=name,
-        say=lambda text: None if quiet else print(f"seiche: measuring {text}", file=sys.stderr, flush=True),
+        say=lambda text: None if world.rank else print(f"seiche: measuring {text}", file=sys.stderr, flush=True),
     )
     with all_or_none(world):
         if world.rank == 0:
@@ -73,51 +69,41 @@ def main(
 
 def _refuse(output: Path, folder: Path | None) -> None:
     if output.exists():
-        raise CaseError(f"{output} is there already: move it away, or name another file with --json")
+        raise CaseError(f"{output} exists: move it, or choose another file with --json")
     refuse_folder(output)
     if folder is not None and not folder.is_dir():
-        raise CaseError(f"--folder {folder}: there is no such folder")
+        raise CaseError(f"--folder {folder}: this folder does not exist")
 
 
 def available(world: World) -> str:
-    """Return "cuda" if every rank finds a GPU, else "cpu" (collective)."""
+    """Return "cuda" if every rank has access to a GPU, otherwise "cpu" (collective)."""
     try:
         open_backend("cuda", local_rank=world.local_rank)
-        found = True
+        has_gpu = True
     except BackendUnavailable:
-        found = False
-    return "cuda" if all(world.allgather(found)) else "cpu"
+        has_gpu = False
+    return "cuda" if all(world.allgather(has_gpu)) else "cpu"
 
 
 def show(machine: Machine) -> None:
-    """Print paths, probes and what is absent."""
-    console = Console(width=120, highlight=False)
-    table = Table(title=f"{machine.name}: {machine.source}", title_justify="left", box=box.SIMPLE_HEAD)
-    for heading in (
-        "path",
-        "locality",
-        "latency (us)",
-        "rate (GB/s)",
-        "gap (us)",
-        "protocols from (B)",
-        "error",
-        "notes",
-    ):
-        table.add_column(heading, justify="left" if heading in ("path", "locality", "notes") else "right")
-    for each in machine.paths:
-        first, last = each.pieces[0], each.pieces[-1]
-        errors = [abs(each.curve.seconds(s) / t - 1) for s, t in zip(each.sizes, each.seconds, strict=True)]
-        table.add_row(
-            each.path,
-            each.locality,
-            f"{1e6 * float(each.curve.seconds(each.sizes[0] if each.sizes else first.begin)):.3g}",
-            f"{1e-9 / last.beta:.4g}" if last.beta else "-",
-            "-" if each.gap is None else f"{1e6 * each.gap:.3g}",
-            ", ".join(str(piece.begin) for piece in each.pieces[1:]) or "-",
-            f"{max(errors):.1%}" if errors else "-",
-            f"{len(each.warnings)} warnings" if each.warnings else "",
+    """Print paths, probes and missing measurements."""
+    headings = "path|locality|latency (us)|rate (GB/s)|gap (us)|protocols from (B)|error|notes".split("|")
+    lines = []
+    for path in machine.paths:
+        first, last = path.pieces[0], path.pieces[-1]
+        errors = [abs(path.curve.seconds(s) / t - 1) for s, t in zip(path.sizes, path.seconds, strict=True)]
+        smallest = path.sizes[0] if path.sizes else first.begin
+        lines.append(
+            (
+                *(path.path, path.locality, f"{1e6 * float(path.curve.seconds(smallest)):.3g}"),
+                f"{1e-9 / last.beta:.4g}" if last.beta else "-",
+                "-" if path.gap is None else f"{1e6 * path.gap:.3g}",
+                ", ".join(str(piece.begin) for piece in path.pieces[1:]) or "-",
+                f"{max(errors):.1%}" if errors else "-",
+                f"{len(path.warnings)} warnings" if path.warnings else "",
+            )
         )
-    console.print(table)
+    results.show_lines(f"{machine.name}: {machine.source}", headings, lines, words=(0, 1, 7))
     for limit in machine.injection:
         rate = limit.rate * 1e-9
         print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders)")
@@ -132,9 +118,9 @@ def show(machine: Machine) -> None:
         print(f"file writes: {machine.files.rate * 1e-9:.3g} GB/s, {machine.files.small * 1e3:.3g} ms for a small one")
     for name, probe in machine.probes.items():
         answer = {True: "yes", False: "no", None: "not known"}[probe.works]
-        print(f"{_QUESTIONS.get(name, name)}: {answer} ({probe.reason})")
+        print(f"{_PROBES.get(name, name)}: {answer} ({probe.reason})")
     ranks, hosts, cores = (int(machine.hardware.get(key, 1)) for key in ("ranks", "hosts", "cores"))
     if ranks > hosts * cores:
-        print(f"more ranks ({ranks}) than cores ({hosts * cores}): messages are slow because ranks wait for their turn")
-    for what, why in machine.absent.items():
-        print(f"absent: {what}: {why}")
+        print(f"more ranks ({ranks}) than cores ({hosts * cores}): messages are slow because ranks wait for a core")
+    for quantity, reason in machine.absent.items():
+        print(f"not measured: {quantity}: {reason}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench predict`: predicted and measured steps and exchanges of a case of each solver, on the ranks at hand."""
+"""`seiche bench predict`: predicted and measured times of steps and exchanges for a case of each solver."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ from seiche.observe.repeat import seconds_of_all
 from seiche.report.stored import refuse_output
 from seiche.solver import SolverBase
 
-#: Raised by one when a key changes its meaning.
+#: Increased when a key changes its meaning.
 SCHEMA: Final = "seiche-bench-predict-1"
-#: Seconds of measuring the machine where no file is given.
+#: Seconds spent on measuring the machine without a machine file.
 _MACHINE = 10.0
-#: Steps before anything is timed (on a GPU, a graph of them and more), steps that are timed stage by stage, and
-#: timings of steps as a whole.
+#: Warm-up steps (on a GPU more than a graph), steps timed by stage, and timings of whole steps.
 _WARM, _WARM_GPU, _BY_STAGE, _TIMINGS = 4, 40, 16, 5
-#: The error that a median may have.
+#: Acceptable median error.
 GOOD: Final = 0.15
-#: Sizes of the cases: the first suits a few cores, the second a GPU.
+#: Sizes of the cases: for a few cores, and for a GPU.
 SIZES: Final = ("small", "large")
 
 
 @dataclass
 class PredictionRow:
-    """A case on so many ranks: seconds of a step and of its exchanges, measured and predicted.
+    """A case on `ranks` ranks: seconds of a step and of its exchanges, measured and predicted.
 
-    `step` is from the rate of the memory alone, with its `interval`; `step_scaled` with what stages took on other
-    ranks, or as the machine file has them (None: not told). `scales` is what they took here, `stages` the measured and
-    predicted seconds of each in a step: mean of the ranks, that of messages what was waited for.
+    `step` is predicted from the memory bandwidth alone, with its `interval`. `step_scaled` uses the stage times from
+    other ranks or from the machine file (None without them). `scales` are the stage times of this run. `stages` are
+    measured and predicted seconds of each stage per step, mean of the ranks; for messages, the time waited.
     """
 
     case: str
@@ -67,7 +66,7 @@ class PredictionRow:
 
     @property
     def errors(self) -> dict[str, float]:
-        """Return relative errors of step, scaled step and exchange, of those that are known."""
+        """Relative errors of step, scaled step and exchange, where available."""
         pairs = {
             "step": (self.step, self.measured_step),
             "scaled step": (self.step_scaled, self.measured_step),
@@ -97,19 +96,18 @@ def main(
     Args:
         machine: machine file; measured now by default.
         device: "auto", "cpu" or "cuda".
-        names: of the examples; all by default.
-        seconds: of steps of each.
-        earlier: what this command stored on other numbers of ranks, fewest first: how long stages take.
-        size: of the cases; "large" on GPUs and "small" elsewhere by default.
-        keep: what the stages took goes into the machine file, for predictions of other cases.
+        names: names of the examples; all by default.
+        seconds: duration of the steps of each example.
+        earlier: results of this command on other numbers of ranks, in order of precedence: their stage times are used.
+        size: size of the cases; by default "large" on GPUs and "small" elsewhere.
+        keep: store the stage times in the machine file, for predictions of other cases.
         output: file to store the rows in.
         world: the ranks.
 
     Raises:
-        CaseError: an unknown example or size, no machine file to keep anything in, or another file is where rows are
-            to be stored.
-        FormatError: a file is broken.
-        BackendUnavailable: no such device.
+        CaseError: an example or size is unknown, `keep` lacks a machine file, or `output` exists and is another file.
+        FormatError: a file is invalid.
+        BackendUnavailable: the device does not exist.
     """
     world = World.from_mpi() if world is None else world
     unknown = [name for name in names if name not in EXAMPLES]
@@ -118,7 +116,7 @@ def main(
     if size not in (None, *SIZES):
         raise CaseError(f"size {size!r} is not one of {', '.join(SIZES)}")
     if keep and (machine is None or not machine.exists()):
-        raise CaseError("--keep: needs --machine with the file to keep it in")
+        raise CaseError("--keep needs an existing machine file: pass it with --machine")
     on_rank_zero(world, lambda: refuse_output(output))
     word = available(world) if device == "auto" else device
     known = on_rank_zero(world, lambda: _known(earlier))
@@ -131,7 +129,7 @@ def main(
         if row is not None:
             rows.append(row)
             _show_row(row)
-            _store(rows, output, backend.describe(), target.name)  # what is known is kept if a later case fails
+            _store(rows, output, backend.describe(), target.name)  # after each case, in case a later one fails
     if world.rank == 0:
         _show_errors(rows)
         if keep and machine is not None:
@@ -140,54 +138,54 @@ def main(
 
 
 def _with_stages(machine: Machine, rows: Sequence[PredictionRow], *, gpu: bool) -> Machine:
-    """Return the machine with what stages took, in the place of what it knew of the same solvers."""
+    """Return the machine with the measured stage times, replacing those of the same solvers."""
     kind = "device" if gpu else "host"
-    learned = {
+    measured = {
         row.case: {
-            name: StageFactor(best=each.best, low=each.low, high=each.high, memory=each.memory)
-            for name, each in row.scales.items()
+            name: StageFactor(best=scale.best, low=scale.low, high=scale.high, memory=scale.memory)
+            for name, scale in row.scales.items()
         }
         for row in rows
     }
-    return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **learned}}})
+    return machine.model_copy(update={"stages": {**machine.stages, kind: {**machine.stages.get(kind, {}), **measured}}})
 
 
 def _store(rows: Sequence[PredictionRow], output: Path | None, device: str, machine: str) -> None:
     stored = results.document("predict", device, rows, schema=SCHEMA, machine=machine)
-    for row, each in zip(rows, stored["rows"], strict=True):
-        each["errors"] = row.errors
+    for row, entry in zip(rows, stored["rows"], strict=True):
+        entry["errors"] = row.errors
     results.store(output, stored)
 
 
 def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
-    """Return what stages took, by example; of several files the first counts.
+    """Return the stage times by example; of several files the first has precedence.
 
     Raises:
-        FormatError: a file is none of this command.
+        FormatError: a file was not written by this command.
     """
-    found: dict[str, dict[str, Scale]] = {}
+    known: dict[str, dict[str, Scale]] = {}
     for path in earlier:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise FormatError(path, "text", f"no JSON: {error}") from error
+            raise FormatError(path, "text", f"not valid JSON: {error}") from error
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-            raise FormatError(path, "schema", f"expected {SCHEMA!r}: `seiche bench predict --json` writes such files")
+            raise FormatError(path, "schema", f"expected {SCHEMA!r}, as written by `seiche bench predict --json`")
         try:
             for row in content["rows"]:
-                scales = {name: _scale(**each) for name, each in row["scales"].items()}
-                found.setdefault(str(row["case"]), scales)
+                scales = {name: _scale(**scale) for name, scale in row["scales"].items()}
+                known.setdefault(str(row["case"]), scales)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
-            raise FormatError(path, "rows", f"not as `seiche bench predict --json` writes them: {what}") from error
-    return found
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+            raise FormatError(path, "rows", f"not as written by `seiche bench predict --json`: {reason}") from error
+    return known
 
 
 def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
-    """Return a stored scale; its numbers are checked as those of a machine file.
+    """Return a stored scale, validated like those of a machine file.
 
     Raises:
-        ValueError: they are none.
+        ValueError: a number is invalid.
     """
     return Scale(**StageFactor(**stage).model_dump(), elsewhere=bool(elsewhere))
 
@@ -195,9 +193,9 @@ def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
 def _row(
     name: str, size: str, world: World, *, device: str, machine: Machine, seconds: float, known: dict[str, Scale] | None
 ) -> PredictionRow | None:
-    """Return the row of an example, None on ranks but the first (collective)."""
-    with TemporaryDirectory() as here:
-        folder = Path(world.bcast(here))
+    """Return the row of an example, None on ranks other than the first (collective)."""
+    with TemporaryDirectory() as temporary:
+        folder = Path(world.bcast(temporary))
         path = folder / f"{name}.toml"
         on_rank_zero(world, lambda: path.write_text(EXAMPLES[name], encoding="utf-8"))
         changes = LARGE[name] if size == "large" else ()
@@ -226,38 +224,38 @@ def _row(
         predicted.exchange,
         size,
         (predicted.low, predicted.high),
-        _beside(plan, stages, predicted),
+        _compared(plan, stages, predicted),
         scales_of(plan, machine, stages, a_node=width),
     )
 
 
-def _beside(
+def _compared(
     plan: RunPlan, stages: dict[str, tuple[float, float]], predicted: StepTime
 ) -> dict[str, tuple[float, float]]:
     """Return measured and predicted seconds of each stage in a mean step."""
-    often: dict[str, float] = {}
+    frequency: dict[str, float] = {}
     for weight, kind in plan.ranks[0].steps:
         for name in {stage.name for stage in kind}:
-            often[name] = often.get(name, 0.0) + weight
-    said = {
-        name: predicted.computing.get(name, 0.0) + predicted.waiting.get(name, 0.0)
-        for name in (*predicted.computing, *predicted.waiting)
+            frequency[name] = frequency.get(name, 0.0) + weight
+    computing, waiting = predicted.computing, predicted.waiting
+    return {
+        name: (mean * frequency.get(name, 0.0), computing.get(name, 0.0) + waiting.get(name, 0.0))
+        for name, (mean, _) in stages.items()
     }
-    return {name: (mean * often.get(name, 0.0), said.get(name, 0.0)) for name, (mean, _) in stages.items()}
 
 
 def _advance(solver: SolverBase, steps: int) -> None:
-    """Do steps without a check of the state."""
+    """Advance without a check of the state."""
     solver.start(steps)
     solver.finish()
 
 
 def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
-    """Return the seconds of a step, the smallest of some timings, and mean and least ones of stages over ranks."""
+    """Return the seconds of a step (minimum of the timings), and mean and minimum seconds of stages over the ranks."""
     timers = solver.timers
     warm = _WARM_GPU if solver.backend.has_graphs else _WARM
     _advance(solver, warm)
-    timers.every, timers.skip = 1, 0  # all steps that are looked at below, none left out
+    timers.every, timers.skip = 1, 0  # time every step, without exception
     timers.reset()
     _advance(solver, _BY_STAGE)
     times = timers.times()
@@ -268,12 +266,12 @@ def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dic
     for _ in range(_TIMINGS):
         best = min(best, seconds_of_all(world, partial(_advance, solver, count)) / count)
         count = max(8, 32 * round(seconds / _TIMINGS / best / 32))
-    ranks = world.allgather({name: (each.mean, each.minimum) for name, each in times.items()})
+    ranks = world.allgather({name: (time.mean, time.minimum) for name, time in times.items()})
     names = dict.fromkeys(name for rank in ranks for name in rank)
     means = {name: np.mean([rank.get(name, (0.0, 0.0)) for rank in ranks], axis=0) for name in names}
-    # A step stage by stage takes longer, and somebody may have been in its way: what counts is how it splits.
-    often = [each.samples for each in times.values()]
-    whole = sum(means[name][0] * count / _BY_STAGE for name, count in zip(times, often, strict=True))
+    # Timing by stage makes a step longer, and other processes may interfere: only the proportions are used.
+    samples = [time.samples for time in times.values()]
+    whole = sum(means[name][0] * count / _BY_STAGE for name, count in zip(times, samples, strict=True))
     level = best / whole
     return best, {
         name: (level * float(mean), min(level * float(mean), float(least))) for name, (mean, least) in means.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of the four solvers, small or large, by which predictions are compared with measurements."""
+"""Cases of the four solvers, small or large, for comparing predictions with measurements."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ precision = "float32"
 """,
 }
 
-#: What makes of each a case that keeps a GPU busy.
+#: Changes that make each case large enough for a GPU.
 LARGE: Final = {
     "flow": ("geometry.spacing=25 um",),
     "blood": ('geometry.shape.size=["32 um", "32 um", "32 um"]',),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all benchmarks do with their rows: print them as a table, and store them as JSON with their origin."""
+"""Common functions of benchmarks: print rows as a table, and store them as JSON with their origin."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ RowT = TypeVar("RowT", bound="DataclassInstance")
 
 
 def commit() -> str:
-    """Return the commit of the working tree, with "-dirty" if it differs.
+    """Return the commit of the working tree, with "-dirty" if it differs, or "unknown".
 
-    SEICHE_COMMIT names that of a copy, which may be no repository or one of its own; else it is "unknown" there.
+    SEICHE_COMMIT overrides it, for copies outside the repository.
     """
     named = os.environ.get("SEICHE_COMMIT")
     if named:
@@ -50,7 +50,7 @@ def commit() -> str:
 
 
 def heading(benchmark: str, device: str) -> dict[str, Any]:
-    """Return what every stored result says of itself: what, where, when, which commit."""
+    """Return the origin of a stored result: benchmark, device, host, date and commit."""
     return {
         "benchmark": benchmark,
         "device": device,
@@ -62,12 +62,12 @@ def heading(benchmark: str, device: str) -> dict[str, Any]:
 
 
 def document(benchmark: str, device: str, rows: Sequence[DataclassInstance], **more: Any) -> dict[str, Any]:
-    """Return what is stored: the heading, `more` of the whole benchmark, and the rows."""
+    """Return the document to store: heading, `more` entries, and the rows."""
     return {**heading(benchmark, device), **more, "rows": [asdict(row) for row in rows]}
 
 
 def store(path: Path | None, stored: Mapping[str, Any]) -> None:
-    """Write a document as JSON where there is a path; the file keeps what it had until that is complete."""
+    """Write a document as JSON if there is a path; an existing file is replaced only when that is complete."""
     if path is not None:
         with replacing(path) as part:
             part.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
@@ -77,7 +77,7 @@ def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
     """Return the rows of a stored result, each a `row`.
 
     Raises:
-        FormatError: a file that is not what `name` says.
+        FormatError: the file is invalid; the message contains `name`, a description of its content.
     """
     try:
         return [row(**each) for each in json.loads(path.read_text())["rows"]]
@@ -86,7 +86,7 @@ def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
 
 
 def sizes_of(ranks: int) -> list[int]:
-    """Return 1, 2, 4 ... and `ranks` itself."""
+    """Return 1, 2, 4 ... and `ranks`."""
     return sorted({*(1 << k for k in range(ranks.bit_length()) if 1 << k <= ranks), ranks})
 
 
@@ -94,11 +94,11 @@ def show(title: str, columns: Mapping[str, str], rows: Sequence[object], *, word
     """Print rows as a table.
 
     Args:
-        title: above it.
-        columns: headings and what they show of a row, as format strings with the row as `{0}`.
-        rows: one a line.
-        words: number of first columns that are set to the left.
-        width: of the table in characters.
+        title: title above the table.
+        columns: headings, and format strings of their values with the row as `{0}`.
+        rows: one per line.
+        words: number of leading columns that are aligned left.
+        width: width of the table in characters.
     """
     lines = [[text.format(row) for text in columns.values()] for row in rows]
     show_lines(title, list(columns), lines, words=range(words), width=width)
@@ -107,7 +107,7 @@ def show(title: str, columns: Mapping[str, str], rows: Sequence[object], *, word
 def show_lines(
     title: str, names: Sequence[str], lines: Sequence[Sequence[str]], *, words: Sequence[int] = (), width: int = 120
 ) -> None:
-    """Print lines of cells below their `names` as a table; the columns `words` are set to the left."""
+    """Print lines of cells below their `names` as a table; the columns `words` are aligned left."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for number, name in enumerate(names):
         table.add_column(name, justify="left" if number in words else "right")

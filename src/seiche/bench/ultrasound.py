@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench ultrasound`: milliseconds and bytes of a step of the k-space solver, stage by stage, stored as JSON."""
+"""`seiche bench ultrasound`: milliseconds and bytes of a step of the k-space solver by stage, stored as JSON."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from seiche.ultrasound.advice import memory
 from seiche.ultrasound.problem import Absorption, Field, MaskSource, Pml, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: What waves travel in: water; two lossless layers; two layers that absorb by a power law, with nonlinearity.
+#: Medium: water; two lossless layers; two nonlinear layers with power-law absorption.
 Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
 SCHEMES = ("exact", "separable", "local4")
-#: Steps before the clock starts, runs that are timed, and steps timed stage by stage.
+#: Warm-up steps, timed runs, and steps timed by stage.
 _WARM, _RUNS, _STAGED = 3, 3, 5
 _SPACING, _TIME_STEP = 1e-4, 1.5e-8
 
@@ -33,9 +33,10 @@ _SPACING, _TIME_STEP = 1e-4, 1.5e-8
 class UltrasoundRow:
     """One measurement.
 
-    `program` is "seiche" or the name of another solver that ran beside it. Milliseconds a step are the median and the
-    least of three runs; `stages` are milliseconds of steps that are timed stage by stage. `bytes_told` a point are
-    those that `seiche check` states, `bytes_taken` what the device's memory grew by; both 0 for other programs.
+    `program` is "seiche" or the name of another solver that was measured in the same run. Milliseconds per step are the
+    median and the minimum of three runs; `stages` are milliseconds of steps that are timed by stage. `bytes_told` are
+    the bytes per point stated by `seiche check`, `bytes_taken` the growth of the device's memory; both are 0 for other
+    programs.
     """
 
     program: str
@@ -54,29 +55,29 @@ class UltrasoundRow:
 
     @property
     def nanoseconds_a_point(self) -> float:
-        """Return the time of a step over the number of points."""
+        """Time of a step over the number of points."""
         return self.milliseconds * 1e6 / self.size**3
 
     @property
     def bytes_texts(self) -> tuple[str, str]:
-        """Return the bytes a point for the table; nothing for another program."""
+        """Bytes per point for the table, empty for other programs."""
         return (f"{self.bytes_told:.1f}", f"{self.bytes_taken:.1f}") if self.program == "seiche" else ("", "")
 
 
 def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
-    """Return cubes of `size`^3 points in a row with a small source of velocity in the first.
+    """Return a row of `cubes` cubes of `size`^3 points with a small velocity source in the first.
 
     Raises:
-        CaseError: it is too small for its absorbing layers.
+        CaseError: a cube is too small for its absorbing layers.
     """
     if size < 24:
-        raise CaseError(f"--size: {size} points an edge are fewer than 24")
+        raise CaseError(f"--size: {size} points per edge are too few: use at least 24")
     shape = (size * cubes, size, size)
     layered, steps = physics != "homogeneous", 100_000
 
     def field(first: float, second: float) -> Field:
-        beyond = np.arange(shape[0])[:, None, None] >= size // 2
-        return np.broadcast_to(np.where(beyond, second, first).astype(np.float32), shape)
+        second_layer = np.arange(shape[0])[:, None, None] >= size // 2
+        return np.broadcast_to(np.where(second_layer, second, first).astype(np.float32), shape)
 
     speed, density = field(1500.0, 1600.0), field(1000.0, 1100.0)
     absorption = Absorption(field(0.5, 0.5), 1.5) if physics == "full" else None
@@ -98,6 +99,14 @@ def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
     )
 
 
+def stage_milliseconds(solver: UltrasoundSolver) -> dict[str, float]:
+    """Return the mean milliseconds of each stage of a few steps that are timed by stage."""
+    solver.timers.reset()
+    solver.timers.every, solver.timers.skip = 1, 0
+    solver.advance(_STAGED)
+    return {name: timing.mean * 1e3 for name, timing in solver.timers.times().items()}
+
+
 def measure(
     size: int,
     scheme: str,
@@ -108,7 +117,7 @@ def measure(
     threads: int | None = None,
     seconds: float = 2.0,
 ) -> UltrasoundRow:
-    """Time one cube on one device; each of three runs lasts about `seconds`."""
+    """Time one cube on one device, in three runs of about `seconds` each."""
     problem = problem_of(size, physics)
     gc.collect()
     backend = open_backend(device, threads)
@@ -116,7 +125,7 @@ def measure(
     solver = UltrasoundSolver(problem, device=device, precision=precision, scheme=scheme, threads=threads)
     solver.timers.every = 1 << 30
     solver.advance(_WARM)
-    taken = (solver.backend.used_memory() - before) / problem.points
+    allocated = (solver.backend.used_memory() - before) / problem.points
 
     def spent(steps: int) -> float:
         begin = time.perf_counter()
@@ -125,10 +134,6 @@ def measure(
 
     steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
     times = [spent(steps) for _ in range(_RUNS)]
-    solver.timers.reset()
-    solver.timers.every, solver.timers.skip = 1, 0
-    solver.advance(_STAGED)
-    stages = {name: one.mean * 1e3 for name, one in solver.timers.times().items()}
     return UltrasoundRow(
         "seiche",
         size,
@@ -141,8 +146,8 @@ def measure(
         float(np.median(times)) * 1e3,
         min(times) * 1e3,
         memory(problem, scheme, precision, device=device) / problem.points,
-        taken,
-        stages,
+        allocated,
+        stage_milliseconds(solver),
     )
 
 
@@ -160,10 +165,10 @@ def main(
 ) -> list[UltrasoundRow]:
     """Measure, print a table and store JSON at `output`; return the rows.
 
-    With `peer` k-wave-python computes the same cubes in the same run, where the scheme is the exact one.
+    With `peer`, k-wave-python computes the same cubes in the same run, for the exact scheme.
 
     Raises:
-        CaseError: a cube that is too small; k-wave-python asked for and not installed.
+        CaseError: a cube is too small, or k-wave-python is required and not installed.
     """
     if peer:
         kwave.require()
@@ -183,22 +188,22 @@ def main(
     return rows
 
 
-#: Headings of the table and what they show of a row.
+#: Headings of the table and formats of their values.
 _COLUMNS = {
     **{name: f"{{0.{name}}}" for name in ("program", "scheme", "physics", "precision", "transforms")},
     "points": "{0.size}^3",
     "ms/step": "{0.milliseconds:.2f}",
     "least": "{0.least_milliseconds:.2f}",
     "ns/point": "{0.nanoseconds_a_point:.3f}",
-    "B/point told": "{0.bytes_texts[0]}",
-    "taken": "{0.bytes_texts[1]}",
+    "B/point stated": "{0.bytes_texts[0]}",
+    "measured": "{0.bytes_texts[1]}",
 }
 
 
 def show(rows: Sequence[UltrasoundRow], device: str, copy: float) -> None:
-    """Print the rows as a table, and the stages below it."""
+    """Print the rows as a table, followed by the stages."""
     results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, words=5, width=140)
     for row in rows:
         if row.stages:
             stages = ", ".join(f"{name} {value:.2f}" for name, value in row.stages.items())
-            print(f"{row.size}^3 {row.physics}, {row.scheme}: ms of each stage: {stages}")
+            print(f"{row.size}^3 {row.physics}, {row.scheme}: ms by stage: {stages}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench ultrasound` on several ranks: cubes in a row, one a rank, by each way to share them; stored as JSON."""
+"""`seiche bench ultrasound` on several ranks: a row of cubes, one per rank, with each method of sharing."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ import numpy as np
 
 from seiche.bench import results
 from seiche.bench.results import sizes_of
-from seiche.bench.ultrasound import Physics, problem_of
+from seiche.bench.ultrasound import Physics, problem_of, stage_milliseconds
 from seiche.domain.world import World
 from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: Points that parts share with each neighbour; 0 where transforms cover the whole grid.
+#: Points shared with each neighbour; 0: transforms of the whole grid.
 OVERLAPS = (8, 16, 0)
 #: Stages that move messages.
 _MESSAGES = ("send halo", "receive halo", "transpose")
-#: Steps before the clock starts, runs that are timed, and steps timed stage by stage.
-_WARM, _RUNS, _STAGED = 3, 3, 5
+#: Warm-up steps, and timed runs.
+_WARM, _RUNS = 3, 3
 
 
 @dataclass(frozen=True)
 class UltrasoundRanksRow:
-    """One measurement: a cube of `size`^3 points for each of `ranks` ranks, and the same cube on one.
+    """One measurement: a cube of `size`^3 points for each of `ranks` ranks, and the same cube on one rank.
 
-    `overlap` is the width that was asked for and `width` the one that parts have, 0 both for the global basis.
-    Milliseconds a step are the median of three runs. `redundant_work` are the points of a part over its own. `stages`
-    are milliseconds of steps that are timed stage by stage, on the first rank.
+    `overlap` is the requested width and `width` that of the subdomains, both 0 for the global basis. Milliseconds per
+    step are the median of three runs. `redundant_work` is the number of points of a subdomain over its own. `stages`
+    are milliseconds of steps that are timed by stage, on the first rank.
     """
 
     size: int
@@ -53,22 +53,22 @@ class UltrasoundRanksRow:
 
     @property
     def efficiency(self) -> float:
-        """Return the time of a step on one rank over this one."""
+        """Time of a step on one rank over this one."""
         return self.milliseconds_alone / self.milliseconds
 
     @property
     def efficiency_after_redundant_work(self) -> float:
-        """Return the efficiency where a rank's work is all points of its part."""
+        """Efficiency if all points of the subdomain count as work of a rank."""
         return self.efficiency * self.redundant_work
 
     @property
     def share_of_messages(self) -> float:
-        """Return the share of a step in the stages that move messages."""
+        """Share of a step in stages that move messages."""
         return sum(self.stages.get(name, 0.0) for name in _MESSAGES) / max(sum(self.stages.values()), 1e-30)
 
 
 def _seconds(solver: UltrasoundSolver, world: World, seconds: float) -> float:
-    """Return the seconds of a step on the slowest rank: the median of three runs (collective)."""
+    """Return the seconds of a step on the slowest rank, median of three runs (collective)."""
 
     def spent(steps: int) -> float:
         world.barrier()
@@ -93,22 +93,18 @@ def measure(
     seconds: float = 1.0,
     **options: Any,
 ) -> UltrasoundRanksRow:
-    """Time one cube a rank (collective); `alone` are the milliseconds on one rank.
+    """Time one cube per rank (collective); `alone`: milliseconds on one rank.
 
     Raises:
-        CaseError: an overlap that the cubes cannot have.
+        CaseError: the overlap is impossible for these cubes.
     """
     basis = "local" if overlap else "global"
     sharing = Sharing(basis, overlap, (world.size, 1, 1) if overlap else None, transport=transport)
     problem = problem_of(size, physics, world.size)
     solver = UltrasoundSolver(problem, world=world, sharing=sharing, scheme=scheme, **options)
-    timers = solver.timers
-    timers.every = 1 << 30
-    taken = _seconds(solver, world, seconds)
-    timers.reset()
-    timers.every, timers.skip = 1, 0
-    solver.advance(_STAGED)
-    part = solver.part
+    solver.timers.every = 1 << 30
+    milliseconds = _seconds(solver, world, seconds) * 1e3
+    stages = stage_milliseconds(solver)
     row = UltrasoundRanksRow(
         size,
         physics,
@@ -121,9 +117,9 @@ def measure(
         solver.overlap,
         world.size,
         alone,
-        taken * 1e3,
-        float(np.prod(part.shape)) / size**3 if overlap else 1.0,
-        {name: one.mean * 1e3 for name, one in timers.times().items()},
+        milliseconds,
+        float(np.prod(solver.part.shape)) / size**3 if overlap else 1.0,
+        stages,
     )
     solver.close()
     return row
@@ -145,11 +141,11 @@ def main(
 ) -> list[UltrasoundRanksRow]:
     """Measure on 2, 4 ... ranks; print a table on rank 0 and store JSON at `output` after each row (collective).
 
-    The first rank times the cube alone. Schemes but the exact one have the global basis only. Returns the rows, on
-    rank 0.
+    The first rank times the cube alone. Schemes other than the exact one support only the global basis. Returns the
+    rows on rank 0.
 
     Raises:
-        CaseError: cubes too small for their layers or overlaps.
+        CaseError: the cubes are too small for their layers or overlaps.
     """
     options: dict[str, Any] = {"device": device, "precision": precision, "threads": threads}
     cases = [(size, scheme, name) for size in sizes or (64,) for name in physics for scheme in schemes]
@@ -166,24 +162,24 @@ def main(
             gc.collect()
         milliseconds = world.bcast(milliseconds)
         for ranks in sizes_of(world.size)[1:] or [1]:
-            some = world.first(ranks)
+            subset = world.first(ranks)
             for overlap in overlaps if scheme == "exact" else [0]:
-                if some is None:
+                if subset is None:
                     continue
-                given = {"overlap": overlap, "alone": milliseconds, "transport": transport, "seconds": seconds}
-                rows.append(measure(some, size, scheme, name, **given, **options))
+                common = {"overlap": overlap, "alone": milliseconds, "transport": transport, "seconds": seconds}
+                rows.append(measure(subset, size, scheme, name, **common, **options))
                 gc.collect()
                 if world.rank == 0:
                     results.store(output, results.document("ultrasound-ranks", described, rows))
             world.barrier()
     if world.rank == 0:
         results.show(described, _COLUMNS, rows, words=5, width=150)
-        print("points of each rank; work: points computed over own points; after work: efficiency with them counted")
+        print("points of each rank; work: points computed over own points; after work: efficiency including that work")
         return rows
     return []
 
 
-#: Headings of the table and what they show of a row.
+#: Headings of the table and formats of their values.
 _COLUMNS = {
     **{name: f"{{0.{name}}}" for name in ("scheme", "physics", "basis", "transport", "transforms")},
     "points": "{0.size}^3",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench waves`: picoseconds a node a stage of each variant, and bytes, time and error of what ranks send."""
+"""`seiche bench waves`: picoseconds per node and stage for each variant; bytes, time and error of messages."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from seiche.waves.ghosts import GhostKind, check_ghosts
 from seiche.waves.plane import PlaneWave
 from seiche.waves.sweeps import STAGES, check_variant
 
-#: Medium and flux, each in both precisions.
+#: Medium and flux, each measured in both precisions.
 CONFIGURATIONS: tuple[tuple[Medium, str], ...] = (("acoustic", "upwind"), ("elastic", "central"), ("elastic", "upwind"))
 PRECISIONS: tuple[Real, ...] = ("float64", "float32")
-#: Steps after which states of different ghosts are compared, and in how many elements of a rank: the last ones, which
-#: touch other ranks'.
+#: Steps after which states with different ghosts are compared, and the number of elements of a rank in the comparison:
+#: the last ones, which touch those of other ranks.
 _COMPARED, _ELEMENTS = 10, 4096
-#: Elements whose state all others start from.
+#: Elements of the initial state, which is repeated.
 _TILE = 64
 
 #: A variant of a Runge-Kutta stage, or the other integrator with the central flux.
@@ -41,14 +41,17 @@ Kernels = Variant | Literal["leapfrog"]
 class WavesRow:
     """One measurement.
 
-    `ps_a_node_a_stage` is the time of a stage on the slowest rank over the nodes of a rank (leapfrog has one stage a
-    step), `words_a_node` what an inner stage moves by the model of theory/waves, section 8, `share_of_copy` what the
-    mean of the stages makes of the copy bandwidth of the same run, `times_of_fused` the time over that of the first
-    variant with these ghosts (the fused one, unless only another was asked for); `message_bytes` are those that all
-    ranks send in a stage; `error` is the largest difference of the state from that of the first row of these settings
-    (fused, with traces as ghosts) over the largest unknown, after a few steps, in elements that touch other ranks'.
-    `efficiency` is the time of one device alone over that of all ranks: for as many elements as a rank has, or, where
-    `strong`, for all of them and divided by the ranks. The rest of 1 is what messages cost.
+    Attributes:
+        ps_a_node_a_stage: time of a stage on the slowest rank over its number of nodes (one stage per leapfrog step).
+        words_a_node: words moved by an inner stage in the model of theory/waves, section 8.
+        share_of_copy: bandwidth of the mean stage over the copy bandwidth of the same run.
+        times_of_fused: time over that of the first variant with these ghosts (the fused one unless only another was
+            requested).
+        message_bytes: bytes that all ranks send per stage.
+        error: maximum difference of the state from that of the first row of these settings (fused, traces as ghosts)
+            over the largest unknown, after a few steps, in elements that touch those of other ranks.
+        efficiency: time of one device alone over that of all ranks, for as many elements as a rank has. If `strong`:
+            for all elements, divided by the number of ranks. The difference from 1 is the cost of messages.
     """
 
     medium: str
@@ -72,16 +75,16 @@ class WavesRow:
 
 
 def start(solver: Solver) -> None:
-    """Set a wave, the same in every block of 64 elements: where they lie does not matter to the time."""
+    """Set an initial wave, repeated in every block of 64 elements: positions do not affect the time."""
     wave = PlaneWave("p", (1.0, 0.6, 0.3), 1.0, 2.0, 1.0 if solver.medium == "elastic" else 0.0)
-    places = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.of.nodes**3, 3))
-    tile = wave.state(solver.medium, places, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.of.real)
+    points = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.of.nodes**3, 3))
+    tile = wave.state(solver.medium, points, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.of.real)
     count = solver.mesh.count
     solver.start_from(np.tile(tile, (-(-count // len(tile)), 1, 1))[:count])
 
 
 def measure(solver: Solver, seconds: float) -> tuple[float, int]:
-    """Return the seconds a step of the slowest rank, best of three runs of about `seconds`, and the steps of a run."""
+    """Return the seconds per step of the slowest rank, best of three runs of about `seconds`, and the steps per run."""
     world = solver.world
     solver.timers.every = 1 << 30
 
@@ -111,21 +114,21 @@ def main(
     strong: bool = False,
     output: Path | None = None,
 ) -> list[WavesRow]:
-    """Measure, print each row on rank 0 as it comes and store JSON at `output`; return the rows.
+    """Measure, print each row on rank 0 immediately and store JSON at `output`; return the rows.
 
-    Every rank gets a periodic cube of `size`^3 elements, or all share one if `strong`; of several numbers of nodes
-    each gets so many elements that they have about as many nodes as `size`^3 of 8. `ghosts` is a kind, `variant` one
-    of the kernels' or leapfrog, or either is "all" to compare them (leapfrog apart).
+    Every rank has a periodic cube of `size`^3 elements; if `strong`, all ranks share one. With several numbers of
+    nodes, the number of elements is adjusted to about the same total number of nodes as `size`^3 elements of 8.
+    `ghosts` is one kind or "all"; `variant` is one variant, "leapfrog", or "all" (without leapfrog).
 
     Raises:
-        CaseError: an unknown kind of ghosts, an unknown variant, or leapfrog with ghosts other than traces.
+        CaseError: `ghosts` or `variant` is unknown, or leapfrog is combined with ghosts other than traces.
     """
     world = World.from_mpi()
     if ghosts != "all":
         check_ghosts(ghosts)
     if variant == "leapfrog":
         if ghosts != "traces":
-            raise CaseError(f'ghosts = {ghosts!r}: leapfrog is measured with "traces"')
+            raise CaseError(f'ghosts = {ghosts!r}: use "traces" with leapfrog')
         configurations = [("acoustic", "central"), ("elastic", "central")]
     elif variant != "all":
         check_variant(variant)
@@ -146,7 +149,7 @@ def main(
 
 
 class _Case(NamedTuple):
-    """What is computed: equations, flux, precision, nodes of an element a direction, elements along an edge."""
+    """Equations, flux, precision, nodes of an element per direction, elements along an edge."""
 
     medium: Medium
     flux: str
@@ -156,7 +159,7 @@ class _Case(NamedTuple):
 
 
 class _Bench:
-    """Measures the rows of a configuration."""
+    """Measures the rows of a case."""
 
     def __init__(
         self, device: str, threads: int | None, world: World, *, transport: str, seconds: float, strong: bool
@@ -174,8 +177,8 @@ class _Bench:
             self._meshes[edge, alone] = mesh
         return self._meshes[edge, alone]
 
-    def _solver(self, case: _Case, how: Kernels, kind: GhostKind | None) -> Solver:
-        """Return a solver at its start; without ghosts one of this rank alone."""
+    def _solver(self, case: _Case, scheme: Kernels, kind: GhostKind | None) -> Solver:
+        """Return a solver in its initial state; without ghosts one for this rank alone."""
         alone, world = kind is None, self.world
         mesh = self._mesh(case.edge, alone)
         device = f"cuda:{world.local_rank}" if alone and self.device == "cuda" else self.device
@@ -190,8 +193,8 @@ class _Bench:
             world=World.serial() if alone else world,
             transport=self.transport,  # type: ignore[arg-type]
             ghosts=kind or "traces",
-            variant="fused" if how == "leapfrog" else how,
-            integrator="leapfrog" if how == "leapfrog" else "runge-kutta",
+            variant="fused" if scheme == "leapfrog" else scheme,
+            integrator="leapfrog" if scheme == "leapfrog" else "runge-kutta",
         )
         if not self.copy:
             self.described, self.copy = solver.backend.describe(), copy_bandwidth(solver.backend, world)
@@ -199,32 +202,32 @@ class _Bench:
         return solver
 
     def rows(self, case: _Case, variant: str, ghosts: str) -> Iterator[WavesRow]:
-        """Yield a row for every kind of ghosts and variant."""
+        """Yield one row for every kind of ghosts and variant."""
         world, size = self.world, self.world.size
-        hows: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
+        schemes: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
         kinds: Sequence[Any] = (ghosts,) if ghosts != "all" else get_args(GhostKind) if size > 1 else ("traces",)
         alone = 0.0
         if size > 1:
-            solver = self._solver(case, hows[0], None)
+            solver = self._solver(case, schemes[0], None)
             alone = float(world.allreduce_max(np.array([measure(solver, self.seconds)[0]]))[0])
             solver.close()
             del solver
-        expected: npt.NDArray[Any] | None = None
-        fastest = 0.0
-        for kind, how in product(kinds, hows):
-            solver = self._solver(case, how, kind)
+        reference: npt.NDArray[Any] | None = None
+        first = 0.0
+        for kind, scheme in product(kinds, schemes):
+            solver = self._solver(case, scheme, kind)
             solver.advance(_COMPARED)
             state = solver.backend.download(solver.u[-min(_ELEMENTS, solver.mesh.count) :])
-            expected = state if expected is None else expected
-            parts = np.array([np.abs(state - expected).max(), np.abs(expected).max()], np.float64)
-            error, largest = world.allreduce_max(parts)
+            reference = state if reference is None else reference
+            maxima = np.array([np.abs(state - reference).max(), np.abs(reference).max()], np.float64)
+            error, largest = world.allreduce_max(maxima)
             step, steps = measure(solver, self.seconds)
             moved = solver.ghosts.bytes // 2 if solver.ghosts else 0
-            leaps = how == "leapfrog"
+            leaps = scheme == "leapfrog"
             total = solver.mesh.total * case.nodes**3
             stage = step / (1 if leaps else STAGES) / (total / size)
-            fastest = stage if how == hows[0] else fastest
-            words = words_a_leap(solver.of) if leaps else words_a_node(solver.of, how)
+            first = stage if scheme == schemes[0] else first
+            words = words_a_leap(solver.of) if leaps else words_a_node(solver.of, scheme)
             yield WavesRow(
                 medium=case.medium,
                 flux=case.flux,
@@ -232,13 +235,13 @@ class _Bench:
                 nodes=case.nodes,
                 elements=solver.mesh.total,
                 ranks=size,
-                variant=how,
+                variant=scheme,
                 ghosts=kind if size > 1 else "none",
                 transport=solver.ghosts.transport_name if solver.ghosts else "none",
                 steps=steps,
                 ps_a_node_a_stage=stage * 1e12,
-                times_of_fused=stage / fastest,
-                words_a_node=words if leaps else words_a_stage(solver.of, how),
+                times_of_fused=stage / first,
+                words_a_node=words if leaps else words_a_stage(solver.of, scheme),
                 share_of_copy=words * np.dtype(case.precision).itemsize * size / stage / self.copy,
                 message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
                 error=float(error / largest),
@@ -254,7 +257,7 @@ _NAMES = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "
 
 
 def show(row: WavesRow, device: str, copy: float, *, first: bool) -> None:
-    """Print a row, with a heading above the first one; ps a stage are those of a node."""
+    """Print a row, with a heading above the first one; ps per stage and node."""
     if first:
         print(f"{device}, copy {copy / 1e9:.1f} GB/s")
         print(_COLUMNS.format(*_NAMES, "of copy", "kB/stage", "error", "eff."))
