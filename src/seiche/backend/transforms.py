@@ -166,17 +166,15 @@ class FftwTransforms(Transforms):
     """FFTW through pyfftw, with measured plans; its wisdom is stored in the cache folder."""
 
     name = "FFTW"
-    #: Planning effort, as FFTW names it. Plans from a greater effort are also taken from the stored wisdom.
-    effort = "FFTW_MEASURE"
 
-    def __init__(self, shape: tuple[int, int, int], real: str, threads: int) -> None:
-        """Load the stored wisdom."""
+    def __init__(self, shape: tuple[int, int, int], real: str, threads: int, effort: str = "FFTW_MEASURE") -> None:
+        """Load the stored wisdom, which may contain plans from a greater effort ("FFTW_PATIENT": several minutes)."""
         super().__init__(shape, real)
         if "pyfftw" not in sys.modules:
             _share_threads()
         import pyfftw
 
-        self._pyfftw, self._threads = pyfftw, threads
+        self._pyfftw, self._threads, self.effort = pyfftw, threads, effort
         self._file = cache_folder() / f"fftw-{self.real.name}.wisdom"
         try:
             pyfftw.import_wisdom(tuple(self._file.read_bytes().split(_SEPARATOR)))
@@ -215,12 +213,6 @@ class FftwTransforms(Transforms):
         return plan.execute  # type: ignore[no-any-return]
 
 
-class PatientFftwTransforms(FftwTransforms):
-    """FFTW with plans from a search of several minutes."""
-
-    effort = "FFTW_PATIENT"
-
-
 def _share_threads() -> None:
     """Make FFTW use the same OpenMP runtime as the kernels, if both use GNU's.
 
@@ -241,6 +233,5 @@ def cpu_transforms(shape: tuple[int, int, int], real: str, threads: int) -> Tran
     """Return the fastest installed transforms, or those of SEICHE_FFT ("scipy", "fftw" or "fftw-patient")."""
     setting = os.environ.get("SEICHE_FFT", "")
     if setting != "scipy" and importlib.util.find_spec("pyfftw") is not None:
-        kind = PatientFftwTransforms if setting == "fftw-patient" else FftwTransforms
-        return kind(shape, real, threads)
+        return FftwTransforms(shape, real, threads, "FFTW_PATIENT" if setting == "fftw-patient" else "FFTW_MEASURE")
     return ScipyTransforms(shape, real, threads)

@@ -135,7 +135,9 @@ def main(
     world = world or World.from_mpi()
     rows = measure(world, widths or WIDTHS, resolutions or RESOLUTIONS, device)
     if world.rank == 0:
-        show(rows, world.size)
+        results.show(f"Error of the local Fourier basis on {world.size} ranks", _COLUMNS, rows, width=100)
+        if world.size == 1:
+            print("Predictions only; for measurements run mpiexec -n 2 seiche bench lfb.")
         results.store(output, results.document("lfb", device, rows, ranks=world.size))
         if figure is not None:
             draw(figure, rows)
@@ -151,13 +153,6 @@ _COLUMNS = {
     "predicted": "{0.predicted:.1e}",
     "measured": "{0.measured_text}",
 }
-
-
-def show(rows: Sequence[LocalBasisRow], ranks: int) -> None:
-    """Print the rows as a table."""
-    results.show(f"Error of the local Fourier basis on {ranks} ranks", _COLUMNS, rows, width=100)
-    if ranks == 1:
-        print("Predictions only; for measurements run mpiexec -n 2 seiche bench lfb.")
 
 
 def draw(path: Path, rows: Sequence[LocalBasisRow]) -> None:

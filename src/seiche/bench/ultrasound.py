@@ -99,6 +99,21 @@ def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
     )
 
 
+def step_seconds(solver: UltrasoundSolver, world: World, seconds: float) -> tuple[list[float], int]:
+    """Return the seconds per step of the slowest rank in runs of about `seconds`, and steps per run (collective)."""
+    solver.timers.every = 1 << 30
+
+    def spent(steps: int) -> float:
+        world.barrier()
+        begin = time.perf_counter()
+        solver.advance(steps)
+        return float(world.allreduce_max(np.array([(time.perf_counter() - begin) / steps]))[0])
+
+    solver.advance(_WARM)
+    steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
+    return [spent(steps) for _ in range(_RUNS)], steps
+
+
 def stage_milliseconds(solver: UltrasoundSolver) -> dict[str, float]:
     """Return the mean milliseconds of each stage of a few steps that are timed by stage."""
     solver.timers.reset()
@@ -123,17 +138,9 @@ def measure(
     backend = open_backend(device, threads)
     before = backend.used_memory()
     solver = UltrasoundSolver(problem, device=device, precision=precision, scheme=scheme, threads=threads)
-    solver.timers.every = 1 << 30
     solver.advance(_WARM)
     allocated = (solver.backend.used_memory() - before) / problem.points
-
-    def spent(steps: int) -> float:
-        begin = time.perf_counter()
-        solver.advance(steps)
-        return (time.perf_counter() - begin) / steps
-
-    steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
-    times = [spent(steps) for _ in range(_RUNS)]
+    times, steps = step_seconds(solver, World.serial(), seconds)
     return UltrasoundRow(
         "seiche",
         size,

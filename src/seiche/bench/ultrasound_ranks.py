@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from seiche.bench import results
 from seiche.bench.results import sizes_of
-from seiche.bench.ultrasound import Physics, problem_of, stage_milliseconds
+from seiche.bench.ultrasound import Physics, problem_of, stage_milliseconds, step_seconds
 from seiche.domain.world import World
 from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -23,8 +22,6 @@ from seiche.ultrasound.solver import UltrasoundSolver
 OVERLAPS = (8, 16, 0)
 #: Stages that move messages.
 _MESSAGES = ("send halo", "receive halo", "transpose")
-#: Warm-up steps, and timed runs.
-_WARM, _RUNS = 3, 3
 
 
 @dataclass(frozen=True)
@@ -67,20 +64,6 @@ class UltrasoundRanksRow:
         return sum(self.stages.get(name, 0.0) for name in _MESSAGES) / max(sum(self.stages.values()), 1e-30)
 
 
-def _seconds(solver: UltrasoundSolver, world: World, seconds: float) -> float:
-    """Return the seconds of a step on the slowest rank, median of three runs (collective)."""
-
-    def spent(steps: int) -> float:
-        world.barrier()
-        begin = time.perf_counter()
-        solver.advance(steps)
-        return float(world.allreduce_max(np.array([(time.perf_counter() - begin) / steps]))[0])
-
-    solver.advance(_WARM)
-    steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
-    return float(np.median([spent(steps) for _ in range(_RUNS)]))
-
-
 def measure(
     world: World,
     size: int,
@@ -102,8 +85,7 @@ def measure(
     sharing = Sharing(basis, overlap, (world.size, 1, 1) if overlap else None, transport=transport)
     problem = problem_of(size, physics, world.size)
     solver = UltrasoundSolver(problem, world=world, sharing=sharing, scheme=scheme, **options)
-    solver.timers.every = 1 << 30
-    milliseconds = _seconds(solver, world, seconds) * 1e3
+    milliseconds = float(np.median(step_seconds(solver, world, seconds)[0])) * 1e3
     stages = stage_milliseconds(solver)
     row = UltrasoundRanksRow(
         size,
@@ -156,8 +138,7 @@ def main(
         if single is not None:
             solver = UltrasoundSolver(problem_of(size, name), scheme=scheme, **options)
             described = solver.backend.describe()
-            solver.timers.every = 1 << 30
-            milliseconds = _seconds(solver, single, seconds) * 1e3
+            milliseconds = float(np.median(step_seconds(solver, single, seconds)[0])) * 1e3
             del solver
             gc.collect()
         milliseconds = world.bcast(milliseconds)

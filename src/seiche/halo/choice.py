@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from seiche.errors import TransportError
 
 _log = logging.getLogger("seiche.halo")
 _T = TypeVar("_T")
+_Ints: TypeAlias = Sequence[int]
 
 #: Tolerance of predictions: transports predicted below this factor times the best measured duration are timed, too.
 DRIFT = 1.5
@@ -54,14 +55,7 @@ class Predictor(Protocol):
     """Predicts the seconds of one exchange for each transport that is available on all ranks."""
 
     def __call__(
-        self,
-        backend: Backend,
-        world: World,
-        peers: Sequence[int],
-        sent: Sequence[int],
-        received: Sequence[int],
-        *,
-        graphs: bool,
+        self, backend: Backend, world: World, peers: _Ints, sent: _Ints, received: _Ints, *, graphs: bool
     ) -> dict[str, float]:
         """Return the seconds of the slowest rank by transport; empty if no prediction is possible (collective).
 

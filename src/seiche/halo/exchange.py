@@ -262,7 +262,7 @@ class HaloExchange:
             self.world,
             times,
             lambda other: present if present is not None and other == name else self._open(outward, other),
-            self._trial,
+            lambda direction: self._timing(direction, _TRIAL).minimum,
             lambda direction: direction.transport.close(),
             doubt=doubt,
         )
@@ -289,7 +289,7 @@ class HaloExchange:
         changed = False
         for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
             direction = self._directions[outward]
-            then, now = decision.measured[decision.transport], self._trial(direction, seconds)
+            then, now = decision.measured[decision.transport], self._timing(direction, seconds).minimum
             if drifted(then, now):
                 for discard_graphs in self.before_change:
                     discard_graphs()
@@ -319,9 +319,6 @@ class HaloExchange:
         if direction.in_flight:
             raise TransportError(f"rank {self.world.rank}: trial while an exchange is in flight")
         return self._timing(direction, seconds)
-
-    def _trial(self, direction: _Direction, seconds: float = _TRIAL) -> float:
-        return self._timing(direction, seconds).minimum
 
     def _timing(self, direction: _Direction, seconds: float) -> Timing:
         return timed_exchange(self.backend, self.world, self.store, direction.transport, seconds, graph=self.replayed)

@@ -10,7 +10,7 @@ from seiche.backend import Backend
 from seiche.domain.seats import seats
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Transport
+from seiche.halo.transports.base import UNDER_WAY, Ints, Transport
 from seiche.halo.transports.device_mpi import DeviceMpiTransport
 from seiche.halo.transports.host import HostTransport
 from seiche.halo.transports.local import LocalTransport
@@ -34,13 +34,7 @@ _TRANSPORTS: dict[str, type[Transport]] = {
 
 
 def open_transport(
-    name: TransportName,
-    backend: Backend,
-    world: World,
-    *,
-    peers: tuple[int, ...],
-    sent: tuple[int, ...],
-    received: tuple[int, ...],
+    name: TransportName, backend: Backend, world: World, *, peers: Ints, sent: Ints, received: Ints
 ) -> Transport:
     """Open the transport `name` for messages of `sent` and `received` bytes (collective).
 

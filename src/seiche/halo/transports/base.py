@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from seiche.backend import Array, Backend
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
+
+#: Peers (ranks), or sizes of their messages in bytes.
+Ints: TypeAlias = tuple[int, ...]
 
 #: Exchanges of one direction that may be in flight: one message can be written while the previous one is read.
 UNDER_WAY = 2
@@ -53,12 +56,10 @@ class Transport(ABC):
     name: str = ""
     capturable: bool = False
     slots: int = UNDER_WAY
-    outgoing: tuple[tuple[int, ...], ...]
-    incoming: tuple[tuple[int, ...], ...]
+    outgoing: tuple[Ints, ...]
+    incoming: tuple[Ints, ...]
 
-    def __init__(
-        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
-    ) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Check that all peers exist and expect the same messages (collective).
 
         Args:
@@ -112,7 +113,7 @@ class Transport(ABC):
         except MPI.Exception as error:
             raise TransportError(f"rank {self.world.rank}, {action}, peers {self.peers}: {error}") from error
 
-    def buffers(self, sizes: tuple[int, ...]) -> list[Array]:
+    def buffers(self, sizes: Ints) -> list[Array]:
         """Return device memory for messages of `sizes` bytes, one buffer per slot."""
         return [self.backend.zeros(max(1, sum(sizes)), np.uint8) for _ in range(self.slots)]
 
@@ -141,6 +142,6 @@ class Transport(ABC):
         """Free all resources (collective)."""
 
 
-def places(address: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+def places(address: int, sizes: Ints) -> Ints:
     """Return the addresses of consecutive messages of `sizes` bytes, starting at `address`."""
     return tuple(address + int(end) for end in np.cumsum((0, *sizes))[:-1])

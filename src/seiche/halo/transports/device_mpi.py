@@ -9,7 +9,7 @@ from typing import Any
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Transport, places
+from seiche.halo.transports.base import UNDER_WAY, Ints, Transport, places
 
 
 def takes_device_addresses() -> bool:
@@ -27,9 +27,7 @@ def takes_device_addresses() -> bool:
 class DeviceMpiTransport(Transport):
     """Persistent requests on device buffers, or on host memory if the device is the CPU."""
 
-    def __init__(
-        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
-    ) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate buffers and set up the requests (collective).
 
         Raises:
@@ -54,7 +52,7 @@ class DeviceMpiTransport(Transport):
             return "transport 'device_mpi': this MPI does not accept addresses of GPU memory; use 'nccl' or 'host'"
         return super().unreachable()
 
-    def _requests(self, set_up: Any, addresses: tuple[int, ...], sizes: tuple[int, ...], tag: int) -> list[Any]:
+    def _requests(self, set_up: Any, addresses: Ints, sizes: Ints, tag: int) -> list[Any]:
         buffer = self._mpi.memory.fromaddress if hasattr(self._mpi, "memory") else self._mpi.buffer.fromaddress
         return [
             set_up([buffer(address, size), self._mpi.BYTE], peer, tag)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Transport, places
+from seiche.halo.transports.base import UNDER_WAY, Ints, Transport, places
 
 
 class _Slot:
@@ -36,9 +36,7 @@ class _Slot:
 class HostTransport(Transport):
     """Persistent MPI requests on a separate communicator, with one tag per slot."""
 
-    def __init__(
-        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
-    ) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate buffers and set up the requests (collective).
 
         Raises:
@@ -58,7 +56,7 @@ class HostTransport(Transport):
         self.outgoing = tuple(places(backend.pointer(slot.device_out), sent) for slot in self._slots)
         self.incoming = tuple(places(backend.pointer(slot.device_in), received) for slot in self._slots)
 
-    def _requests(self, set_up: Any, buffer: Any, sizes: tuple[int, ...], tag: int) -> list[Any]:
+    def _requests(self, set_up: Any, buffer: Any, sizes: Ints, tag: int) -> list[Any]:
         requests, begin = [], 0
         for peer, size in zip(self.peers, sizes, strict=True):
             if size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.halo.transports.base import Transport, places
+from seiche.halo.transports.base import Ints, Transport, places
 
 
 class LocalTransport(Transport):
@@ -13,9 +13,7 @@ class LocalTransport(Transport):
 
     capturable = True
 
-    def __init__(
-        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
-    ) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate the buffers.
 
         Raises:

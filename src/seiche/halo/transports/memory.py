@@ -16,15 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import TransportError
-from seiche.halo.transports.cuda_runtime import cuda_runtime
+from seiche.halo.transports.cuda_runtime import IPC_LAZY, MEMCPY_DEFAULT, cuda_runtime
 from seiche.halo.transports.single_copy import NONCE, read_memory, recognise, this_process, write_memory
 
 Bytes = npt.NDArray[np.uint8]
-
-#: The driver infers host or device from the addresses (cudaMemcpyDefault).
-_ANY = 4
-#: Map memory of another GPU on first use (cudaIpcMemLazyEnablePeerAccess).
-_LAZY = 1
 
 
 class RemoteMemory(ABC):
@@ -214,7 +209,7 @@ class DeviceMemory(Memory):
     def copy(self, source: int, target: int, size: int) -> None:
         """Queue the copy."""
         if size:
-            self._runtime.memcpyAsync(target, source, size, _ANY, self.stream())
+            self._runtime.memcpyAsync(target, source, size, MEMCPY_DEFAULT, self.stream())
 
     def stream(self) -> int:
         """Return the handle of the current stream."""
@@ -242,15 +237,15 @@ class DeviceMemory(Memory):
         if self.device not in _proofs:
             nonce = os.urandom(NONCE)
             address = self._runtime.malloc(NONCE)
-            self._runtime.memcpy(address, np.frombuffer(nonce, np.uint8).ctypes.data, NONCE, _ANY)
+            self._runtime.memcpy(address, np.frombuffer(nonce, np.uint8).ctypes.data, NONCE, MEMCPY_DEFAULT)
             self._runtime.deviceSynchronize()
             _proofs[self.device] = bytes(self._runtime.ipcGetMemHandle(address)), nonce
         return _proofs[self.device]
 
     def _verify(self, name: bytes, nonce: bytes) -> None:
         content = np.zeros(NONCE, np.uint8)
-        base = int(self._runtime.ipcOpenMemHandle(name, _LAZY))
-        self._runtime.memcpy(content.ctypes.data, base, NONCE, _ANY)
+        base = int(self._runtime.ipcOpenMemHandle(name, IPC_LAZY))
+        self._runtime.memcpy(content.ctypes.data, base, NONCE, MEMCPY_DEFAULT)
         self._runtime.ipcCloseMemHandle(base)
         if content.tobytes() != nonce:
             raise OSError("the handle of GPU memory belongs to another process")
@@ -262,7 +257,7 @@ class DeviceMemory(Memory):
             return _Mapped(self, 0, 0)
         try:
             self._verify(*proof)
-            base = int(self._runtime.ipcOpenMemHandle(name, _LAZY))
+            base = int(self._runtime.ipcOpenMemHandle(name, IPC_LAZY))
         except self._runtime.CUDARuntimeError as error:
             raise OSError(str(error)) from error
         return _Mapped(self, base, offset)

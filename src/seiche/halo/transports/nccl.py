@@ -8,7 +8,7 @@ from typing import Any
 from seiche.backend import Backend
 from seiche.domain.seats import seats
 from seiche.domain.world import World, raise_together
-from seiche.halo.transports.base import Transport, places
+from seiche.halo.transports.base import Ints, Transport, places
 
 
 def nccl_library() -> Any:
@@ -41,9 +41,7 @@ class NcclTransport(Transport):
 
     capturable = True
 
-    def __init__(
-        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
-    ) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate buffers and join a communicator (collective).
 
         Raises:

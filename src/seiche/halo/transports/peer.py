@@ -19,8 +19,8 @@ from seiche.backend import Backend
 from seiche.domain.seats import on_different_hosts, seats
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Transport, places
-from seiche.halo.transports.cuda_runtime import cuda_runtime
+from seiche.halo.transports.base import UNDER_WAY, Ints, Transport, places
+from seiche.halo.transports.cuda_runtime import IPC_LAZY, MEMCPY_DEFAULT, cuda_runtime
 from seiche.halo.transports.single_copy import NONCE
 from seiche.kernels.registry.halo import halo_await, halo_publish
 
@@ -29,10 +29,6 @@ PATIENCE = 300.0
 _WORD = np.dtype(np.uint32).itemsize
 #: The counters occupy separate cache lines.
 _LINE = 128
-#: Map the neighbour's memory on first use (cudaIpcMemLazyEnablePeerAccess).
-_LAZY = 1
-#: The driver infers host or device from the addresses (cudaMemcpyDefault).
-_ANY = 4
 
 
 class PeerTransport(Transport):
@@ -41,9 +37,7 @@ class PeerTransport(Transport):
     capturable = True
     slots = 2 * UNDER_WAY
 
-    def __init__(
-        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
-    ) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate this rank's memory and map that of the peers (collective).
 
         Raises:
@@ -97,7 +91,7 @@ class PeerTransport(Transport):
         The memory of each rank initially begins with a nonce. A peer that reads another value has mapped other memory.
         """
         nonce = np.frombuffer(os.urandom(NONCE), np.uint8).copy()
-        self._runtime.memcpy(self._memory, nonce.ctypes.data, NONCE, _ANY)
+        self._runtime.memcpy(self._memory, nonce.ctypes.data, NONCE, MEMCPY_DEFAULT)
         self.backend.synchronize()
         mine = {
             peer: ([place - self._memory for place in (slot[k] for slot in self.incoming)], words[k])
@@ -111,7 +105,7 @@ class PeerTransport(Transport):
         for peer in self.peers:
             try:
                 base = self._base(peer, everyone[peer][0])
-                self._runtime.memcpy(content.ctypes.data, base, NONCE, _ANY)
+                self._runtime.memcpy(content.ctypes.data, base, NONCE, MEMCPY_DEFAULT)
             except self._runtime.CUDARuntimeError as error:
                 problem = f"transport 'peer': rank {self.world.rank} cannot map the memory of rank {peer}: {error}"
                 break
@@ -134,7 +128,7 @@ class PeerTransport(Transport):
         if peer == self.world.rank:
             return self._memory
         if peer not in self._mapped:
-            self._mapped[peer] = int(self._runtime.ipcOpenMemHandle(handle, _LAZY))
+            self._mapped[peer] = int(self._runtime.ipcOpenMemHandle(handle, IPC_LAZY))
         return self._mapped[peer]
 
     def send(self, slot: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from seiche.backend import Backend
 from seiche.backend.planned import Ledger, PlannedBackend
 from seiche.domain.world import World
-from seiche.halo.transports.base import Transport, places
+from seiche.halo.transports.base import Ints, Transport, places
 
 
 def is_rehearsed(backend: Backend, world: World) -> bool:
@@ -21,9 +21,7 @@ class RehearsedTransport(Transport):
 
     name = "rehearsed"
 
-    def __init__(
-        self, backend: Backend, world: World, peers: tuple[int, ...], sent: tuple[int, ...], received: tuple[int, ...]
-    ) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate buffers like every transport (collective).
 
         Raises:

@@ -11,35 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import dg, flow, halo, held, ibm, kspace, kspace_lines, kspace_passes, kspace_ranks, membrane, reduce
-from .spec import CPP_TYPE as CPP_TYPE
-from .spec import KernelSpec as KernelSpec
-from .spec import Member as Member
-from .spec import Members as Members
-from .spec import Real as Real
-from .spec import Store as Store
-from .spec import grouped as grouped
+from .spec import CPP_TYPE, KernelSpec, Member, Members, Real, Store, grouped
 
-#: Folders below `kernels/`, each with the module that lists its kernels.
-_FOLDERS = {
-    **{"dg": dg, "flow": flow, "halo": halo, "ibm": ibm},
-    **{"kspace": kspace, "membrane": membrane, "reduce": reduce},
-}
+__all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grouped"]
+
+#: Folders below `kernels/` with their modules; most waves and ultrasound kernels are compiled on first use.
+_FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce)}
+_BUILT = (flow, halo, ibm, membrane, reduce)
+_OTHER = (dg, flow, halo, ibm, kspace, membrane, held, kspace_lines, kspace_passes, kspace_ranks)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
     """Yield every specialisation of the CPU table once."""
-    for folder in _FOLDERS.values():
-        yield from folder.built_kernels()
+    for module in _BUILT:
+        yield from module.built_kernels()
 
 
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
-    for folder in _FOLDERS.values():
-        yield from folder.other_kernels()
-    yield from held.other_kernels()
-    yield from kspace_lines.other_kernels()
-    yield from kspace_passes.other_kernels()
-    yield from kspace_ranks.other_kernels()
+    for module in _OTHER:
+        yield from module.other_kernels()
 
 
 def all_kernels() -> Iterator[KernelSpec]:

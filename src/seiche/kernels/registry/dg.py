@@ -277,11 +277,6 @@ def advance_clock() -> KernelSpec:
     return KernelSpec("AdvanceClock", "dg/points.hpp", pointers("clock"), threads=32)
 
 
-def built_kernels() -> Iterator[KernelSpec]:
-    """Yield the specialisations of the CPU table: none, to shorten the build."""
-    yield from ()
-
-
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use."""
     yield advance_clock()

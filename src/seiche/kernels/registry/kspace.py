@@ -232,11 +232,6 @@ def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[Ker
                         yield state_of_density(d, varying, nonlinear, finish, real)
 
 
-def built_kernels() -> Iterator[KernelSpec]:
-    """Yield the specialisations of the CPU table: none."""
-    yield from ()
-
-
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     yield advance()

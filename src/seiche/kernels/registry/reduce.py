@@ -47,8 +47,3 @@ def built_kernels() -> Iterator[KernelSpec]:
         for real in REALS:
             yield reduce(rule, real)
             yield fold(rule, real)
-
-
-def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of kernels compiled on first use: none."""
-    yield from ()
