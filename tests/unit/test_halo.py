@@ -74,7 +74,7 @@ def test_two_exchanges_may_be_in_flight_and_end_in_order():
     first, second = (exchange.backend.upload(np.arange(6.0) + offset) for offset in (0.0, 10.0))
     exchange.start(first)
     exchange.start(second)
-    with pytest.raises(TransportError, match="2 exchanges are already in flight: finish one before the next start"):
+    with pytest.raises(TransportError, match="2 exchanges are already in flight: finish one first"):
         exchange.start(first)
     with pytest.raises(TransportError, match="finish of a gather that is not the oldest one started"):
         exchange.finish(second)

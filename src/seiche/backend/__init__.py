@@ -11,7 +11,7 @@ from seiche.backend.device import Device, parse_device
 from seiche.errors import CaseError
 
 #: Upper limit of the number of threads: OpenMP ends the process if it cannot create them.
-MOST_THREADS = 4096
+MAX_THREADS = 4096
 
 __all__ = ["Array", "Backend", "Device", "Kernel", "Stream", "open_backend", "parse_device"]
 
@@ -29,13 +29,13 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
 
     Raises:
         BackendUnavailable: the device does not exist, or its libraries are not installed.
-        CaseError: `threads` is not a whole number from 1 to MOST_THREADS.
+        CaseError: `threads` is not a whole number from 1 to MAX_THREADS.
     """
     if threads is not None:
         if not isinstance(threads, (int, np.integer)):
             raise CaseError(f"threads: {threads!r} is not a whole number")
-        if not 1 <= threads <= MOST_THREADS:
-            expected = ">= 1" if threads < 1 else f"<= {MOST_THREADS}"
+        if not 1 <= threads <= MAX_THREADS:
+            expected = ">= 1" if threads < 1 else f"<= {MAX_THREADS}"
             raise CaseError(f"threads: {threads} is out of range; expected {expected}")
     parsed = parse_device(device)
     if parsed.only_planned:

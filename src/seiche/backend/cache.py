@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from seiche.backend.arrays import argument_dtype
-from seiche.backend.folder import cache_folder, kept
+from seiche.backend.folder import cache_folder, cached_file
 from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
 from seiche.native.make_table import headers_hash
@@ -110,10 +110,10 @@ def cached_kernel(spec: KernelSpec, architecture: str) -> tuple[Path, str, int, 
     stem = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     compiled = cache(lambda: compile_kernel(spec, architecture))
 
-    cubin = kept(stem.with_suffix(".cubin"), lambda part: part.write_bytes(compiled().cubin))
-    symbol = kept(
+    cubin = cached_file(stem.with_suffix(".cubin"), lambda path: path.write_bytes(compiled().cubin))
+    symbol = cached_file(
         stem.with_suffix(".symbol"),
-        lambda part: part.write_text(f"{compiled().symbol} {compiled().bytes_per_item} {compiled().scratch_bytes}"),
+        lambda path: path.write_text(f"{compiled().symbol} {compiled().bytes_per_item} {compiled().scratch_bytes}"),
     )
     name, item_bytes, scratch = symbol.read_text().split()
     return cubin, name, int(item_bytes), int(scratch)

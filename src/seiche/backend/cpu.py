@@ -225,10 +225,10 @@ class CpuBackend(Backend):
 
         SEICHE_FFT selects a library for grids of any size.
         """
-        from seiche.backend.wide_transforms import LEAST_POINTS, WideTransforms, wide_kernels
+        from seiche.backend.wide_transforms import MIN_POINTS, WideTransforms, wide_kernels
 
         library = cpu_transforms(shape, real, self.threads)
-        if os.environ.get("SEICHE_FFT") or int(np.prod(shape)) < LEAST_POINTS:
+        if os.environ.get("SEICHE_FFT") or int(np.prod(shape)) < MIN_POINTS:
             return library
         kernels = wide_kernels(shape, real)  # type: ignore[arg-type]
         if kernels is None:

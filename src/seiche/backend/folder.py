@@ -24,7 +24,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "seiche"
 
 
-def kept(path: Path, make: Callable[[Path], object]) -> Path:
+def cached_file(path: Path, make: Callable[[Path], object]) -> Path:
     """Return `path`, a file of the cache; `make` writes it unless it exists and matches its digest.
 
     Raises:
@@ -35,9 +35,9 @@ def kept(path: Path, make: Callable[[Path], object]) -> Path:
     refuse_shared(path.parent)
     digest = path.with_name(path.name + ".sha256")
     if not _matches(path, digest):
-        write_whole(path, make)
+        write_atomically(path, make)
         text = _digest(path)
-        write_whole(digest, lambda part: part.write_text(text))
+        write_atomically(digest, lambda path: path.write_text(text))
     return path
 
 
@@ -70,18 +70,18 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def write_whole(path: Path, make: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, make: Callable[[Path], object]) -> None:
     """Let `make` write a file under a temporary name, then rename it, since several ranks may write it concurrently.
 
     The content is flushed to disk before the renaming, so a system crash leaves no truncated file.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-        part = Path(file.name)
+        temporary = Path(file.name)
     try:
-        make(part)
-        with part.open("rb") as written:
+        make(temporary)
+        with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        os.replace(part, path)
+        os.replace(temporary, path)
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

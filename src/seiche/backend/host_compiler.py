@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from seiche.backend.cache import KERNELS, headers_of, source_of
-from seiche.backend.folder import cache_folder, kept
+from seiche.backend.folder import cache_folder, cached_file
 from seiche.errors import BackendUnavailable, KernelCompileError
-from seiche.kernels.registry import KernelSpec, built_in_words
+from seiche.kernels.registry import KernelSpec, describe_built
 from seiche.native.make_table import headers_hash
 
 _NATIVE = KERNELS.parent / "native"
@@ -64,7 +64,7 @@ def compiled_row(spec: KernelSpec, level: str) -> Path:
     if compiler is None:
         raise BackendUnavailable(
             f"{spec.type} is not precompiled and no C++ compiler was found: install g++"
-            f" (precompiled: {built_in_words(spec)})"
+            f" (precompiled: {describe_built(spec)})"
         )
     source = source_of(spec) + (
         f'#include "row.hpp"\nextern "C" __attribute__((visibility("default"))) const Row {ROW};\n'
@@ -75,7 +75,7 @@ def compiled_row(spec: KernelSpec, level: str) -> Path:
     key = "\n".join((headers_hash(KERNELS, headers_of(spec)), (_NATIVE / "row.hpp").read_text(), source, *command))
     library = cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
     try:
-        return kept(library, lambda part: _compile(spec, (*compiler, *options), source, part))
+        return cached_file(library, lambda path: _compile(spec, (*compiler, *options), source, path))
     except OSError as error:
         raise KernelCompileError(
             f"{library.parent}: cannot store compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a folder"

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend.arrays import Array
-from seiche.backend.folder import cache_folder, write_whole
+from seiche.backend.folder import cache_folder, write_atomically
 
 #: A bound transform: a function without arguments.
 Bound = Callable[[], None]
@@ -100,11 +100,11 @@ class ScipyTransforms(Transforms):
         self._threads = threads
         first = self.axes[0]
         self._extents = shape[first:]
-        whole = (*self._extents[:-1], self.half)
-        self._volumes = (-1, *whole)
-        count = max(1, _PIECE // (int(np.prod(whole[1:])) * self.complex.itemsize))
-        self._pieces = [slice(k, k + count) for k in range(0, whole[0], count)]
-        self._inner = tuple(range(1, len(whole)))
+        extents = (*self._extents[:-1], self.half)
+        self._volumes = (-1, *extents)
+        count = max(1, _PIECE // (int(np.prod(extents[1:])) * self.complex.itemsize))
+        self._pieces = [slice(k, k + count) for k in range(0, extents[0], count)]
+        self._inner = tuple(range(1, len(extents)))
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
         """Return a function that calls rfftn for each piece and fft along the first axis."""
@@ -205,7 +205,7 @@ class FftwTransforms(Transforms):
             )
             try:
                 wisdom = _SEPARATOR.join(self._pyfftw.export_wisdom())
-                write_whole(self._file, lambda part: part.write_bytes(wisdom))
+                write_atomically(self._file, lambda path: path.write_bytes(wisdom))
             except OSError:
                 pass  # the folder is not writable: the next run measures again
         source[...] = 0

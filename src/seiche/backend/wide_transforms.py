@@ -16,7 +16,7 @@ from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry.kspace_wide import LANES, wide_rows, wide_side
 
 #: Minimum number of points: for smaller grids, compiling the kernels takes longer than they save.
-LEAST_POINTS = 1 << 17
+MIN_POINTS = 1 << 17
 
 
 def wide_kernels(shape: tuple[int, int, int], real: Real) -> dict[tuple[int, bool], KernelSpec] | None:

@@ -106,8 +106,8 @@ def main(
                 break
             predicted = None
             if model is not None:
-                whole = kind == "alltoallv"
-                predicted = exchange_times(model, layout, size, whole=whole, gpus=backend.is_gpu).get(name)
+                options = {"whole": kind == "alltoallv", "gpus": backend.is_gpu}
+                predicted = exchange_times(model, layout, size, **options).get(name)
             minimum, spread = timing.minimum, timing.spread
             rows.append(CollectiveRow(kind, name, layout.size, processes, size, minimum, spread, predicted))
     if world.rank == 0:

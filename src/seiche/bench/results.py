@@ -69,8 +69,8 @@ def document(benchmark: str, device: str, rows: Sequence[DataclassInstance], **m
 def store(path: Path | None, stored: Mapping[str, Any]) -> None:
     """Write a document as JSON if there is a path; an existing file is replaced only when that is complete."""
     if path is not None:
-        with replacing(path) as part:
-            part.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
@@ -80,7 +80,7 @@ def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
         FormatError: the file is invalid; the message contains `name`, a description of its content.
     """
     try:
-        return [row(**each) for each in json.loads(path.read_text())["rows"]]
+        return [row(**entry) for entry in json.loads(path.read_text())["rows"]]
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(path, "rows", f"not {name}: {error}") from None
 

@@ -134,10 +134,10 @@ def main(
         check_variant(variant)
     rows: list[WavesRow] = []
     bench = _Bench(device, threads, world, transport=transport, seconds=seconds, strong=strong)
-    numbers = (nodes,) if isinstance(nodes, int) else tuple(nodes)
-    whole = size or (32 if parse_device(device).is_gpu else 8)
-    for number in numbers:
-        edge = whole if len(numbers) == 1 else max(1, round(whole * 8 / number))
+    node_counts = (nodes,) if isinstance(nodes, int) else tuple(nodes)
+    default_edge = size or (32 if parse_device(device).is_gpu else 8)
+    for number in node_counts:
+        edge = default_edge if len(node_counts) == 1 else max(1, round(default_edge * 8 / number))
         for (medium, flux), precision in product(configurations, precisions):
             for row in bench.rows(_Case(medium, flux, precision, number, edge), variant, ghosts):
                 rows.append(row)

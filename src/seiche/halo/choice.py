@@ -19,9 +19,9 @@ _T = TypeVar("_T")
 _Ints: TypeAlias = Sequence[int]
 
 #: Tolerance of predictions: transports predicted below this factor times the best measured duration are timed, too.
-DRIFT = 1.5
+TOLERANCE_FACTOR = 1.5
 #: A measurement off by this factor indicates that the machine file does not fit: then all transports are timed.
-FAR = 3.0
+OUTLIER_FACTOR = 3.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Predictor(Protocol):
         """
 
 
-def drifted(expected: float, measured: float, factor: float = DRIFT) -> bool:
+def drifted(expected: float, measured: float, factor: float = TOLERANCE_FACTOR) -> bool:
     """Return whether a duration differs from the expected one by more than `factor`, up or down."""
     return not expected / factor <= measured <= expected * factor
 
@@ -85,8 +85,8 @@ def decide(
 ) -> tuple[_T, Decision] | None:
     """Return the fastest candidate and the decision, or None if no candidate can be opened (collective).
 
-    The candidate with the shortest prediction is timed first, then each predicted below DRIFT times the best
-    measurement. If a measurement deviates from its prediction by more than FAR, all candidates are timed.
+    The candidate with the shortest prediction is timed first, then each predicted below TOLERANCE_FACTOR times the best
+    measurement. If a measurement deviates from its prediction by more than OUTLIER_FACTOR, all candidates are timed.
 
     Args:
         world: the ranks.
@@ -100,7 +100,7 @@ def decide(
     chosen = ""
     measured: dict[str, float] = {}
     for name in sorted(times, key=lambda name: (times[name], name)):
-        if chosen and not doubt and times[name] >= DRIFT * measured[chosen]:
+        if chosen and not doubt and times[name] >= TOLERANCE_FACTOR * measured[chosen]:
             break
         try:
             candidate = make(name)
@@ -109,8 +109,8 @@ def decide(
                 _log.info("%s is not used: %s", name, error)
             continue
         measured[name] = trial(candidate)
-        if not doubt and drifted(times[name], measured[name], FAR):
-            doubt = f"{name} deviates from its prediction by more than a factor of {FAR:g}: all were timed"
+        if not doubt and drifted(times[name], measured[name], OUTLIER_FACTOR):
+            doubt = f"{name} deviates from its prediction by more than a factor of {OUTLIER_FACTOR:g}: all were timed"
         if not chosen or measured[name] < measured[chosen]:
             if best is not None:
                 drop(best)

@@ -16,7 +16,7 @@ from seiche.errors import TransportError
 from seiche.halo.choice import Decision, Predictor, decide, drifted
 from seiche.halo.launches import Action, Launch, moves
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
-from seiche.halo.transports import UNDER_WAY, Transport, TransportName, open_transport
+from seiche.halo.transports import MAX_IN_FLIGHT, Transport, TransportName, open_transport
 from seiche.halo.trial import timed_exchange
 from seiche.kernels.registry import Store
 from seiche.observe.repeat import Timing
@@ -168,9 +168,9 @@ class HaloExchange:
             return
         pointer = self.backend.pointer(array)
         direction, packs, unpacks = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
-        if len(direction.in_flight) == UNDER_WAY:
+        if len(direction.in_flight) == MAX_IN_FLIGHT:
             raise TransportError(
-                f"rank {self.world.rank}: {UNDER_WAY} exchanges are already in flight: finish one before the next start"
+                f"rank {self.world.rank}: {MAX_IN_FLIGHT} exchanges are already in flight: finish one first"
             )
         slot = direction.next_slot
         if direction.stream is not None:
@@ -262,7 +262,7 @@ class HaloExchange:
             self.world,
             times,
             lambda other: present if present is not None and other == name else self._open(outward, other),
-            lambda direction: self._timing(direction, _TRIAL).minimum,
+            self._trial,
             lambda direction: direction.transport.close(),
             doubt=doubt,
         )
@@ -289,7 +289,7 @@ class HaloExchange:
         changed = False
         for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
             direction = self._directions[outward]
-            then, now = decision.measured[decision.transport], self._timing(direction, seconds).minimum
+            then, now = decision.measured[decision.transport], self._trial(direction, seconds)
             if drifted(then, now):
                 for discard_graphs in self.before_change:
                     discard_graphs()
@@ -319,6 +319,9 @@ class HaloExchange:
         if direction.in_flight:
             raise TransportError(f"rank {self.world.rank}: trial while an exchange is in flight")
         return self._timing(direction, seconds)
+
+    def _trial(self, direction: _Direction, seconds: float = _TRIAL) -> float:
+        return self._timing(direction, seconds).minimum
 
     def _timing(self, direction: _Direction, seconds: float) -> Timing:
         return timed_exchange(self.backend, self.world, self.store, direction.transport, seconds, graph=self.replayed)

@@ -62,7 +62,7 @@ class HaloPlan:
     @property
     def slots(self) -> int:
         """Minimum number of elements of an array of this plan (greatest slot + 1)."""
-        return max((int(part.max()) + 1 for part in (*self.owned, *self.copies) if len(part)), default=0)
+        return max((int(slots.max()) + 1 for slots in (*self.owned, *self.copies) if len(slots)), default=0)
 
 
 def sized_plan(peers: Sequence[int], sent: Sequence[int], received: Sequence[int]) -> HaloPlan:

@@ -10,7 +10,7 @@ from seiche.backend import Backend
 from seiche.domain.seats import seats
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Ints, Transport
+from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport
 from seiche.halo.transports.device_mpi import DeviceMpiTransport
 from seiche.halo.transports.host import HostTransport
 from seiche.halo.transports.local import LocalTransport
@@ -18,7 +18,7 @@ from seiche.halo.transports.nccl import NcclTransport
 from seiche.halo.transports.peer import PeerTransport
 from seiche.halo.transports.rehearsed import RehearsedTransport, is_rehearsed
 
-__all__ = ["UNDER_WAY", "Transport", "TransportName", "open_transport"]
+__all__ = ["MAX_IN_FLIGHT", "Transport", "TransportName", "open_transport"]
 
 _log = logging.getLogger("seiche.halo")
 

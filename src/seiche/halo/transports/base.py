@@ -16,7 +16,7 @@ from seiche.errors import TransportError
 Ints: TypeAlias = tuple[int, ...]
 
 #: Exchanges of one direction that may be in flight: one message can be written while the previous one is read.
-UNDER_WAY = 2
+MAX_IN_FLIGHT = 2
 
 
 class Transport(ABC):
@@ -55,7 +55,7 @@ class Transport(ABC):
 
     name: str = ""
     capturable: bool = False
-    slots: int = UNDER_WAY
+    slots: int = MAX_IN_FLIGHT
     outgoing: tuple[Ints, ...]
     incoming: tuple[Ints, ...]
 

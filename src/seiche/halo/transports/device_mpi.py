@@ -9,7 +9,7 @@ from typing import Any
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Ints, Transport, places
+from seiche.halo.transports.base import Ints, Transport, places
 
 
 def takes_device_addresses() -> bool:
@@ -43,8 +43,9 @@ class DeviceMpiTransport(Transport):
         self._buffers = [self.buffers(sent), self.buffers(received)]
         self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._buffers[0])
         self.incoming = tuple(places(backend.pointer(buffer), received) for buffer in self._buffers[1])
-        self._sends = [self._requests(self._comm.Send_init, self.outgoing[k], sent, k) for k in range(UNDER_WAY)]
-        self._receives = [self._requests(self._comm.Recv_init, self.incoming[k], received, k) for k in range(UNDER_WAY)]
+        init_send, init_receive = self._comm.Send_init, self._comm.Recv_init
+        self._sends = [self._requests(init_send, out, sent, tag) for tag, out in enumerate(self.outgoing)]
+        self._receives = [self._requests(init_receive, into, received, tag) for tag, into in enumerate(self.incoming)]
 
     def unreachable(self) -> str | None:
         """Return why the MPI library or a peer cannot be used."""
@@ -77,7 +78,7 @@ class DeviceMpiTransport(Transport):
 
     def close(self) -> None:
         """Free requests and communicator (collective)."""
-        for slot in range(UNDER_WAY):
+        for slot in range(self.slots):
             self.wait(self._sends[slot], "sending")
             for request in self._sends[slot] + self._receives[slot]:
                 request.Free()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Ints, Transport, places
+from seiche.halo.transports.base import Ints, Transport, places
 
 
 class _Slot:
@@ -49,7 +49,7 @@ class HostTransport(Transport):
 
         self._mpi = MPI
         self._comm = world.comm.Dup()
-        self._slots = [_Slot(backend, sum(sent), sum(received)) for _ in range(UNDER_WAY)]
+        self._slots = [_Slot(backend, sum(sent), sum(received)) for _ in range(self.slots)]
         for tag, slot in enumerate(self._slots):
             slot.sends = self._requests(self._comm.Send_init, slot.host_out, sent, tag)
             slot.receives = self._requests(self._comm.Recv_init, slot.host_in, received, tag)

@@ -19,13 +19,13 @@ from seiche.backend import Backend
 from seiche.domain.seats import on_different_hosts, seats
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.transports.base import UNDER_WAY, Ints, Transport, places
+from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport, places
 from seiche.halo.transports.cuda_runtime import IPC_LAZY, MEMCPY_DEFAULT, cuda_runtime
 from seiche.halo.transports.single_copy import NONCE
 from seiche.kernels.registry.halo import halo_await, halo_publish
 
 #: Time limit in seconds of a wait for a message; SEICHE_PATIENCE overrides it.
-PATIENCE = 300.0
+TIMEOUT = 300.0
 _WORD = np.dtype(np.uint32).itemsize
 #: The counters occupy separate cache lines.
 _LINE = 128
@@ -35,7 +35,7 @@ class PeerTransport(Transport):
     """CUDA IPC: the whole exchange is device work."""
 
     capturable = True
-    slots = 2 * UNDER_WAY
+    slots = 2 * MAX_IN_FLIGHT
 
     def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate this rank's memory and map that of the peers (collective).
@@ -55,8 +55,7 @@ class PeerTransport(Transport):
         self._map(size, words)
         self._failed = backend.pinned(1, np.uint32)
         self._failed[0] = 0
-        patience = float(os.environ.get("SEICHE_PATIENCE", "0") or 0) or PATIENCE
-        self._patience = patience
+        self._timeout = float(os.environ.get("SEICHE_PATIENCE", "0") or 0) or TIMEOUT
         counts = [backend.zeros(max(1, len(peers)), np.uint32) for _ in range(2)]
         flags = backend.upload(np.array(self._peer_words, np.uint64))
         publish, wait = backend.load(halo_publish()), backend.load(halo_await())
@@ -67,7 +66,7 @@ class PeerTransport(Transport):
             flags=self._memory + self.slots * size,
             received=counts[1],
             failed=int(self._failed.ctypes.data),
-            patience=int(patience * 1e9),
+            patience=int(self._timeout * 1e9),
         )
         self._await = wait.bind(arguments, 0, len(peers))
         backend.synchronize()
@@ -147,7 +146,7 @@ class PeerTransport(Transport):
             return None
         peer = self.peers[int(self._failed[0]) - 1]
         return (
-            f"rank {self.world.rank} waited {self._patience:g} s for a message from rank {peer} without success"
+            f"rank {self.world.rank} waited {self._timeout:g} s for a message from rank {peer} without success"
             " (SEICHE_PATIENCE sets the time limit in seconds)"
         )
 

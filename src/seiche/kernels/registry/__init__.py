@@ -39,7 +39,7 @@ def all_kernels() -> Iterator[KernelSpec]:
     yield from other_kernels()
 
 
-def built_in_words(spec: KernelSpec) -> str:
+def describe_built(spec: KernelSpec) -> str:
     """Describe the kernels of the same folder in the CPU table, for users without a compiler."""
     folder = _FOLDERS.get(spec.header.partition("/")[0])
     return str(folder.BUILT) if folder is not None else "the kernels of Seiche itself"
