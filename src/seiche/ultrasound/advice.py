@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be told of a problem before it is computed: resolution, phase error in time, memory."""
+"""Advice on a problem before a run: resolution, phase error in time, memory."""
 
 from __future__ import annotations
 
@@ -16,82 +16,85 @@ from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import is_mass
 
-#: Fewer points a wavelength are a mistake, fewer than the second number a risk.
+#: Points a wavelength: a warning below the second number, no waves at all below the first.
 PPW_LEAST, PPW_ADVISED = 2.0, 4.0
-#: Phase error in radians at the far end of the grid above which the scheme is a poor choice.
+#: Phase error in radians across the grid above which the scheme is unsuitable.
 PHASE_ADVISED = 0.1
-#: A frequency counts as part of a signal from this share of its greatest spectral amplitude.
-_PART = 0.1
-#: Bytes of the ring of one series (records.py), and what transforms need beside the work spectra.
+#: Share of the greatest spectral amplitude from which a frequency is significant.
+_SIGNIFICANT = 0.1
+#: Bytes of the ring of one series (records.py).
 _RING_BYTES = 8 << 20
 
 
 def highest_frequency(problem: Problem) -> tuple[float, float] | None:
-    """Return the frequency (Hz) at which the sources' spectra peak, and the highest one that matters; None without.
+    """Return the peak frequency (Hz) of the sources and the highest significant one; None without sources.
 
-    Only the strongest signal of every source is looked at.
+    Only the strongest signal of every source counts.
     """
     peaks, highest = [], []
     for source in problem.sources:
         samples = source.samples[:, int(np.argmax(np.abs(source.samples).max(axis=0)))]
         length = max(len(samples), 64)
         spectrum = np.abs(np.fft.rfft(np.asarray(samples, np.float64) * np.hanning(len(samples)), length))
-        spectrum[0] = 0.0  # a mean is no wave
+        spectrum[0] = 0.0  # the mean is not a wave
         if not spectrum.any():
             continue
         frequencies = np.fft.rfftfreq(length, problem.time_step)
         peaks.append(float(frequencies[np.argmax(spectrum)]))
-        highest.append(float(frequencies[np.flatnonzero(spectrum >= _PART * spectrum.max())[-1]]))
+        highest.append(float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT * spectrum.max())[-1]]))
     return (max(peaks), max(highest)) if peaks else None
 
 
 def points_per_wavelength(problem: Problem, frequency: float) -> float:
-    """Return points a wavelength where sound is slowest, along the axis of the widest spacing."""
+    """Return points a wavelength at the lowest sound speed, along the axis with the widest spacing."""
     return float(np.min(problem.sound_speed)) / (frequency * max(problem.spacing))
 
 
 def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
-    """Return the phase error in radians of waves of a frequency that cross the longest axis (theory, section 4)."""
+    """Return the phase error in radians after crossing the longest axis at a frequency (theory, section 4)."""
     slow, fast = float(np.min(problem.sound_speed)), float(np.max(problem.sound_speed))
     length = max(n * d for n, d in zip(problem.shape, problem.spacing, strict=True))
-    turn = 2 * np.pi * frequency * problem.time_step
+    phase_per_step = 2 * np.pi * frequency * problem.time_step
     if scheme == "local4":
-        return float(2 * np.pi * length * frequency / slow * (turn / 2) ** 4 / 45)
+        return float(2 * np.pi * length * frequency / slow * (phase_per_step / 2) ** 4 / 45)
     reference = problem.reference_speed
-    errors = [2 * np.pi * length * frequency / c * abs((reference / c) ** 2 - 1) * turn**2 / 24 for c in (slow, fast)]
-    product = 2 * np.pi * length * frequency / slow * (turn / 2) ** 4 / 180 if scheme == "separable" else 0.0
+    errors = [
+        2 * np.pi * length * frequency / c * abs((reference / c) ** 2 - 1) * phase_per_step**2 / 24
+        for c in (slow, fast)
+    ]
+    product = 2 * np.pi * length * frequency / slow * (phase_per_step / 2) ** 4 / 180 if scheme == "separable" else 0.0
     return float(max(errors) + product)
 
 
 def advice(problem: Problem, scheme: str, frequency: float | None = None) -> Iterator[str]:
-    """Yield one line for each thing that speaks against a problem as it is; `frequency` (Hz) is the sources' own."""
-    found = (frequency, frequency) if frequency is not None else highest_frequency(problem)
-    if found is None:
+    """Yield one line for each weakness of a problem; `frequency` (Hz) replaces the spectra of the sources."""
+    frequencies = (frequency, frequency) if frequency is not None else highest_frequency(problem)
+    if frequencies is None:
         return
-    peak, highest = found
-    resolved = points_per_wavelength(problem, highest)
-    if resolved < PPW_LEAST:
+    peak, highest = frequencies
+    resolution = points_per_wavelength(problem, highest)
+    if resolution < PPW_LEAST:
         yield (
-            f"{highest:.4g} Hz has {resolved:.2f} points per wavelength where sound is slowest; below {PPW_LEAST:g} the"
-            " grid holds no such wave"
+            f"{highest:.4g} Hz has {resolution:.2f} points per wavelength where sound is slowest; the grid cannot"
+            f" represent waves with fewer than {PPW_LEAST:g}"
         )
-    elif resolved < PPW_ADVISED:
-        yield f"{highest:.4g} Hz has {resolved:.2f} points per wavelength where sound is slowest; take {PPW_ADVISED:g}"
+    elif resolution < PPW_ADVISED:
+        yield f"{highest:.4g} Hz has {resolution:.2f} points per wavelength where sound is slowest; use {PPW_ADVISED:g}"
     error = phase_error(problem, peak, scheme)
     if error > PHASE_ADVISED and scheme != "local4" and points_per_wavelength(problem, peak) >= PPW_LEAST:
         better = phase_error(problem, peak, "local4")
         shorter = problem.time_step * float(np.sqrt(PHASE_ADVISED / error))
         yield (
-            f"scheme {scheme}: waves of {peak:.4g} Hz that cross the grid are off by up to {error:.2g} rad, because the"
-            f" sound speed differs from the reference {problem.reference_speed:g} m/s; scheme local4 leaves"
-            f" {better:.1g} rad, or take a time step of {shorter:.2g} s"
+            f"scheme {scheme}: waves of {peak:.4g} Hz that cross the grid have phase errors up to {error:.2g} rad:"
+            f" the sound speed differs from the reference {problem.reference_speed:g} m/s; use scheme local4"
+            f" ({better:.1g} rad) or a time step of {shorter:.2g} s"
         )
     if problem.absorption is not None:
         errors = power_law_errors(problem.absorption, problem.sound_speed, peak)
         if not errors.acceptable:
             yield (
-                f"absorption is strong: at {peak:.4g} Hz the power law of the strongest absorber is followed with"
-                f' errors of {errors} (fractional Laplacian); alpha_mode = "relaxation" follows it closely'
+                f"absorption is strong: at {peak:.4g} Hz the fractional Laplacian deviates from the power law of the"
+                f' strongest absorber ({errors}); alpha_mode = "relaxation" is accurate'
             )
 
 
@@ -102,7 +105,7 @@ def memory(
     request: Request | None = None,
     device: str = "cpu",
 ) -> int:
-    """Return the bytes that a problem takes on a device; on a GPU plans of a library's transforms share a work area."""
+    """Return the bytes of a problem on a device; library transforms on a GPU share one work area."""
     real: Real = "float32" if precision == "float32" else "float64"
     size, points, dimensions = np.dtype(precision).itemsize, problem.points, problem.dimensions
     half = points // problem.shape[-1] * (problem.shape[-1] // 2 + 1)
@@ -124,9 +127,9 @@ def memory(
 
 
 def shared_fields(problem: Problem, scheme: str) -> int:
-    """Return how many fields more a rank of several has where transforms cover the whole grid.
+    """Return the number of additional fields on each of several ranks with transforms of the whole grid.
 
-    These are messages, densities between slabs, and columns with what belongs to the first axis (two_layouts.py).
+    These are messages, densities between slabs, and columns with the data of the first axis (two_layouts.py).
     """
     density_varies = varies(problem.density)
     if scheme == "exact":
@@ -134,13 +137,13 @@ def shared_fields(problem: Problem, scheme: str) -> int:
     absorption, local = problem.absorption, scheme == "local4"
     fractional = absorption is not None and not absorption.stokes
     columns = 3 + local + (problem.BonA is not None) + (absorption is not None)
-    given = any(varies(one) for one in problem.staggered_density or ())
+    staggered = any(varies(field) for field in problem.staggered_density or ())
     medium = 2 if local and (density_varies or varies(problem.sound_speed)) else int(density_varies)
-    return 1 + fractional + columns + medium + given
+    return 1 + fractional + columns + medium + staggered
 
 
 def _arrays(problem: Problem, scheme: str) -> int:
-    """Return how many coefficients are kept over the grid: where one of a pass varies, the pass reads all as arrays."""
+    """Return the number of coefficient arrays: if one property of a pass varies, the pass reads all as arrays."""
     absorption = problem.absorption
     values: dict[str, Field | None] = {"c0": problem.sound_speed, "rho0": problem.density, "BonA": problem.BonA}
     if absorption is not None:
@@ -150,12 +153,12 @@ def _arrays(problem: Problem, scheme: str) -> int:
     else:
         passes = [{"rho0", "BonA"}, {"c0", "tau"}]
     passes += [{"c0", "rho0"}] if scheme == "local4" else []
-    kept = {
+    stored = {
         name for used in passes if any(varies(values.get(name)) for name in used) for name in used if name in values
     }
-    given = problem.staggered_density or ()
-    staggered = len(given) if any(varies(one) for one in given) else 0
-    return sum(values[name] is not None for name in kept) + staggered
+    densities = problem.staggered_density or ()
+    staggered = len(densities) if any(varies(field) for field in densities) else 0
+    return sum(values[name] is not None for name in stored) + staggered
 
 
 def _sources(problem: Problem, size: int, half: int, spectra: int) -> int:

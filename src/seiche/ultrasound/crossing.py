@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The error that a local Fourier basis makes, found before a run: a wave packet crosses one cut in one dimension.
+"""Error of a local Fourier basis, estimated before a run: a wave packet crosses one cut in one dimension.
 
-The whole grid and its two parts advance side by side; what they differ by in the end is a little more than what larger
-runs with such waves show (theory/ultrasound, section 12).
+The whole grid and its two parts advance in parallel. Their final difference is slightly larger than the error of larger
+runs with such waves (theory/ultrasound, section 12).
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.ultrasound.local_basis import Part, bell
+from seiche.ultrasound.operators import staggered_derivative
 from seiche.ultrasound.problem import Problem, Window
 
 Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 #: Standard deviation of the packet in wavelengths.
 _WIDTH = 1.2
-#: Points a wavelength between which the error is taken as one: the bell resolves none of these.
+#: Points a wavelength: limits of the bands in which the error counts as equal. The bell resolves none of them.
 _BANDS = (2.0, 2.2, 2.5, 3.0, 4.0)
 
 
 @lru_cache(maxsize=256)
 def crossing_error(points_per_wavelength: float, overlap: int, cfl: float = 0.3) -> float:
-    """Return the relative difference (L2) of a packet that crossed a cut from one in the whole grid.
+    """Return the relative difference (L2) between packets that crossed a cut and the whole grid.
 
     Args:
         points_per_wavelength: of the wave, at least 2.
         overlap: points of the neighbour on each side.
-        cfl: distance that sound travels in a step, over the spacing.
+        cfl: Courant number, c0 dt / spacing.
     """
     spread = _WIDTH * points_per_wavelength
     core = max(2 * overlap, int(10 * spread))
@@ -42,8 +43,8 @@ def crossing_error(points_per_wavelength: float, overlap: int, cfl: float = 0.3)
     numbers = [one.indices(clipped=False) for one in windows]
 
     def parts(factor: Complexes, values: Floats) -> Floats:
-        found = [np.fft.ifft(factor * np.fft.fft(taper * values[k])).real[overlap : overlap + core] for k in numbers]
-        return np.concatenate(found)
+        cut = [np.fft.ifft(factor * np.fft.fft(taper * values[k])).real[overlap : overlap + core] for k in numbers]
+        return np.concatenate(cut)
 
     def whole(factor: Complexes, values: Floats) -> Floats:
         return np.fft.ifft(factor * np.fft.fft(values)).real
@@ -62,36 +63,37 @@ def crossing_error(points_per_wavelength: float, overlap: int, cfl: float = 0.3)
             pressure = pressure - cfl * derivative(back, velocity)
         return pressure
 
-    found, wanted = after(parts, windows[0].extent), after(whole, total)
-    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+    cut, uncut = after(parts, windows[0].extent), after(whole, total)
+    return float(np.linalg.norm(cut - uncut) / np.linalg.norm(uncut))
 
 
 def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
-    """Return the relative error of a cut (L2) by what the sources send at few points a wavelength.
+    """Return the relative error of a cut (L2) due to source signals with few points a wavelength.
 
-    However pure a tone, its onset has higher frequencies, which a bell of any width resolves badly: their share of the
-    energy of the strongest signal, times the squared `crossing_error` of their band, summed over the bands of `_BANDS`.
+    The onset of even a pure tone has higher frequencies, which a bell of any width resolves poorly. The squared
+    `crossing_error` of each band of `_BANDS` is weighted by its share of the energy of the strongest signal, and
+    summed.
     """
     shares = np.zeros(len(_BANDS) - 1)
     for source in problem.sources:
         samples = np.asarray(source.samples, np.float64)
         signal = samples[:, int(np.argmax(np.abs(samples).max(axis=0)))].copy()
-        if len(signal) >= problem.steps:  # its end is that of the run, and sends nothing
+        if len(signal) >= problem.steps:  # it ends with the run, so its end is no signal: taper it
             half = max(1, len(signal) // 2)
             signal[-half:] *= 0.5 * (1 + np.cos(np.pi * np.arange(1, half + 1) / half))
         energy = np.abs(np.fft.rfft(signal, 4 * len(signal))) ** 2
         frequencies = np.fft.rfftfreq(4 * len(signal), problem.time_step)
         resolved = float(np.min(problem.sound_speed)) / (np.maximum(frequencies, 1e-300) * max(problem.spacing))
-        held = energy[resolved >= _BANDS[0]].sum()
-        found = [energy[(resolved >= low) & (resolved < high)].sum() for low, high in pairwise(_BANDS)]
-        shares = np.maximum(shares, np.array(found) / held if held > 0 else 0.0)
+        resolved_energy = energy[resolved >= _BANDS[0]].sum()
+        in_bands = [energy[(resolved >= low) & (resolved < high)].sum() for low, high in pairwise(_BANDS)]
+        shares = np.maximum(shares, np.array(in_bands) / resolved_energy if resolved_energy > 0 else 0.0)
     middles = [float(np.sqrt(low * high)) for low, high in pairwise(_BANDS)]
     squares = [share * crossing_error(one, overlap, cfl=cfl) ** 2 for one, share in zip(middles, shares, strict=True)]
     return float(np.sqrt(sum(squares)))
 
 
 def cuts_on_the_way(parts: Iterable[Part]) -> int:
-    """Return how many cuts a wave meets that crosses the grid from corner to corner."""
+    """Return the number of cuts on a path through the grid from corner to corner."""
     places = [part.place for part in parts]
     return sum(len({one[axis].start for one in places}) - 1 for axis in range(len(places[0])))
 
@@ -99,7 +101,4 @@ def cuts_on_the_way(parts: Iterable[Part]) -> int:
 def _factors(length: int, sign: int, cfl: float) -> Complexes:
     """Return i k exp(sign i k/2) sin(a)/a with a = cfl k/2, for a spacing of 1."""
     k = 2 * np.pi * np.fft.fftfreq(length)
-    factors = 1j * k * np.exp(sign * 0.5j * k) * np.sinc(cfl * k / 2 / np.pi)
-    if length % 2 == 0:
-        factors[length // 2] = factors[length // 2].real
-    return np.asarray(factors, np.complex128)
+    return staggered_derivative(length, 1.0, sign) * np.sinc(cfl * k / 2 / np.pi)

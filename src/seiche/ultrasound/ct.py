@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a CT image of a head to a medium: bone by its porosity (theory/ultrasound, section 9)."""
+"""Acoustic medium from a CT image of a head: bone by its porosity (theory/ultrasound, section 9)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.medium import Medium
+from seiche.ultrasound.numbers import real_numbers
 
 
 @dataclass(frozen=True)
 class BoneModel:
-    """What lies between soft tissue (or water) and compact bone.
+    """Properties between soft tissue (or water) and compact bone.
 
     Attributes:
         sound_speeds: of soft tissue and compact bone, m/s.
-        densities: kg/m3.
-        attenuations: of soft tissue, and the least and greatest of bone, dB/(MHz^y cm).
-        exponent: how attenuation grows with porosity.
-        hounsfield: values that mean no bone and compact bone.
-        threshold: values below count as soft tissue.
+        densities: the same, kg/m3.
+        attenuations: of soft tissue, and minimum and maximum of bone, dB/(MHz^y cm).
+        exponent: of the growth of attenuation with porosity.
+        hounsfield: values of no bone and of compact bone.
+        threshold: values below are soft tissue.
     """
 
     sound_speeds: tuple[float, float] = (1500.0, 3100.0)
@@ -42,29 +43,24 @@ def medium_of_ct(
 ) -> Medium:
     """Return the medium of a CT image in Hounsfield units: an array in the shape of the grid (eq. 31).
 
-    Values above compact bone (metal, artefacts) count as compact bone. Without `alpha_power` nothing is absorbed.
+    Values above compact bone (metal, artefacts) count as compact bone. Without `alpha_power` there is no absorption.
 
     Raises:
         CaseError: not numbers, or none above the threshold.
     """
     bone = model or BoneModel()
-    try:
-        image = np.asarray(hounsfield, np.float64)
-    except (TypeError, ValueError):
-        raise CaseError("hounsfield: is not an array of numbers") from None
+    image = real_numbers("hounsfield", hounsfield)
     if not image.ndim or not np.isfinite(image).all():
         raise CaseError("hounsfield: is not an array of finite numbers")
     low, high = bone.hounsfield
     if not low < high:
-        raise CaseError(f"hounsfield: no bone at {low:g} and compact bone at {high:g} is not an ascending pair")
+        raise CaseError(f"hounsfield: the value of no bone, {low:g}, is not below that of compact bone, {high:g}")
     is_bone = image >= bone.threshold
     if not is_bone.any():
-        raise CaseError(
-            f"hounsfield: no value reaches the threshold {bone.threshold:g}; the greatest is {image.max():g}"
-        )
+        raise CaseError(f"hounsfield: no value reaches the threshold {bone.threshold:g}; maximum {image.max():g}")
     compact = np.where(is_bone, np.clip((image - low) / (high - low), 0.0, 1.0), 0.0)
-    soft, least, greatest = bone.attenuations
-    attenuation = np.where(is_bone, least + (greatest - least) * (1 - compact) ** bone.exponent, soft)
+    soft, lowest, highest = bone.attenuations
+    attenuation = np.where(is_bone, lowest + (highest - lowest) * (1 - compact) ** bone.exponent, soft)
     (slow, fast), (light, heavy) = bone.sound_speeds, bone.densities
     return Medium(
         slow + (fast - slow) * compact,

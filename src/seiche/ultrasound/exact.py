@@ -5,7 +5,7 @@ gradient     P = F p;  g_i = F^-1[D+_i P]                                       
 velocity     u_i <- s_i (s_i u_i - dt/rho0_i g_i)                               eq. 7
 divergence   d_i = F^-1[D-_i F u_i]                                             eq. 8
 density      rho_i <- m_i (m_i rho_i - dt R d_i)                                eq. 9
-pressure     p from rho, in the pass of the density where no transform is due   eqs. 10 to 12
+pressure     p from rho, in the pass of the density unless a transform precedes eqs. 10 to 12
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
-from seiche.ultrasound.absorption import bind_power_law, bind_start, coefficients_of, finish_members, finish_of
+from seiche.ultrasound.equation_of_state import (
+    bind_power_law,
+    coefficients_of,
+    finish_members,
+    finish_of,
+    initial_density,
+    state_of_density,
+)
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, DeviceState, stage, stages
 
@@ -39,39 +43,36 @@ class ExactScheme:
     _fractional: dict[bool, list[Bound]]
 
     def __init__(self, state: DeviceState) -> None:
-        """Upload tables, make plans, bind kernels."""
         self._state, problem = state, state.problem
         self._medium = MediumArrays(state)
-        self._real: Real = "float32" if state.real == np.float32 else "float64"
         self._kappa = state.upload(operators.kappa(problem, state.real))
         self._forward_table = state.upload(operators.derivative_tables(problem, 1))
         self._back_table = state.upload(operators.derivative_tables(problem, -1))
         self._layer = state.upload(operators.pml_table(problem, staggered=False))
         self._staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
         self._no_layer = state.upload(operators.ones_table(problem))
-        self._pressure_alone = self._bind_state()
+        finish, row = finish_of(state), 2 * state.rows["half"]
+        self._pressure_alone = state_of_density(state, self._medium, finish, rate=state.work[0], rate_row=row)
         self._prepare()
 
     def _prepare(self) -> None:
-        """Bind what takes transforms."""
+        """Bind the work that contains transforms."""
         state, dimensions, time_step = self._state, self._state.problem.dimensions, self._state.problem.time_step
         work = state.work
         components, last = work[:dimensions], work[dimensions - 1 : dimensions]
         inverse = state.transforms.inverse(components)
         forward_p = state.forward(state.p, last, 1)
         forward_u = state.forward(state.u, components, dimensions)
-        given = {"work": work, "kappa": self._kappa}
-        gradient = state.bind_spectral(
-            registry.spectral_gradient(dimensions, self._real), **given, derivative=self._forward_table
-        )
-        divergence = state.bind_spectral(
-            registry.spectral_divergence(dimensions, self._real), **given, derivative=self._back_table
-        )
+        fields = {"work": work, "kappa": self._kappa}
+        spec = registry.spectral_gradient(dimensions, state.precision)
+        gradient = state.bind_spectral(spec, **fields, derivative=self._forward_table)
+        spec = registry.spectral_divergence(dimensions, state.precision)
+        divergence = state.bind_spectral(spec, **fields, derivative=self._back_table)
         self._gradient = [*forward_p, gradient, inverse]
         self._divergence = {key: [*forward_u, divergence, inverse] for key in (False, True)}
         self._velocity = {key: [self._bind_velocity(self._staggered_layer, time_step)] for key in (False, True)}
         self._velocity_without_layer = [self._bind_velocity(self._no_layer, -time_step / 2)]
-        fractional = bind_power_law(state, self._medium, self._real)
+        fractional = bind_power_law(state, self._medium)
         self._fractional = {key: fractional for key in (False, True)}
         self._density_and_pressure = [self._bind_density(finish_of(state))]
         self._density_alone = self._bind_density("keep-rate")
@@ -79,35 +80,17 @@ class ExactScheme:
     def _bind_velocity(self, layer: Any, dt: float) -> Bound:
         state = self._state
         kind, members = self._medium.staggered()
-        spec = registry.velocity(state.problem.dimensions, kind, self._real)
+        spec = registry.velocity(state.problem.dimensions, kind, state.precision)
         return state.bind(spec, u=state.u, gradient=state.work, pml=layer, density=members, rows=state.rows, dt=dt)
 
     def _bind_density(self, finish: registry.Finish) -> Bound:
         state, nonlinear = self._state, self._state.problem.BonA is not None
         varying, medium = self._medium.members(*coefficients_of(state, finish))
         return state.bind(
-            registry.density(state.problem.dimensions, varying, nonlinear, finish, self._real),
-            rho=state.rho,
-            derivative=state.work,
-            pml=self._layer,
-            medium=medium,
+            registry.density(state.problem.dimensions, varying, nonlinear, finish, state.precision),
+            **{"rho": state.rho, "derivative": state.work, "pml": self._layer, "medium": medium, "rows": state.rows},
             finish=finish_members(state, finish),
-            rows=state.rows,
             dt=state.problem.time_step,
-        )
-
-    def _bind_state(self) -> Bound:
-        state, nonlinear, finish = self._state, self._state.problem.BonA is not None, finish_of(self._state)
-        varying, medium = self._medium.members(*coefficients_of(state, finish))
-        return state.bind(
-            registry.state_of_density(state.problem.dimensions, varying, nonlinear, finish, self._real),
-            rho=state.rho,
-            rate=state.work[0],
-            total=None,
-            rate_row=2 * state.rows["half"],
-            medium=medium,
-            finish=finish_members(state, finish),
-            rows=state.rows,
         )
 
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
@@ -119,28 +102,19 @@ class ExactScheme:
         fractional = stages("absorption", *self._fractional[bool(mass_source)])
         if not mass_source:
             return [*momentum, *divergence, stage("density", *self._density_and_pressure), *fractional]
-        kept = stage("density", self._density_alone)
-        return [*momentum, *divergence, kept, *mass_source, stage("pressure", self._pressure_alone), *fractional]
+        density = stage("density", self._density_alone)
+        return [*momentum, *divergence, density, *mass_source, stage("pressure", self._pressure_alone), *fractional]
 
     def restored(self) -> list[Stage]:
-        """Return what follows from densities and velocities that were set: nothing."""
+        """Return the stages that follow when densities and velocities were set: none."""
         return []
 
     def settle(self) -> None:
-        """Do nothing: every field lies where it is read."""
+        """Do nothing: every field is complete."""
 
     def start(self) -> list[Stage]:
-        """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""
-        state = self._state
-        varying, medium = self._medium.members("c0")
-        density = state.bind(
-            registry.initial_density(state.problem.dimensions, varying, self._real),
-            p=state.p,
-            rho=state.rho,
-            medium=medium,
-            rows=state.rows,
-        )
+        """Return the stages that set density and velocity from the pressure at time zero (eq. 14)."""
         return [
-            stage("initial density", density, *bind_start(state, self._medium, self._real)),
+            initial_density(self._state, self._medium),
             *stages("initial velocity", *self._gradient, *self._velocity_without_layer),
         ]

@@ -1,32 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exact scheme with transforms in the kernels themselves, axis by axis (theory/ultrasound, section 3).
+"""The exact scheme with transforms inside the kernels, axis by axis (theory/ultrasound, section 3).
 
-A transform over the grid is one along each axis. Those along the last axis belong to the kernels that update rows; what
-multiplies spectra does so between the transforms, forward and back, along the first axis. In passes over memory a step
-of three dimensions then is, with a number for each field read or written:
+A transform over the grid is one along each axis. The kernels that update rows include those along the last axis.
+Spectra are multiplied between the forward and inverse transforms along the first axis. Passes over memory of a step in
+three dimensions, with a number for each field read or written:
 
 gradient     rows of p forward 2; middle axis 2; first axis, times D+ kappa, 4; middle axis back 6
 velocity     rows back, u, rows of u forward 12
 divergence   middle axis 6; first axis, times D- kappa, 6; middle axis back 6
 density      rows back, rho, p 10
 
-On a part with overlaps messages travel beside these passes, and rows are tapered as they are loaded (`line_items.py`).
+On a part with overlaps, messages overlap with these passes, and rows are tapered as they are loaded (`line_items.py`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from seiche.backend import Array
 from seiche.errors import CaseError
-from seiche.kernels.registry import KernelSpec, Real
+from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.kernels.registry import kspace_passes as passes
 from seiche.kernels.registry.kspace_lines import fixed_transform
 from seiche.ultrasound import operators
-from seiche.ultrasound.absorption import coefficients_of, finish_members, finish_of
+from seiche.ultrasound.equation_of_state import coefficients_of, finish_members, finish_of
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.line_items import Axis, ItemSpan, LineRows
 from seiche.ultrasound.problem import Problem
@@ -34,7 +32,7 @@ from seiche.ultrasound.state import Bound
 
 
 def has_lines(problem: Problem, real: Real) -> bool:
-    """Return whether every axis of a grid of two or three dimensions has a length that the kernels can transform."""
+    """Return whether the kernels can transform lines along every axis of a grid of two or three dimensions."""
     return problem.dimensions > 1 and all(fixed_transform(n, False, real) is not None for n in problem.shape)
 
 
@@ -43,29 +41,29 @@ class ExactLinesScheme(ExactScheme):
 
     def _prepare(self) -> None:
         state, problem = self._state, self._state.problem
-        if not has_lines(problem, self._real):
+        if not has_lines(problem, state.precision):
             raise CaseError(
                 f"transforms: lines need two or three axes with factors of at most 7, not {tuple(problem.shape)}"
             )
-        self._across = [Axis(state, axis, self._real) for axis in range(3 - problem.dimensions, 2)]
-        self._along = Axis(state, 2, self._real)
+        self._across = [Axis(state, axis) for axis in range(3 - problem.dimensions, 2)]
+        self._along = Axis(state, 2)
         self._rows = rows = LineRows(state, self._along)
         self._overlaps = state.local.overlaps if state.local is not None and rows.cut else None
         p, u = self._exchanged(state.p.reshape(1, -1)), self._exchanged(state.u)
         last = state.work[self._dimensions - 1 :]
         start, spectrum = self._spectra(state.p, last, 1, p)
         self._gradient = [*start, *spectrum, self._gradient_pass(), *self._back()]
-        # Without a source between them, rows of a whole grid or slab go on to their spectra while they are there.
+        # Unless a source acts in between, rows of a whole grid or slab are updated and transformed in one pass.
         start, forward = self._spectra(state.u, state.work, self._dimensions, u)
-        _, onward = self._spectra(state.u, state.work, self._dimensions, u, ready=rows.slabs)
+        _, transformed = self._spectra(state.u, state.work, self._dimensions, u, ready=rows.slabs)
         middle = [self._divergence_pass(), *self._back()]
-        layer, time_step = self._staggered_layer, problem.time_step
+        layer, dt = self._staggered_layer, problem.time_step
         self._velocity = {
-            True: self._row_velocity(layer, time_step, [], onward=False),
-            False: self._row_velocity(layer, time_step, start, onward=rows.slabs),
+            True: self._row_velocity(layer, dt, [], transform=False),
+            False: self._row_velocity(layer, dt, start, transform=rows.slabs),
         }
-        self._divergence = {True: [*start, *forward, *middle], False: [*onward, *middle]}
-        self._velocity_without_layer = self._row_velocity(self._no_layer, -time_step / 2, [], onward=False)
+        self._divergence = {True: [*start, *forward, *middle], False: [*transformed, *middle]}
+        self._velocity_without_layer = self._row_velocity(self._no_layer, -dt / 2, [], transform=False)
         self._density_and_pressure = self._density_rows()
         self._density_alone = self._row_density(rows.own, "keep-rate")
         self._fractional = self._power_law()
@@ -75,7 +73,7 @@ class ExactLinesScheme(ExactScheme):
         return self._state.problem.dimensions
 
     def _exchanged(self, fields: Array, *, padded: bool = False) -> list[tuple[Bound, Bound]]:
-        """Return what starts and what ends the messages of each field; empty where no part has overlaps."""
+        """Return start and end of the messages of each field; empty where no part has overlaps."""
         if self._overlaps is None:
             return []
         return [self._overlaps.exchange(one.reshape(-1), padded=padded) for one in fields]
@@ -90,72 +88,69 @@ class ExactLinesScheme(ExactScheme):
         ready: bool = False,
         padded: bool = False,
     ) -> tuple[list[Bound], list[Bound]]:
-        """Return what starts the messages of fields, and what leaves their spectra, complete but for the first axis.
+        """Return the work that starts messages, and the transforms of fields along all axes but the first.
 
-        Complete rows, which may be `ready`, are transformed while messages are under way. `padded` rows are
-        transformed in place: then but for those that messages are made of.
+        Complete rows are transformed while messages are in flight, unless they are already transformed (`ready`).
+        `padded` rows are transformed in place, except those still needed for messages.
         """
-        rows, starts, each = self._rows, [start for start, _ in messages], range(count)
+        rows, starts, components = self._rows, [start for start, _ in messages], range(count)
         early = rows.early(behind_sent=padded)
         planes = rows.planes(early)
         forward: dict[str, Any] = {"fields": fields, "spectra": spectra, "padded": padded}
-        bound = [] if ready else self._row_forward(early, each, **forward)
-        bound += self._sides(planes, each, spectra)
+        bound = [] if ready else self._row_forward(early, components, **forward)
+        bound += self._sides(planes, components, spectra)
         if early.count:
             bound += [end for _, end in messages]
-            bound += self._row_forward(early.rest, each, **forward)
-            return starts, [*bound, *self._sides(planes.rest, each, spectra)]
-        for k, (_, end) in enumerate(messages):  # while one travels, those before it are transformed
-            one = range(k, k + 1)
-            bound += [end, *self._row_forward(rows.all, one, **forward), *self._sides(rows.all_planes, one, spectra)]
+            bound += self._row_forward(early.rest, components, **forward)
+            return starts, [*bound, *self._sides(planes.rest, components, spectra)]
+        for k, (_, end) in enumerate(messages):  # each is transformed while the later ones are in flight
+            single = range(k, k + 1)
+            bound += [
+                end,
+                *self._row_forward(rows.all, single, **forward),
+                *self._sides(rows.all_planes, single, spectra),
+            ]
         return starts, bound
 
-    def _row_forward(self, span: ItemSpan, each: range, *, fields: Array, spectra: Array, padded: bool) -> list[Bound]:
+    def _row_forward(
+        self, span: ItemSpan, components: range, *, fields: Array, spectra: Array, padded: bool
+    ) -> list[Bound]:
         """Return the transforms along rows of some fields."""
         state, axis, overlaps = self._state, self._along, self._overlaps
         if not span.count:
             return []
-        run = state.bind(
-            passes.row_forward(axis.shape, tapered=overlaps is not None),
-            begin=each.start * span.count,
-            items=len(each) * span.count,
-            fields=fields,
-            spectra=spectra,
-            roots=axis.roots,
-            count=state.row_count,
-            apart=2 * state.rows["half"] if padded else axis.length,
-            weight={} if overlaps is None else {"bell": overlaps.bell, "rows": state.rows},
-            range=span.members,
-        )
-        return [run]
+        spec = passes.row_forward(axis.shape, tapered=overlaps is not None)
+        begin, items = components.start * span.count, len(components) * span.count
+        members = {"fields": fields, "spectra": spectra, "roots": axis.roots, "count": state.row_count}
+        apart = 2 * state.rows["half"] if padded else axis.length
+        weight = {} if overlaps is None else {"bell": overlaps.bell, "rows": state.rows}
+        return [state.bind(spec, begin=begin, items=items, **members, apart=apart, weight=weight, range=span.members)]
 
-    def _sides(self, planes: ItemSpan, each: range, spectra: Array, *, inverse: bool = False) -> list[Bound]:
+    def _sides(self, planes: ItemSpan, components: range, spectra: Array, *, inverse: bool = False) -> list[Bound]:
         """Return the transforms of some spectra along the axes between the first and the last."""
         state, bound = self._state, []
         for axis in self._across[1:] if planes.count else ():
             span = planes.times(axis.batches)
-            bound.append(
-                state.bind(
-                    passes.side_transform(axis.shape, inverse=inverse),
-                    begin=each.start * span.count,
-                    items=len(each) * span.count,
-                    spectra=spectra,
-                    roots=axis.roots,
-                    lines=axis.lines,
-                    range=span.members,
-                )
-            )
+            spec = passes.side_transform(axis.shape, inverse=inverse)
+            begin, items = components.start * span.count, len(components) * span.count
+            members = {"spectra": spectra, "roots": axis.roots, "lines": axis.lines, "range": span.members}
+            bound.append(state.bind(spec, begin=begin, items=items, **members))
         return bound
 
     def _back(self, spectra: Array | None = None, count: int | None = None) -> list[Bound]:
-        """Return the transforms back along these axes, of what rows are then updated with."""
-        each = range(self._dimensions if count is None else count)
-        return self._sides(self._rows.own_planes, each, self._state.work if spectra is None else spectra, inverse=True)
+        """Return the inverse transforms along these axes, before the update of rows."""
+        components = range(self._dimensions if count is None else count)
+        return self._sides(
+            self._rows.own_planes, components, self._state.work if spectra is None else spectra, inverse=True
+        )
 
     def _first_axis(self) -> dict[str, Any]:
         """Return the members of passes along the first axis."""
         state, axis = self._state, self._across[0]
         return {"work": state.work, "roots": axis.roots, "rows": state.rows, "lines": axis.lines}
+
+    def _row_members(self) -> dict[str, Any]:
+        return {"work": self._state.work, "roots": self._along.roots, "rows": self._state.rows}
 
     def _gradient_pass(self) -> Bound:
         axis = self._across[0]
@@ -165,37 +160,25 @@ class ExactLinesScheme(ExactScheme):
 
     def _divergence_pass(self) -> Bound:
         axis = self._across[0]
-        return self._state.bind(
-            passes.divergence_pass(axis.shape, self._dimensions),
-            items=self._dimensions * axis.batches,
-            **self._first_axis(),
-            factor={"derivative": self._back_table, "kappa": self._kappa},
-        )
+        spec = passes.divergence_pass(axis.shape, self._dimensions)
+        factor = {"derivative": self._back_table, "kappa": self._kappa}
+        return self._state.bind(spec, items=self._dimensions * axis.batches, **self._first_axis(), factor=factor)
 
-    def _row_velocity(self, layer: Array, time_step: float, starts: list[Bound], *, onward: bool) -> list[Bound]:
-        """Return the momentum equation; messages of a component start as soon as it is there."""
+    def _row_velocity(self, layer: Array, dt: float, starts: list[Bound], *, transform: bool) -> list[Bound]:
+        """Return the momentum equation; messages of a component start when it is complete."""
         state, axis, own = self._state, self._along, self._rows.own
         kind, density = self._medium.staggered()
+        spec = passes.row_velocity(axis.shape, self._dimensions, kind, onward=transform)
+        members = {**self._row_members(), "u": state.u, "pml": layer, "density": density, "dt": dt}
         together = own.count == own.whole and not starts
+        items = self._dimensions * own.whole if together else own.count
         bound: list[Bound] = []
         for k in range(1 if together else self._dimensions):
-            run = state.bind(
-                passes.row_velocity(axis.shape, self._dimensions, kind, onward=onward),
-                begin=k * own.whole + own.first,
-                items=self._dimensions * own.whole if together else own.count,
-                u=state.u,
-                work=state.work,
-                roots=axis.roots,
-                pml=layer,
-                density=density,
-                rows=state.rows,
-                dt=time_step,
-            )
-            bound += [run, *starts[k : k + 1]]
+            bound += [state.bind(spec, begin=k * own.whole + own.first, items=items, **members), *starts[k : k + 1]]
         return bound
 
     def _density_rows(self) -> list[Bound]:
-        """Return the conservation of mass; power-law rows that no neighbour needs go on to spectra."""
+        """Return the conservation of mass; power-law rows that no neighbour needs are transformed at once."""
         state, own = self._state, self._rows.own
         finish = finish_of(state)
         if finish != "power-law" or not self._rows.slabs:
@@ -203,48 +186,26 @@ class ExactLinesScheme(ExactScheme):
         inside = self._rows.early(behind_sent=True) if self._rows.cut else own
         if not inside.count:
             return [self._row_density(own, finish)]
-        borders = [one for one in own.around(inside) if one.count]
-        return [*(self._row_density(one, finish) for one in borders), self._row_density_onward(inside)]
+        borders = [self._row_density(border, finish) for border in own.around(inside) if border.count]
+        return [*borders, self._row_density(inside, finish, transform=True)]
 
-    def _row_density(self, span: ItemSpan, finish: registry.Finish) -> Bound:
-        state, nonlinear = self._state, self._state.problem.BonA is not None
-        varying, medium = self._medium.members(*coefficients_of(state, finish))
-        spec = passes.row_density(self._along.shape, self._dimensions, varying, nonlinear, finish)
-        return self._bind_density_rows(span, spec, medium, finish_members(state, finish))
-
-    def _row_density_onward(self, span: ItemSpan) -> Bound:
+    def _row_density(self, span: ItemSpan, finish: registry.Finish, *, transform: bool = False) -> Bound:
         state, problem = self._state, self._state.problem
         absorption = problem.absorption
-        assert absorption is not None
-        varying, medium = self._medium.members(*coefficients_of(state, "power-law"))
-        terms = {"losses": absorption.losses, "dispersion": absorption.dispersion}
-        nonlinear = problem.BonA is not None
-        spec = passes.row_density_onward(self._along.shape, self._dimensions, varying, nonlinear, **terms)
-        finish = {"p": state.p, "rates": state.work[0], "densities": state.work[1]}
-        return self._bind_density_rows(span, spec, medium, finish)
-
-    def _bind_density_rows(
-        self, span: ItemSpan, spec: KernelSpec, medium: dict[str, object], finish: dict[str, object]
-    ) -> Bound:
-        state, axis = self._state, self._along
-        return self._state.bind(
-            spec,
-            begin=span.first,
-            items=span.count,
-            rho=state.rho,
-            work=state.work,
-            roots=axis.roots,
-            pml=self._layer,
-            medium=medium,
-            finish=finish,
-            rows=state.rows,
-            dt=state.problem.time_step,
-        )
+        varying, medium = self._medium.members(*coefficients_of(state, finish))
+        kind = self._along.shape, self._dimensions, varying, problem.BonA is not None
+        if transform and absorption is not None:
+            spec = passes.row_density_onward(*kind, losses=absorption.losses, dispersion=absorption.dispersion)
+            results: dict[str, object] = {"p": state.p, "rates": state.work[0], "densities": state.work[1]}
+        else:
+            spec, results = passes.row_density(*kind, finish), finish_members(state, finish)
+        members = {**self._row_members(), "rho": state.rho, "pml": self._layer, "medium": medium, "finish": results}
+        return state.bind(spec, begin=span.first, items=span.count, **members, dt=problem.time_step)
 
     def _power_law(self) -> dict[bool, list[Bound]]:
-        """Return what follows the density, by whether a source acted on it before; empty for other media.
+        """Return the work after the density, by whether a source acted on it; empty for other media.
 
-        Where none did, rows that no neighbour needs are spectra already (`_density_rows`).
+        Without a source, rows that no neighbour needs are spectra already (`_density_rows`).
         """
         state, absorption = self._state, self._state.problem.absorption
         if absorption is None or absorption.stokes:
@@ -257,14 +218,14 @@ class ExactLinesScheme(ExactScheme):
         end = [self._laplacian_pass(active, first), *self._back(active, count), *end]
         messages = self._exchanged(active.reshape(count, -1).view(state.real), padded=True)
 
-        def after(*, ready: bool) -> list[Bound]:
-            starts, there = self._spectra(active, active, count, messages, ready=ready, padded=True)
-            return [*starts, *there, *end]
+        def bound(*, ready: bool) -> list[Bound]:
+            starts, spectra = self._spectra(active, active, count, messages, ready=ready, padded=True)
+            return [*starts, *spectra, *end]
 
-        return {True: after(ready=False), False: after(ready=self._rows.slabs)}
+        return {True: bound(ready=False), False: bound(ready=self._rows.slabs)}
 
     def _laplacian_pass(self, active: Array, first: int) -> Bound:
-        """Return the operators on the spectra `active`, of which the one of losses is not there where `first` is 1."""
+        """Return the operators on the spectra `active`; without the operator of losses `first` is 1."""
         axis, problem = self._across[0], self._state.problem
         assert problem.absorption is not None
         factor = {"squares": self._state.upload(operators.square_table(problem)), "scale": 1 / problem.points}
@@ -279,17 +240,7 @@ class ExactLinesScheme(ExactScheme):
         state, absorption = self._state, self._state.problem.absorption
         assert absorption is not None
         varying, medium = self._medium.members("c0", "tau")
-        tangent = float(np.tan(np.pi * absorption.alpha_power / 2)) if absorption.dispersion else 0.0
-        return state.bind(
-            passes.row_power_law(
-                self._along.shape, varying, losses=absorption.losses, dispersion=absorption.dispersion
-            ),
-            begin=self._rows.own.first,
-            items=self._rows.own.count,
-            p=state.p,
-            work=state.work,
-            roots=self._along.roots,
-            medium=medium,
-            rows=state.rows,
-            tangent=tangent,
-        )
+        losses, dispersion = absorption.losses, absorption.dispersion
+        spec = passes.row_power_law(self._along.shape, varying, losses=losses, dispersion=dispersion)
+        members = {**self._row_members(), "p": state.p, "medium": medium, "tangent": absorption.tangent}
+        return state.bind(spec, begin=self._rows.own.first, items=self._rows.own.count, **members)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts whose lines the kernels themselves can transform: their overlaps are widened to a good extent near."""
+"""Overlaps of parts, widened to a nearby extent whose lines the kernels can transform."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from seiche.kernels.registry.kspace_lines import fixed_transform, step_cost
 from seiche.ultrasound.local_basis import Part
 from seiche.ultrasound.problem import Window
 
-#: A part may grow by one of so many points, or by the fewest points, so that its lines can be transformed.
+#: A part may grow by a tenth of its points, or by `_FEWEST` points, so that its lines can be transformed.
 _LARGEST_SHARE, _FEWEST = 10, 4
-#: Of extents whose costs differ by less, the widest overlap is taken: its error is the least.
+#: Relative cost within which extents count as equally cheap; the widest overlap has the smallest error.
 _AS_CHEAP = 1.02
 
 
 def lines_of(options: Mapping[str, Any]) -> Real | None:
-    """Return the precision of the lines that a `Solver` with these options takes where it can, None for a library."""
+    """Return the precision of the line transforms of a `Solver` with these options; None for a library."""
     transforms, device = options.get("transforms", "auto"), options.get("device", "cpu")
     exact = options.get("scheme", "exact") == "exact"
-    wanted = transforms == "lines" or (transforms == "auto" and parse_device(device).is_gpu)
+    use_lines = transforms == "lines" or (transforms == "auto" and parse_device(device).is_gpu)
     precision: Real = options.get("precision", "float32")
-    return precision if exact and wanted and precision in get_args(Real) else None
+    return precision if exact and use_lines and precision in get_args(Real) else None
 
 
 def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
-    """Return parts with overlaps at least as wide, all of whose lines can be transformed; None if there are none near.
+    """Return parts with overlaps at least as wide, all of whose lines can be transformed; None without any nearby.
 
-    The extent is the cheapest one near; rows have even lengths.
+    The extent is the cheapest one nearby; rows have even lengths.
     """
-    found = []
+    result = []
     for part in parts:
-        windows = [_window(one, axis, len(part.windows), real) for axis, one in enumerate(part.windows)]
-        known = tuple(one for one in windows if one is not None)
-        if len(known) < len(windows) or len(windows) < 2:
+        windows = [_window(window, axis, len(part.windows), real) for axis, window in enumerate(part.windows)]
+        possible = tuple(window for window in windows if window is not None)
+        if len(possible) < len(windows) or len(windows) < 2:
             return None
-        found.append(replace(part, windows=known))
-    return found
+        result.append(replace(part, windows=possible))
+    return result
 
 
 def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What several ranks record, each in its part of the grid, put together."""
+"""Records of several ranks, each in its part of the grid, combined."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ from seiche.ultrasound.state import DeviceState
 
 
 class GatheredRows:
-    """A sink of one rank; `hand_on` gives what all ranks took to another sink, on rank 0.
+    """Sink of one rank; `flush_to_sink` sends the rows of all ranks to another sink, on rank 0.
 
     Args:
-        world: the ranks (making one is collective).
-        chosen: which of all sensors are those of this rank, (n,).
-        sensors: how many there are.
-        sink: takes whole rows on rank 0.
+        world: the ranks (the constructor is collective).
+        chosen: numbers of the sensors of this rank, (n,).
+        sensors: number of all sensors.
+        sink: receives whole rows on rank 0.
     """
 
     def __init__(self, world: World, chosen: npt.NDArray[np.int64], sensors: int, sink: Sink) -> None:
-        """Tell all ranks which sensors are whose."""
         self._world, self._sensors, self._sink = world, sensors, sink
         self._owners = world.allgather(chosen)
         self._blocks: dict[str, list[tuple[int, npt.NDArray[Any]]]] = {}
 
     def __call__(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
-        """Keep rows until they are handed on."""
+        """Store rows until they are flushed."""
         self._blocks.setdefault(name, []).append((row, values))
 
-    def hand_on(self) -> None:
-        """Give all rows so far to the sink; collective, when all ranks have taken the same steps."""
-        mine = {name: (blocks[0][0], np.concatenate([b for _, b in blocks])) for name, blocks in self._blocks.items()}
+    def flush_to_sink(self) -> None:
+        """Send all rows to the sink; collective, after the same step on all ranks."""
+        local_rows = {
+            name: (blocks[0][0], np.concatenate([b for _, b in blocks])) for name, blocks in self._blocks.items()
+        }
         self._blocks = {}
-        found = self._world.gather(mine)
-        for name in dict.fromkeys(name for rank in found or () for name in rank):
+        gathered = self._world.gather(local_rows)
+        for name in dict.fromkeys(name for rank in gathered or () for name in rank):
             parts = [
-                (chosen, *rank[name]) for chosen, rank in zip(self._owners, found or (), strict=True) if name in rank
+                (chosen, *rank[name]) for chosen, rank in zip(self._owners, gathered or (), strict=True) if name in rank
             ]
             row, first = parts[0][1], parts[0][2]
             whole = np.zeros((len(first), self._sensors), first.dtype)
@@ -55,30 +56,30 @@ class GatheredRows:
 
 
 class Records:
-    """What all ranks record; its arrays are the same on every rank, and methods that return them are collective.
+    """Records of all ranks; arrays are the same on every rank, and methods that return them are collective.
 
     Attributes:
         sensors: number of sensors of all ranks.
-        part: what this rank records.
+        local: records of this rank.
         keys: numbers of the sensors that this rank records, (n,).
     """
 
     def __init__(self, partition: Partition, state: DeviceState, request: Request) -> None:
-        """Bind the records of this rank's part (collective).
+        """Bind the records of this rank (collective).
 
         Raises:
-            CaseError: an unknown quantity, a sensor outside the grid, or what only one rank records.
+            CaseError: an unknown quantity, a sensor outside the grid, or a record that several ranks do not support.
         """
         self._partition, self._request, self.sensors = partition, request, request.sensors
         self._real = state.real
         self._rows: GatheredRows | None = None
         self.keys = np.arange(self.sensors)
         if partition.basis is not None:
-            request = self._part_of(request)
-        self.part = Recorder(state, request)
+            request = self._local_request(request)
+        self.local = Recorder(state, request)
 
-    def _part_of(self, request: Request) -> Request:
-        """Return what this rank records of a request."""
+    def _local_request(self, request: Request) -> Request:
+        """Return this rank's part of a request."""
         partition, world = self._partition, self._partition.world
         local: npt.NDArray[np.int64] | None = None
         if request.points is not None:
@@ -89,10 +90,10 @@ class Records:
         return replace(request, points=local, quantities=quantities, sink=self._rows)
 
     def flush(self) -> None:
-        """Hand on what was recorded; collective."""
-        self.part.flush()
+        """Flush all series to their sink; collective."""
+        self.local.flush()
         if self._rows is not None:
-            self._rows.hand_on()
+            self._rows.flush_to_sink()
 
     def _names(self, *, series: bool) -> tuple[str, ...]:
         return self._request.names(self._partition.problem.axes, series=series)
@@ -107,58 +108,54 @@ class Records:
         return self._names(series=False)
 
     def series(self, name: str) -> npt.NDArray[Any]:
-        """Return a series kept in memory: (steps recorded, sensors)."""
+        """Return a series from memory: (steps recorded, sensors)."""
         if self._partition.world.size == 1:
-            return self.part.series(name)
-        return self._together(self._here(f"{name}_series")).T
+            return self.local.series(name)
+        return self._all_sensors(self._local_values(f"{name}_series")).T
 
-    def _here(self, name: str) -> npt.NDArray[Any]:
-        """Return what the sensors of this rank recorded, (n, ...); of no sensor where it has none."""
+    def _local_values(self, name: str) -> npt.NDArray[Any]:
+        """Return the records of the sensors of this rank, (n, ...), empty without sensors."""
         series = name.endswith("_series")
         if len(self.keys):
-            return self.part.series(name.removesuffix("_series")).T if series else self.part.raw_aggregate(name)
-        return np.zeros((0, self.part.recorded) if series else 0, self._real)
+            return self.local.series(name.removesuffix("_series")).T if series else self.local.raw_aggregate(name)
+        return np.zeros((0, self.local.recorded) if series else 0, self._real)
 
-    def _together(self, here: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _all_sensors(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values at all sensors, (sensors, ...)."""
-        whole = np.zeros((self.sensors, *here.shape[1:]), here.dtype)
-        for keys, part in self._partition.world.allgather((self.keys, here)):
-            whole[keys] = part
+        whole = np.zeros((self.sensors, *values.shape[1:]), values.dtype)
+        for keys, rows in self._partition.world.allgather((self.keys, values)):
+            whole[keys] = rows
         return whole
 
     def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
-        """Return an aggregate as it is while it runs, flat: sums of squares where a root of their mean is wanted."""
+        """Return the accumulator of an aggregate, flat: the sum of squares for a root mean square."""
         if name.endswith("_all"):
-            return self._partition.whole(self._partition.own(self.part.raw_aggregate(name))).reshape(-1)
-        return self._together(self._here(name))
+            return self._partition.whole(self._partition.own(self.local.raw_aggregate(name))).reshape(-1)
+        return self._all_sensors(self._local_values(name))
 
     def aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""
-        return finished(name, self.raw_aggregate(name), self.part.recorded, self._partition.shape)
+        return finished(name, self.raw_aggregate(name), self.local.recorded, self._partition.shape)
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase) for a number in `Request.harmonics`."""
+        """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `Request.harmonics`."""
         amplitude, phase = (
-            self._partition.whole(self._partition.own(one)) for one in self.part.amplitude_and_phase(number)
+            self._partition.whole(self._partition.own(field)) for field in self.local.amplitude_and_phase(number)
         )
         return amplitude, phase
 
     def rows(self) -> RowSet | None:
-        """Return what this rank's sensors recorded, as rows of a state; None without sensors (not collective)."""
+        """Return the records of this rank's sensors as rows of a state; None without sensors (not collective)."""
         if not self.sensors:
             return None
         names = [name for name in self.aggregates if not name.endswith("_all")]
         if self._request.sink is None:
             names += [f"{name}_series" for name in self.series_names()]
-        return RowSet(self.keys, self.sensors, {name: np.ascontiguousarray(self._here(name)) for name in names})
+        return RowSet(self.keys, self.sensors, {name: np.ascontiguousarray(self._local_values(name)) for name in names})
 
 
 def refuse_on_ranks(request: Request) -> None:
-    """Refuse what only one rank computes.
-
-    Raises:
-        CaseError: sensors between points, or velocities at the grid's points.
-    """
+    """Raise CaseError for sensors between points, or velocities at the grid's points: these need a single rank."""
     if request.nodes is not None:
         raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
     if any(name == "u_non_staggered" for name in request.quantities):

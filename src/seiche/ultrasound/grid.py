@@ -12,8 +12,8 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 
-#: Points of the largest grid.
-_MOST = 1 << 48
+#: Maximum number of points.
+_MAX_POINTS = 1 << 48
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Grid:
     Attributes:
         shape: points along each axis.
         spacing: metres between points, one number or one an axis.
-        time_step: seconds; `with_time` finds one.
+        time_step: seconds; see `with_time`.
         steps: number of time steps.
     """
 
@@ -33,7 +33,7 @@ class Grid:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        """Make both tuples.
+        """Convert shape and spacing to tuples.
 
         Raises:
             CaseError: not one to three axes, too few points or steps, or a spacing that is not positive.
@@ -45,9 +45,9 @@ class Grid:
             raise CaseError(f"grid.shape: {len(shape)} axes; need 1, 2 or 3")
         shape = tuple(whole_number("grid.shape", n) for n in shape)
         if min(shape) < 2:
-            raise CaseError(f"grid.shape: {shape} has an axis of less than 2 points")
-        if prod(shape) > _MOST:
-            raise CaseError(f"grid.shape: more than {_MOST:,} points")
+            raise CaseError(f"grid.shape: {shape} has an axis of fewer than 2 points")
+        if prod(shape) > _MAX_POINTS:
+            raise CaseError(f"grid.shape: more than {_MAX_POINTS:,} points")
         if self.time_step is not None:
             object.__setattr__(self, "time_step", one_number("grid.time_step", self.time_step))
         if self.steps is not None:
@@ -55,8 +55,10 @@ class Grid:
             if steps < 1:
                 raise CaseError(f"grid.steps: {steps} time steps; need at least 1")
             object.__setattr__(self, "steps", steps)
-        given = real_numbers("grid.spacing", self.spacing)
-        spacing = [float(d) for d in (np.full(len(shape), given) if given.ndim == 0 else given)]
+        spacing_values = real_numbers("grid.spacing", self.spacing)
+        spacing = [
+            float(d) for d in (np.full(len(shape), spacing_values) if spacing_values.ndim == 0 else spacing_values)
+        ]
         if len(spacing) != len(shape) or not all(np.isfinite(d) and d > 0 for d in spacing):
             raise CaseError(f"grid.spacing: {self.spacing} is not one positive number an axis")
         object.__setattr__(self, "shape", shape)
@@ -74,7 +76,7 @@ class Grid:
         return ("x", "y", "z")[: len(self.shape)]
 
     def positions(self, axis: str) -> npt.NDArray[np.float64]:
-        """Return the coordinates along an axis, m; the point n // 2 is zero.
+        """Return the coordinates along an axis, m; the origin is at point n // 2.
 
         Raises:
             CaseError: the grid has no such axis.
@@ -86,9 +88,10 @@ class Grid:
         return np.asarray((np.arange(points) - points // 2) * self.spacings[number], np.float64)
 
     def with_time(self, sound_speed: npt.ArrayLike, *, end: float | None = None, cfl: float = 0.3) -> Grid:
-        """Return the grid with a time step and as many steps as last to `end` seconds.
+        """Return the grid with a time step and the number of steps up to `end` seconds.
 
-        The step is cfl min(spacing) / max(c0); without an end, sound crosses the diagonal once at min(c0).
+        The time step is cfl min(spacing) / max(c0); by default the end is the time of sound across the diagonal at
+        min(c0).
 
         Raises:
             CaseError: a Courant number, a sound speed or an end that is not positive.
@@ -98,21 +101,21 @@ class Grid:
             raise CaseError(f"sound_speed: {speed.min():g} is not a finite number > 0")
         if not cfl > 0 or (end is not None and not end > 0):
             raise CaseError(f"grid: cfl = {cfl:g} and end = {end} must be positive")
-        step = cfl * min(self.spacings) / float(speed.max())
+        dt = cfl * min(self.spacings) / float(speed.max())
         if end is None:
             diagonal = np.sqrt(sum((n * d) ** 2 for n, d in zip(self.shape, self.spacings, strict=True)))
             end = float(diagonal / speed.min())
-        return replace(self, time_step=step, steps=int(np.floor(end / step)) + 1)
+        return replace(self, time_step=dt, steps=int(np.floor(end / dt)) + 1)
 
     def completed(self, sound_speed: npt.ArrayLike) -> Grid:
-        """Return the grid with what it lacks of time step and number of steps, as `with_time` finds it.
+        """Return the grid with missing time step or number of steps set as by `with_time`.
 
         Raises:
             CaseError: a sound speed or a time step that is not positive.
         """
         if self.time_step is not None and self.steps is not None:
             return self
-        found = self.with_time(sound_speed)
+        completed = self.with_time(sound_speed)
         if self.time_step is not None:
             return self.with_time(sound_speed, cfl=self.time_step / min(self.spacings) * float(np.max(sound_speed)))
-        return found if self.steps is None else replace(found, steps=self.steps)
+        return completed if self.steps is None else replace(completed, steps=self.steps)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The objects of k-wave-python as they are: kWaveGrid, kWaveMedium, kSource and kSensor in, its dictionary out.
+"""Interface for objects of k-wave-python: kWaveGrid, kWaveMedium, kSource and kSensor in, its dictionary out.
 
 from seiche.ultrasound.kwave import kspaceFirstOrder     instead of     from kwave.kspaceFirstOrder import ...
 
-Only attributes of the objects are read, so that the package need not be installed.
+Only attributes of the objects are read; the package need not be installed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from seiche.ultrasound.simulate import simulate
 from seiche.ultrasound.source import Source
 
 _SUFFIXES = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
-#: Sizes that "auto" chooses a layer from.
+#: Sizes of a layer for "auto".
 _AUTO_SIZES = range(10, 41)
-#: Attributes that its own solver ignores, too.
+#: Attributes that the solver of k-wave-python also ignores.
 _IGNORED = {"medium": ("alpha_filter", "alpha_sign"), "sensor": ("directivity", "frequency_response")}
 
 
-def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
+def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
     kgrid: Any,
     medium: Any,
     source: Any,
@@ -52,61 +52,61 @@ def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
     binary_path: Any = None,
     scheme: str = "exact",
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return what a simulation of k-wave-python records, by the names that it uses; no object is changed.
+    """Return the records of a simulation with objects of k-wave-python, by its names; no object is changed.
 
-    Series are (n_sensor, n_times) in C order. "ux" is the velocity at the grid's points, "ux_staggered" where it is
-    computed. Final fields leave out the absorbing layers. `medium.sound_speed_ref` and the reference frequencies of
-    sources mean what k-Wave's manual says.
+    Series are (n_sensor, n_times) in C order. "ux" is the velocity at the grid's points, "ux_staggered" on the
+    staggered grid. Final fields exclude the absorbing layers. `medium.sound_speed_ref` and the reference frequencies of
+    sources have the meaning of k-Wave's manual.
 
     Args:
-        kgrid: a kWaveGrid whose time is set.
+        kgrid: a kWaveGrid with its time set.
         medium: a kWaveMedium.
         source: a kSource.
-        sensor: a kSensor; without one the whole grid is recorded.
+        sensor: a kSensor; by default the whole grid is recorded.
         pml_size: points of the absorbing layer, one number, one an axis, or "auto".
         pml_alpha: its strength, one number or one an axis.
-        pml_inside: whether the layer is a part of the grid; else the grid grows.
+        pml_inside: whether the layer is a part of the grid; else the grid is enlarged.
         use_sg: must be True.
         use_kspace: must be True.
         smooth_p0: smooth the initial pressure (two and three dimensions).
-        backend: "python" or "cpp"; Seiche computes either way.
+        backend: "python" or "cpp", without effect.
         device: "cpu", "gpu" or "cuda".
         dtype: double precision by default.
         save_only: must be False; there are no files.
-        data_path: not used.
-        quiet: nothing is printed either way.
-        debug: nothing is printed either way.
+        quiet: without effect; nothing is printed.
+        debug: without effect.
+        data_path: without effect.
+        binary_path: without effect.
         num_threads: CPU threads.
         device_num: number of the GPU.
-        binary_path: not used.
-        scheme: "exact" as there, "separable" or "local4".
+        scheme: "exact" as in k-Wave, "separable" or "local4".
 
     Raises:
-        CaseError: something impossible is asked for; names the attribute.
+        CaseError: an impossible value; names the attribute.
     """
     if not (use_sg and use_kspace):
-        raise CaseError("use_sg, use_kspace: must be True; plain and collocated schemes are not offered")
+        raise CaseError("use_sg, use_kspace: must be True; other schemes are not available")
     if backend not in ("python", "cpp"):
         raise CaseError(f"backend: {backend!r} is not 'python' or 'cpp'")
     if save_only:
-        raise CaseError("save_only: must be False; files for kspaceFirstOrder-OMP are written by k-wave-python")
+        raise CaseError("save_only: must be False; use k-wave-python to write files for kspaceFirstOrder-OMP")
     if device not in ("cpu", "gpu", "cuda"):
         raise CaseError(f"device: {device!r} is not 'cpu', 'gpu' or 'cuda'")
     for owner, names in _IGNORED.items():
         for name in names:
             if getattr({"medium": medium, "sensor": sensor}[owner], name, None) is not None:
-                warnings.warn(f"{owner}.{name} is ignored, as by k-wave-python's own solver", stacklevel=2)
+                warnings.warn(f"{owner}.{name} is ignored, as in k-wave-python", stacklevel=2)
     grid = grid_of(kgrid)
     dimensions = len(grid.shape)
     automatic = isinstance(pml_size, str) and pml_size.lower() == "auto"
     sizes = _auto_sizes(grid.shape) if automatic else _one_an_axis("pml_size", pml_size, dimensions)
     alphas = _one_an_axis("pml_alpha", pml_alpha, dimensions)
-    wanted = _requested(sensor, grid)
+    requested = _requested(sensor, grid)
     results = simulate(
         grid,
         medium_of(medium, grid),
         source_of(source, grid),
-        sensor_of(sensor, grid, wanted),
+        sensor_of(sensor, grid, requested),
         pml_size=tuple(int(n) for n in sizes),
         pml_alpha=tuple(float(a) for a in alphas),
         pml_inside=pml_inside,
@@ -118,7 +118,7 @@ def kspaceFirstOrder(  # noqa: N802 (its name and arguments there)
     )
     layers = [int(n) if a and pml_inside else 0 for n, a in zip(sizes, alphas, strict=True)]
     inside = tuple(slice(n, m - n) for n, m in zip(layers, grid.shape, strict=True))
-    return {name: _named(results, name, inside) for name in wanted}
+    return {name: _named(results, name, inside) for name in requested}
 
 
 def grid_of(kgrid: Any) -> Grid:
@@ -135,7 +135,7 @@ def grid_of(kgrid: Any) -> Grid:
 
 
 def medium_of(medium: Any, grid: Grid) -> Medium:
-    """Return the medium of a kWaveMedium; coefficients that are zero everywhere count as left out."""
+    """Return the medium of a kWaveMedium; coefficients that are zero everywhere are omitted."""
     alpha = _field("medium.alpha_coeff", getattr(medium, "alpha_coeff", None), grid.shape)
     if alpha is not None and not np.any(alpha):
         alpha = None
@@ -162,16 +162,18 @@ def source_of(source: Any, grid: Grid) -> Source:
     """Return the source of a kSource."""
     dt = grid.time_step
     assert dt is not None
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     pressure = getattr(source, "p0", None)
     if pressure is not None and np.any(pressure):
-        given["p0"] = _field("source.p0", pressure, grid.shape, whole=True)
+        arguments["p0"] = _field("source.p0", pressure, grid.shape, as_array=True)
     for kind, signals in (("p", ("p",)), ("u", ("ux", "uy", "uz"))):
         mask = getattr(source, f"{kind}_mask", None)
         present = {name: getattr(source, name, None) for name in signals}
         present = {name: value for name, value in present.items() if value is not None and np.any(value)}
         if mask is None and present:
-            raise CaseError(f"source.{kind}_mask: is missing beside {' and '.join(f'source.{one}' for one in present)}")
+            raise CaseError(
+                f"source.{kind}_mask: is missing; {' and '.join(f'source.{one}' for one in present)} need it"
+            )
         if mask is None or not present:
             continue
         mode = getattr(source, f"{kind}_mode", None) or "additive"
@@ -179,52 +181,50 @@ def source_of(source: Any, grid: Grid) -> Source:
         factor = 1.0
         if frequency is not None and mode == "additive":
             factor, mode = float(np.cos(np.pi * frequency * dt)), "additive-no-correction"
-        given[f"{kind}_mask"] = np.asarray(_field(f"source.{kind}_mask", mask, grid.shape, whole=True)) != 0
-        given[f"{kind}_mode"] = mode
+        arguments[f"{kind}_mask"] = np.asarray(_field(f"source.{kind}_mask", mask, grid.shape, as_array=True)) != 0
+        arguments[f"{kind}_mode"] = mode
         for name, value in present.items():
             samples = np.asarray(value, np.float64)
-            given[name] = factor * samples.reshape(-1, samples.shape[-1])
-    return Source(**given)
+            arguments[name] = factor * samples.reshape(-1, samples.shape[-1])
+    return Source(**arguments)
 
 
-def sensor_of(sensor: Any, grid: Grid, wanted: list[str]) -> Sensor:
-    """Return the sensor of a kSensor that records what `wanted` is made from."""
+def sensor_of(sensor: Any, grid: Grid, results: list[str]) -> Sensor:
+    """Return the sensor of a kSensor with the records for these `results`."""
     mask = getattr(sensor, "mask", None)
-    places: dict[str, Any]
+    positions: dict[str, Any]
     if mask is None or np.size(mask) == 1:
-        places = {"mask": np.full(grid.shape, True if mask is None else bool(np.ravel(mask)[0]))}
+        positions = {"mask": np.full(grid.shape, True if mask is None else bool(np.ravel(mask)[0]))}
     elif np.ndim(mask) == 2 and np.shape(mask)[0] == len(grid.shape):
-        places = {"positions": np.asarray(mask, np.float64).T}
+        positions = {"positions": np.asarray(mask, np.float64).T}
     else:
-        places = {"mask": np.asarray(_field("sensor.mask", mask, grid.shape, whole=True)) != 0}
+        positions = {"mask": np.asarray(_field("sensor.mask", mask, grid.shape, as_array=True)) != 0}
     first = getattr(sensor, "record_start_index", 1)
-    record = tuple(dict.fromkeys(_record_for(name) for name in wanted))
-    return Sensor(**places, record=record, first=int(1 if first is None else first) - 1)
+    record = tuple(dict.fromkeys(_record_for(name) for name in results))
+    return Sensor(**positions, record=record, first=int(1 if first is None else first) - 1)
 
 
 def _requested(sensor: Any, grid: Grid) -> list[str]:
-    """Return the names of single results that a sensor asks for: "u" stands for one an axis.
-
-    Raises:
-        CaseError: an unknown name.
-    """
+    """Return the names of single results of a sensor: "u" means one an axis. Raise CaseError for an unknown name."""
     record = getattr(sensor, "record", None) or ("p", "p_final")
-    known = {f"p{suffix}" for suffix in _SUFFIXES}
+    valid = {f"p{suffix}" for suffix in _SUFFIXES}
     for axis in grid.axes:
-        known |= {f"u{axis}{suffix}" for suffix in (*_SUFFIXES, "_staggered")} | {f"I{axis}", f"I{axis}_avg"}
+        valid |= {f"u{axis}{suffix}" for suffix in (*_SUFFIXES, "_staggered")} | {f"I{axis}", f"I{axis}_avg"}
     names: list[str] = []
     for name in (record,) if isinstance(record, str) else record:
-        kind, _, rest = str(name).partition("_")
-        whole = [f"{kind}{axis}{'_' if rest else ''}{rest}" for axis in grid.axes] if kind in ("u", "I") else [name]
-        for one in whole:
-            if one not in known:
-                raise CaseError(f"sensor.record: {name!r} is not known; known are {', '.join(sorted(known))}")
+        kind, _, suffix = str(name).partition("_")
+        expanded = (
+            [f"{kind}{axis}{'_' if suffix else ''}{suffix}" for axis in grid.axes] if kind in ("u", "I") else [name]
+        )
+        for one in expanded:
+            if one not in valid:
+                raise CaseError(f"sensor.record: {name!r} is not one of {', '.join(sorted(valid))}")
             names.append(one)
     return list(dict.fromkeys(names))
 
 
 def _record_for(name: str) -> str:
-    """Return the record that a result is made from."""
+    """Return the record from which a result is computed."""
     kind, _, suffix = name.partition("_")
     if kind[0] == "I":
         return f"I_{suffix}" if suffix else "I"
@@ -249,12 +249,12 @@ def _named(results: dict[str, npt.NDArray[Any]], name: str, inside: tuple[slice,
     return results[name][inside] if suffix == "final" else results[name]
 
 
-def _field(name: str, value: Any, shape: tuple[int, ...], *, whole: bool = False) -> Any:
+def _field(name: str, value: Any, shape: tuple[int, ...], *, as_array: bool = False) -> Any:
     """Return a number, or an array of the grid's shape from one of as many values; None stays None."""
     if value is None:
         return None
     array = np.asarray(value)
-    if array.size == 1 and not whole:
+    if array.size == 1 and not as_array:
         return array.ravel()[0]
     if array.size == 1:
         return np.full(shape, array.ravel()[0])
@@ -264,17 +264,17 @@ def _field(name: str, value: Any, shape: tuple[int, ...], *, whole: bool = False
 
 
 def _one_an_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
-    """Return one number an axis; the last one given holds for those that are left."""
+    """Return one number an axis; the last one applies to all further axes."""
     if isinstance(value, str):
         raise CaseError(f"{name}: {value!r} is not a number, a tuple of numbers or 'auto' (pml_size)")
-    given = tuple(float(one) for one in np.atleast_1d(np.asarray(value, np.float64)))
-    if not 1 <= len(given) <= dimensions:
-        raise CaseError(f"{name}: {len(given)} numbers for {dimensions} axes")
-    return given + (given[-1],) * (dimensions - len(given))
+    numbers = tuple(float(one) for one in np.atleast_1d(np.asarray(value, np.float64)))
+    if not 1 <= len(numbers) <= dimensions:
+        raise CaseError(f"{name}: {len(numbers)} numbers for {dimensions} axes")
+    return numbers + (numbers[-1],) * (dimensions - len(numbers))
 
 
 def _auto_sizes(shape: tuple[int, ...]) -> tuple[float, ...]:
-    """Return layers that make the largest prime factor of every extent as small as it can be."""
+    """Return layers that minimise the largest prime factor of every extent."""
     best = [min((_largest_prime(points + 2 * size), size) for size in _AUTO_SIZES) for points in shape]
     return tuple(float(size) for _, size in best)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which lines a pass transforms: batches along an axis, and on a part with overlaps what needs no message first.
+"""Lines of a pass: batches along an axis, and on a part with overlaps those that need no message.
 
-Rows whose points along the first axis are another rank's are never updated. Where only the first axis is cut, all other
-rows are complete at once: their bell is one. With other cuts every row has points of a neighbour.
+Rows that belong to another rank along the first axis are never updated. If only the first axis is cut, all other rows
+are complete at the start: their bell is one. With other cuts every row contains points of a neighbour.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from seiche.errors import CaseError
-from seiche.kernels.registry import Real
 from seiche.kernels.registry.kspace_lines import LineShape, fixed_pass, fixed_transform
 from seiche.ultrasound.state import DeviceState
 
 
 class Axis:
-    """Lines along one of the three axes: their transform, and how they lie in a spectrum."""
+    """Lines along one of the three axes: their transform, and their layout in a spectrum."""
 
-    def __init__(self, state: DeviceState, axis: int, real: Real) -> None:
+    def __init__(self, state: DeviceState, axis: int) -> None:
         """Find the transform.
 
         Raises:
@@ -29,9 +28,10 @@ class Axis:
         """
         self.length = int(state.extents[axis])
         first = axis == 3 - state.problem.dimensions
+        real = state.precision
         shape = fixed_pass(self.length, real) if first else fixed_transform(self.length, axis == 2, real)
         if shape is None:
-            raise CaseError(f"transforms: lines of {self.length} points have factors above 7")
+            raise CaseError(f"transforms: the length {self.length} of an axis has a prime factor above 7")
         self.shape: LineShape = shape
         self.roots = state.upload(np.exp(-2j * np.pi * np.arange(self.length) / self.length))
         spectrum = (*state.extents[:2], state.extents[2] // 2 + 1)
@@ -43,7 +43,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class ItemSpan:
-    """The items `first` to `first + count` of `whole` of each field; the last is followed by the first."""
+    """The items `first` to `first + count` of `whole` in each field, modulo `whole`."""
 
     first: int
     count: int
@@ -51,16 +51,16 @@ class ItemSpan:
 
     @property
     def rest(self) -> ItemSpan:
-        """Return the others."""
+        """Return the complement."""
         return ItemSpan((self.first + self.count) % self.whole, self.whole - self.count, self.whole)
 
     def around(self, inside: ItemSpan) -> tuple[ItemSpan, ItemSpan]:
-        """Return the items before and after some of these."""
+        """Return the items before and after a span inside this one."""
         end, last = self.first + self.count, inside.first + inside.count
         return ItemSpan(self.first, inside.first - self.first, self.whole), ItemSpan(last, end - last, self.whole)
 
     def times(self, count: int) -> ItemSpan:
-        """Return what this is where each item is so many."""
+        """Return the span for `count` times as many items."""
         return ItemSpan(self.first * count, self.count * count, self.whole * count)
 
     @property
@@ -70,16 +70,15 @@ class ItemSpan:
 
 
 class LineRows:
-    """Rows of a state, in batches of two a complex line, and the planes that they make.
+    """Rows of a state in batches of two a complex line, and their planes.
 
     Attributes:
-        own: batches with rows that this rank updates, and `own_planes` the planes that they lie in.
+        own, own_planes: batches with rows that this rank updates, and their planes.
         cut: whether there are overlaps at all.
-        slabs: whether they are whole rows, those of the first axis only.
+        slabs: whether overlaps consist of whole rows, along the first axis only.
     """
 
     def __init__(self, state: DeviceState, along: Axis) -> None:
-        """Find the rows of the part."""
         problem = state.problem
         self._batch = 2 * along.shape.lanes
         self._rows, self._planes = state.row_count, state.extents[0] if problem.dimensions == 3 else state.row_count
@@ -92,7 +91,7 @@ class LineRows:
         self._begin, self._end = 0, self._planes
         if windows is not None:
             self._begin, self._end = windows[0].overlap, windows[0].overlap + windows[0].core
-        self.own = self._outside(self._begin, self._end)
+        self.own = self._batches_of(self._begin, self._end)
         last = min(self._rows, (self.own.first + self.own.count) * self._batch)
         begin, end = self.own.first * self._batch // self._plane, -(-last // self._plane)
         self.own_planes = ItemSpan(begin, end - begin, self._planes)
@@ -100,7 +99,7 @@ class LineRows:
     @property
     def all(self) -> ItemSpan:
         """Return all batches."""
-        return self._outside(0, self._planes)
+        return self._batches_of(0, self._planes)
 
     @property
     def all_planes(self) -> ItemSpan:
@@ -108,7 +107,7 @@ class LineRows:
         return ItemSpan(0, self._planes, self._planes)
 
     def early(self, *, behind_sent: bool = False) -> ItemSpan:
-        """Return the batches of complete rows, with `behind_sent` but for those that neighbours are sent."""
+        """Return the batches of complete rows; with `behind_sent` without those sent to neighbours."""
         if not self.slabs:
             return ItemSpan(0, 0, self.all.whole)
         inside = self._reach if behind_sent else 0
@@ -118,12 +117,12 @@ class LineRows:
         return ItemSpan(begin, max(0, end - begin), whole) if end > begin else ItemSpan(0, 0, whole)
 
     def planes(self, batches: ItemSpan) -> ItemSpan:
-        """Return the planes that batches have all rows of."""
+        """Return the planes all of whose rows are in `batches`."""
         begin = -(-batches.first * self._batch // self._plane)
         end = min(self._rows, (batches.first + batches.count) * self._batch) // self._plane
         return ItemSpan(begin, end - begin, self._planes) if end > begin else ItemSpan(0, 0, self._planes)
 
-    def _outside(self, begin: int, end: int) -> ItemSpan:
-        """Return the batches that have rows of these planes."""
+    def _batches_of(self, begin: int, end: int) -> ItemSpan:
+        """Return the batches with rows in these planes."""
         first, whole = begin * self._plane // self._batch, -(-self._rows // self._batch)
         return ItemSpan(first, -(-end * self._plane // self._batch) - first, whole)

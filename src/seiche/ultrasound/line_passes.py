@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Passes along one axis of a grid at a time (theory/ultrasound, section 4), bound to the lines of some axes of a state.
+"""Passes along one axis at a time (theory/ultrasound, section 4), for some axes of a state.
 
-On several ranks a state has some axes only: those along which its lines are whole (two_layouts.py).
+On several ranks a state has only the axes along which its lines are complete (two_layouts.py).
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seiche.backend import Array
 from seiche.errors import CaseError
-from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace_lines as line_registry
 from seiche.ultrasound import operators
 from seiche.ultrasound.medium_arrays import MediumArrays
@@ -25,24 +23,22 @@ class LinePasses:
     """Kernels along some axes of a state.
 
     Args:
-        state: fields; of `u` and `rho` component k belongs to axis k.
+        state: fields; component k of `u` and `rho` belongs to axis k.
         axes: numbers of these axes.
-        fixed: take kernels for the very lengths of the axes, where these have such.
-        total: the sum of the densities before a step, which nonlinear acoustics needs.
-        rate: takes the sum over axes of the density times the derivatives; None where nothing needs it.
+        fixed: use kernels compiled for the lengths of the axes where there are such.
+        total: the sum of the densities before a step, for nonlinear acoustics.
+        rate: receives the sum over axes of the density times the derivatives; None if unused.
 
     Raises:
-        CaseError: an axis longer than lines can be.
+        CaseError: an axis is too long for these kernels.
     """
 
     def __init__(
         self, state: DeviceState, axes: Sequence[int], *, fixed: bool = False, total: Array | None, rate: Array | None
     ) -> None:
-        """Upload tables."""
         self._state, problem = state, state.problem
-        real: Real = "float32" if state.real == np.float32 else "float64"
         self.medium = MediumArrays(state)
-        self._lines = {axis: _Lines(state, axis, real, fixed) for axis in axes}
+        self._lines = {axis: _Lines(state, axis, fixed) for axis in axes}
         self.total, self.rate = total, rate
         self._layers = [state.upload(operators.pml_table(problem, staggered=staggered)) for staggered in (False, True)]
         self._no_layer = state.upload(operators.ones_table(problem))
@@ -65,7 +61,7 @@ class LinePasses:
     def terms(self, target: Array, *, begins: bool = True, ends: bool = True) -> list[Bound]:
         """Return the terms of these axes in the correction with the local sound speed, summed in `target` (eq. 22).
 
-        `begins` if theirs are the first ones, `ends` if the corrected pressure is to be made of the sum.
+        `begins`: the sum starts with these terms. `ends`: the corrected pressure is computed from the sum.
         """
         state, problem = self._state, self._state.problem
         kind, density = self.medium.staggered()
@@ -99,9 +95,9 @@ class LinePasses:
         momentum: bool = True,
         mass: bool = True,
         layers: bool = True,
-        time_step: float | None = None,
+        dt: float | None = None,
     ) -> Bound:
-        """Return the step of an axis (eqs. 7 and 9) or a half of it, from the corrected pressure."""
+        """Return the step of an axis (eqs. 7 and 9), or half of it, from the corrected pressure."""
         state, problem, lines = self._state, self._state.problem, self._lines[axis]
         kind, density = self.medium.staggered()
         varying, medium = self.medium.members("rho0")
@@ -125,25 +121,25 @@ class LinePasses:
             medium=medium,
             lines=lines.members,
             component=axis * problem.points,
-            dt=problem.time_step if time_step is None else time_step,
+            dt=problem.time_step if dt is None else dt,
             first=int(axis == 0),
         )
 
 
 class _Lines:
-    """Lines along an axis of the grid: how they lie, and their derivatives."""
+    """Lines along an axis of the grid: their layout and derivatives."""
 
-    def __init__(self, state: DeviceState, axis: int, real: Real, fixed: bool) -> None:
+    def __init__(self, state: DeviceState, axis: int, fixed: bool) -> None:
         problem = state.problem
         place = axis + 3 - problem.dimensions
         self.axis, self.length, self.spacing = axis, int(problem.shape[axis]), problem.spacing[axis]
         self.last = place == 2
-        shape = line_registry.fixed_lines(self.length, self.last, real) if fixed else None
-        shape = shape or line_registry.any_lines(self.length, self.last, real)
+        shape = line_registry.fixed_lines(self.length, self.last, state.precision) if fixed else None
+        shape = shape or line_registry.any_lines(self.length, self.last, state.precision)
         if shape is None:
             raise CaseError(
-                f"scheme: lines of {self.length} points along {problem.axes[axis]} are longer than"
-                f" {max(line_registry.CAPACITIES)}, the most that axis-wise schemes handle; use the exact one"
+                f"scheme: lines of {self.length} points along {problem.axes[axis]} exceed the maximum of"
+                f" {max(line_registry.CAPACITIES)} for axis-wise schemes; use the exact scheme"
             )
         self.shape = shape
         size = 2 * shape.lanes
@@ -159,11 +155,14 @@ class _Lines:
         roots = state.upload(np.exp(-2j * np.pi * np.arange(self.length) / self.length))
         plan = {"roots": roots, "length": self.length, "stages": len(factors), "radix": radix}
         self.members: dict[str, Any] = {"outer": outer, "inner": inner, "batches": batches, "plan": plan}
-        self.forward, self.back = (state.upload(_derivative(self.length, self.spacing, sign)) for sign in (1, -1))
+        self.forward, self.back = (
+            state.upload(operators.staggered_derivative(self.length, self.spacing, sign) / self.length)
+            for sign in (1, -1)
+        )
 
 
 def prime_factors(number: int) -> list[int]:
-    """Return the factors of a length, fours first, then primes ascending."""
+    """Return the factors of a length: fours first, then primes in ascending order."""
     factors = []
     for factor in (4, 2, 3, 5):
         while number % factor == 0:
@@ -178,12 +177,3 @@ def prime_factors(number: int) -> list[int]:
             number //= candidate
         candidate += 2
     return factors
-
-
-def _derivative(points: int, spacing: float, sign: int) -> npt.NDArray[np.complex128]:
-    """Return i k exp(sign i k d/2) / n over a whole axis in FFT order."""
-    k = 2 * np.pi * np.fft.fftfreq(points, spacing)
-    table = 1j * k * np.exp(sign * 0.5j * k * spacing)
-    if points % 2 == 0:
-        table[points // 2] = table[points // 2].real
-    return np.asarray(table / points)

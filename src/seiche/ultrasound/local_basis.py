@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Local Fourier basis: the grid in parts that overlap, each transformed on its own (theory/ultrasound, section 12)."""
+"""Local Fourier basis: the grid in overlapping parts with separate transforms (theory/ultrasound, section 12)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from seiche.errors import CaseError
 from seiche.ultrasound.problem import Field, MaskSource, Problem, Window
 
 Floats = npt.NDArray[np.float64]
-#: Slopes of the bell that leave the least error at four points a wavelength, by the width of the overlap.
+#: Slopes of the bell with the smallest error at four points a wavelength, by the width of the overlap.
 _SLOPES = ((2, 4, 6, 8, 12, 16, 24, 32), (0.6, 1.0, 1.5, 2.0, 2.7, 3.0, 3.3, 3.6))
 OVERLAPS = (4, 32)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a grid: a window an axis, and the rank that computes it."""
+    """A part of a grid: a window for each axis, and its rank."""
 
     rank: int
     windows: tuple[Window, ...]
@@ -34,20 +34,20 @@ class Part:
 
     @property
     def core(self) -> tuple[slice, ...]:
-        """Return where the own points lie in the part."""
+        """Return the slices of the own points in the part."""
         return tuple(slice(one.overlap, one.overlap + one.core) for one in self.windows)
 
     @property
     def place(self) -> tuple[slice, ...]:
-        """Return where the own points lie in the whole grid."""
+        """Return the slices of the own points in the whole grid."""
         return tuple(slice(one.start, one.start + one.core) for one in self.windows)
 
 
 def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> list[Part]:
-    """Return the parts of a grid that is cut into `split` pieces along its axes, in C order.
+    """Return the parts of a grid cut into `split` pieces along its axes, in C order.
 
     Raises:
-        CaseError: a split of another number of axes, or pieces that are too thin for the overlap.
+        CaseError: `split` has another number of axes, or pieces are too thin for the overlap.
     """
     if len(split) != len(shape) or min(split) < 1:
         raise CaseError(f"split: {split} is not one number of pieces for each of {len(shape)} axes")
@@ -60,7 +60,7 @@ def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> li
         if count > 1 and min(sizes) < 2 * width:
             raise CaseError(
                 f"split: {count} pieces of axis {'xyz'[axis]} have {min(sizes)} points; an overlap of {width} needs"
-                f" {2 * width}"
+                f" at least {2 * width}"
             )
         pieces.append([Window(points, int(s), int(n), width) for s, n in zip(starts, sizes, strict=True)])
     return [
@@ -75,9 +75,9 @@ def least_overlap(parts: Iterable[Part]) -> int:
 
 
 def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, ...]:
-    """Return the split into `ranks` pieces whose largest part has the fewest points, overlaps included.
+    """Return the split into `ranks` pieces whose largest part, overlaps included, has the fewest points.
 
-    Of several it is the one that cuts the first axes most: rows and planes then stay whole.
+    Of equal splits it is the one that cuts the first axes most, which leaves rows and planes whole.
 
     Raises:
         CaseError: no split is possible.
@@ -93,13 +93,13 @@ def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, .
 
 
 def possible_splits(shape: tuple[int, ...], ranks: int, overlap: int) -> dict[tuple[int, ...], list[Part]]:
-    """Return all splits into `ranks` pieces that are thick enough for the overlap, with their parts."""
+    """Return all splits into `ranks` pieces thick enough for the overlap, with their parts."""
     _check_overlap(overlap)
-    found = {}
+    splits = {}
     for split in _factorizations(ranks, len(shape)):
         with suppress(CaseError):
-            found[split] = parts_of(shape, split, overlap)
-    return found
+            splits[split] = parts_of(shape, split, overlap)
+    return splits
 
 
 def _check_overlap(overlap: int) -> None:
@@ -135,20 +135,20 @@ def bell(window: Window, slope: float | None = None) -> Floats:
 
 
 def derivative_error(core: int, overlap: int, points_per_wavelength: float) -> float:
-    """Return the largest error of the derivative of a wave on the own points, over its wave number."""
+    """Return the maximum error of the derivative of a wave on the own points, over its wave number."""
     window = Window(core, 0, core, overlap)
     k = 2 * np.pi / points_per_wavelength
-    numbers = 2 * np.pi * np.fft.fftfreq(window.extent)
+    wave_numbers = 2 * np.pi * np.fft.fftfreq(window.extent)
     if window.extent % 2 == 0:
-        numbers[window.extent // 2] = 0.0
+        wave_numbers[window.extent // 2] = 0.0
     wave = np.exp(1j * k * (np.arange(window.extent) - overlap))
-    found = np.fft.ifft(1j * numbers * np.fft.fft(wave * bell(window)))
+    derivative = np.fft.ifft(1j * wave_numbers * np.fft.fft(wave * bell(window)))
     inside = slice(overlap, overlap + core)
-    return float(np.abs(found - 1j * k * wave)[inside].max() / k)
+    return float(np.abs(derivative - 1j * k * wave)[inside].max() / k)
 
 
 def part_problem(problem: Problem, part: Part) -> Problem:
-    """Return the problem on a part, overlaps included: the medium goes on beyond the grid as it ends, fields wrap."""
+    """Return the problem on a part with overlaps. Beyond the grid the medium is constant and fields are periodic."""
     windows = part.windows
 
     def medium(value: Field) -> Field:
@@ -174,7 +174,7 @@ def part_problem(problem: Problem, part: Part) -> Problem:
 
 
 def taken(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: bool) -> npt.NDArray[Any]:
-    """Return values over the grid on a part of it; beyond the ends they begin anew, or `clipped` the end stays."""
+    """Return values over the grid on a part of it; beyond the ends they are periodic, or constant if `clipped`."""
     for axis, window in enumerate(windows):
         if window.core != window.total:
             values = values.take(window.indices(clipped=clipped), axis)
@@ -184,7 +184,7 @@ def taken(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: boo
 def points_in(
     points: npt.NDArray[np.int64], shape: tuple[int, ...], part: Part, *, core: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return which of some points (indices of the grid) lie in a part, and their indices there; `core`: own points."""
+    """Return which points (indices of the grid) are in a part, or in its `core`, and their indices there."""
     inside = np.ones(len(points), bool)
     places = []
     for place, window in zip(np.unravel_index(points, shape), part.windows, strict=True):
@@ -198,7 +198,7 @@ def points_in(
 
 
 def _source(source: MaskSource, shape: tuple[int, ...], part: Part) -> MaskSource | None:
-    """Return a source on a part; sources in the overlaps act, too, because what is added spreads."""
+    """Return a source on a part; sources in the overlaps act, too, since corrected sources spread."""
     chosen, local = points_in(source.points, shape, part, core=False)
     if not len(chosen):
         return None

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of materials in the head, as the transcranial benchmarks have them (Aubry et al. 2022)."""
+"""Materials of the head from the transcranial benchmarks (Aubry et al. 2022)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Frequency of the absorption below, MHz.
-_AT = 0.5
+#: Frequency of the absorption values, MHz.
+_FREQUENCY = 0.5
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Material:
     absorption: float
 
     def alpha_coeff(self, alpha_power: float) -> float:
-        """Return the coefficient in dB/(MHz^y cm) that gives the absorption at 500 kHz with an exponent y."""
-        return float(self.absorption / _AT**alpha_power)
+        """Return the coefficient in dB/(MHz^y cm) for the absorption at 500 kHz and an exponent y."""
+        return float(self.absorption / _FREQUENCY**alpha_power)
 
 
 #: doi 10.1121/10.0013426

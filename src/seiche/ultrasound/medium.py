@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The medium that waves travel in, and the longest time step that it allows."""
+"""Acoustic medium, and its longest stable time step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seiche.ultrasound.problem import Absorption, Field, Problem
 from seiche.ultrasound.relaxation import Relaxation, tissues_of
 
 AlphaMode = Literal["no_absorption", "no_dispersion", "stokes", "relaxation"]
-#: Frequencies (Hz) in which relaxation processes follow a power law by default.
+#: Default band (Hz) in which relaxation processes follow a power law.
 BAND = (0.5e6, 5e6)
 
 
@@ -29,9 +29,10 @@ class Medium:
         density: rho0, kg/m3.
         BonA: parameter of nonlinearity B/A.
         alpha_coeff, alpha_power: absorption alpha_coeff f^alpha_power in dB/(MHz^y cm).
-        alpha_mode: "no_absorption" or "no_dispersion" leave one of the two terms out, "stokes" takes the exponent 2
-            without transforms, "relaxation" fits relaxation processes: no transforms, any exponent up to 2 with 1
-            included, also one a point. The sound speed is then that at the geometric mean of the band.
+        alpha_mode: "no_absorption" or "no_dispersion" omit one of the two terms. "stokes" has the exponent 2 without
+            transforms. "relaxation" fits relaxation processes: no transforms, any exponent up to 2 including 1, which
+            may
+            vary in space; the sound speed is then that at the geometric mean of the band.
         sound_speed_ref: c_ref of the k-space correction; the greatest sound speed by default.
         relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
     """
@@ -46,10 +47,10 @@ class Medium:
     relaxation_band: tuple[float, float] = BAND
 
     def absorption(self, shape: tuple[int, ...]) -> Absorption | None:
-        """Return what is absorbed on a grid.
+        """Return the absorption on a grid.
 
         Raises:
-            CaseError: coefficient and exponent do not come together, or an unknown mode.
+            CaseError: only one of coefficient and exponent is given, or an unknown mode.
         """
         if self.alpha_mode not in (None, "no_absorption", "no_dispersion", "stokes", "relaxation"):
             raise CaseError(
@@ -60,17 +61,17 @@ class Medium:
         stokes = self.alpha_mode == "stokes"
         if self.alpha_coeff is None:
             if self.alpha_power is not None or stokes:
-                raise CaseError(f"medium.alpha_coeff: is missing beside {'alpha_mode' if stokes else 'alpha_power'}")
+                raise CaseError(f"medium.alpha_coeff: is missing; {'alpha_mode' if stokes else 'alpha_power'} is set")
             return None
         power = 2.0 if stokes and self.alpha_power is None else self.alpha_power
         if power is None:
-            raise CaseError("medium.alpha_power: is missing beside alpha_coeff")
+            raise CaseError("medium.alpha_power: is missing; alpha_coeff is set")
         if np.ndim(power):
-            raise CaseError('medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes')
+            raise CaseError('medium.alpha_power: an array needs alpha_mode = "relaxation"; otherwise use one number')
         exponent = float(real_numbers("medium.alpha_power", power))
         coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
         if exponent == 2.0 and self.alpha_mode == "no_absorption":
-            return None  # the exponent 2 comes without dispersion: nothing is left
+            return None  # the exponent 2 has no dispersion, so both terms are absent
         return Absorption(
             coefficient,
             exponent,
@@ -80,7 +81,7 @@ class Medium:
         )
 
     def relaxation(self, shape: tuple[int, ...]) -> Relaxation | None:
-        """Return the relaxation processes on a grid, None unless the mode asks for them.
+        """Return the relaxation processes on a grid, None in other modes.
 
         Raises:
             CaseError: coefficient or exponent is missing or has another shape, or no processes follow the power law.
@@ -99,7 +100,7 @@ class Medium:
 
 
 def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
-    """Return a number, or an array of the grid's shape; an array of equal numbers becomes one number.
+    """Return a number, or an array of the grid's shape; a constant array becomes one number.
 
     Raises:
         CaseError: another shape, or not numbers.
@@ -112,14 +113,14 @@ def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
     return float(array.ravel()[0]) if (array == array.ravel()[0]).all() else array
 
 
-#: Courant numbers up to which schemes along one axis at a time are stable in one, two and three dimensions.
+#: Courant numbers up to which axis-wise schemes are stable in one, two and three dimensions.
 _CFL_LIMITS = {"separable": (0.87, 0.61, 0.50), "local4": (1.10, 0.78, 0.63)}
 
 
 def longest_time_step(problem: Problem, scheme: str = "exact") -> float:
-    """Return the time step (s) up to which a problem is stable, infinity if every one is (theory, eq. 17).
+    """Return the longest stable time step (s), infinity if every one is stable (theory, eq. 17).
 
-    Without losses and with c_ref >= max(c0) the exact correction has no limit; the other schemes have one always.
+    Without losses and with c_ref >= max(c0) the exact correction has no limit; the other schemes always have one.
     """
     limit = _limit_of_losses(problem)
     if scheme in _CFL_LIMITS:
@@ -145,14 +146,14 @@ def _limit_of_losses(problem: Problem) -> float:
     if slowing <= 0:
         return 0.0
     correction = 1.0
-    step = 0.0
+    dt = 0.0
     for _ in range(50):
         loss = highest * float(np.min(tau)) * correction * wave_number ** (y - 1)
-        step = (loss + np.sqrt(loss**2 + 4 * slowing)) / (slowing * wave_number * correction * highest)
-        after = float(np.sinc(reference * wave_number * min(step, 2 * np.pi / (reference * wave_number)) / 2 / np.pi))
+        dt = (loss + np.sqrt(loss**2 + 4 * slowing)) / (slowing * wave_number * correction * highest)
+        after = float(np.sinc(reference * wave_number * min(dt, 2 * np.pi / (reference * wave_number)) / 2 / np.pi))
         if after < 0.05:
-            return float(step)
+            return float(dt)
         if abs(after - correction) < 1e-6:
             break
         correction = after
-    return float(step)
+    return float(dt)

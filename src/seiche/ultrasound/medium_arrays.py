@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The medium as kernels want it: numbers where it is uniform, arrays where anything varies."""
+"""Medium properties for kernels: numbers where the medium is uniform, arrays where any property varies."""
 
 from __future__ import annotations
 
@@ -41,30 +41,26 @@ def tau_of(absorption: Absorption | None, sound_speed: Field) -> Field:
 
 
 class MediumArrays:
-    """Coefficients on a device; kernels ask for those that they use."""
+    """Coefficients on a device, uploaded on first use."""
 
     def __init__(self, state: DeviceState) -> None:
-        """Nothing is made or uploaded before it is asked for."""
         problem = state.problem
         self._state = state
-        self._values: dict[str, Field | None] = {
-            "rho0": problem.density,
-            "c0": problem.sound_speed,
-            "BonA": problem.BonA,
-        }
+        values: dict[str, Field | None] = {"rho0": problem.density, "c0": problem.sound_speed, "BonA": problem.BonA}
+        self._values = values
         self._varying = {name: varies(value) for name, value in self._values.items()}
         absorption = problem.absorption
         self._varying["tau"] = absorption is not None and (varies(absorption.alpha_coeff) or self._varying["c0"])
 
     def members(self, *used: str) -> tuple[bool, dict[str, Any]]:
-        """Return whether any of the coefficients `used` varies, and the members of the medium that has them."""
+        """Return whether any of the coefficients `used` varies, and the kernel members of the medium with them."""
         varying = any(self._varying[name] for name in used)
         members: dict[str, Any] = {}
-        for name, here in self._varying.items():
+        for name, varies_here in self._varying.items():
             if varying:
                 members[name] = self._array(name) if name in used else None
             else:
-                members[name] = 0.0 if here else self._number(name)
+                members[name] = 0.0 if varies_here else self._number(name)
         return varying, members
 
     def _number(self, name: str) -> float:
@@ -74,12 +70,12 @@ class MediumArrays:
 
     def _array(self, name: str) -> Array | None:
         if name == "tau":
-            return self._state.once("tau", self._tau)
+            return self._state.cached("tau", self._tau)
         value = self._values[name]
         return None if value is None else self._state.field(name, value)
 
     def _tau(self) -> Array:
-        """Return tau on the device, made plane by plane, because powers are taken in double precision."""
+        """Return tau on the device, computed plane by plane, since powers are taken in double precision."""
         state, problem = self._state, self._state.problem
         result = np.empty(problem.shape, state.real)
         speed = np.broadcast_to(np.asarray(problem.sound_speed), problem.shape)
@@ -96,17 +92,17 @@ class MediumArrays:
         return state.backend.upload(result.reshape(-1))
 
     def staggered(self) -> tuple[DensityKind, dict[str, Any]]:
-        """Return kind and members of the density half a cell further."""
+        """Return kind and members of the density at staggered points."""
         problem, state = self._state.problem, self._state
-        given = problem.staggered_density
-        if given is not None and any(varies(one) for one in given):
+        specified = problem.staggered_density
+        if specified is not None and any(varies(field) for field in specified):
 
             def make() -> Array:
-                whole = [np.broadcast_to(np.asarray(one, state.real), problem.shape) for one in given]
+                whole = [np.broadcast_to(np.asarray(field, state.real), problem.shape) for field in specified]
                 return state.backend.upload(np.stack(whole))
 
-            return "staggered", {"rho0": state.once("staggered", make)}
-        if varies(problem.density) and given is None:
+            return "staggered", {"rho0": state.cached("staggered", make)}
+        if varies(problem.density) and specified is None:
             return "mean", {"rho0": state.field("rho0", problem.density)}
-        uniform = problem.density if given is None else given[0]
+        uniform = problem.density if specified is None else specified[0]
         return "uniform", {"rho0": float(np.asarray(uniform))}

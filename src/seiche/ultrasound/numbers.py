@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of real numbers from what users give."""
+"""Conversion of user input to real numbers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def real_numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return an array in double precision.
 
     Raises:
-        CaseError: `value` holds something else than real numbers; begins with `name`.
+        CaseError: `value` is not an array of real numbers; the message begins with `name`.
     """
     try:
         array = np.asarray(value)
-        if array.dtype.kind not in "biufO":  # complex numbers would lose a part, texts may look like numbers
+        if array.dtype.kind not in "biufO":  # not complex numbers, nor texts that parse as numbers
             raise TypeError(array.dtype)
         return np.asarray(array, np.float64)
     except (TypeError, ValueError):
@@ -28,7 +28,7 @@ def one_number(name: str, value: npt.ArrayLike) -> float:
     """Return a real number.
 
     Raises:
-        CaseError: `value` is none, or more than one; begins with `name`.
+        CaseError: `value` is not a single number; the message begins with `name`.
     """
     array = real_numbers(name, value)
     if array.size != 1:
@@ -40,7 +40,7 @@ def whole_number(name: str, value: float) -> int:
     """Return an integer.
 
     Raises:
-        CaseError: `value` is none; begins with `name`.
+        CaseError: `value` is not whole; the message begins with `name`.
     """
     try:
         if int(value) == value:

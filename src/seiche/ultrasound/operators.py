@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables of the k-space scheme: wave numbers, derivatives, correction, absorbing layers (theory/ultrasound, section 2).
 
-Tables along axes hold the numbers of the three axes of a padded shape one after another; an axis that the grid has not
-has extent 1. The last axis of a spectrum has half the numbers.
+A table along axes contains the three axes of a padded shape one after another; an axis that the grid lacks has extent
+1.
+The last axis of a spectrum has half the wave numbers.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ _Table = TypeVar("_Table", bound=npt.NDArray[Any])
 
 
 def padded_shape(problem: Problem) -> tuple[int, int, int]:
-    """Return the extents along three axes: 1 before those of the grid."""
+    """Return the extents along three axes, with leading 1s."""
     first, middle, last = (1,) * (3 - problem.dimensions) + tuple(problem.shape)
     return first, middle, last
 
 
 def spectral_shape(problem: Problem) -> tuple[int, int, int]:
-    """Return the extents of the half spectrum, or of what this rank has of it: 1 before those of the grid."""
+    """Return the extents of this rank's half spectrum, with leading 1s."""
     first, middle, last = [1] * (3 - problem.dimensions) + [len(k) for k in wave_numbers(problem)]
     return first, middle, last
 
 
 def wave_numbers(problem: Problem) -> list[Real]:
-    """Return k along each of the grid's axes in FFT order, 1/m; the last one halved. Nyquist entries are -pi/d."""
+    """Return k along each of the grid's axes in FFT order, 1/m; the last axis is halved. Nyquist entries are -pi/d."""
     return [_shared(problem, axis, _numbers(problem, axis)) for axis in range(problem.dimensions)]
 
 
 def transform_points(problem: Problem) -> int:
-    """Return the number of points that transforms cover, by which an inverse one is to be divided."""
+    """Return the number of points of a transform, the divisor of an inverse one."""
     return int(np.prod([int(n) for n in problem.transform_shape]))
 
 
@@ -51,7 +52,7 @@ def _numbers(problem: Problem, axis: int) -> Real:
 
 
 def _shared(problem: Problem, axis: int, table: _Table) -> _Table:
-    """Return what of a table along an axis belongs to the numbers that this rank has."""
+    """Return this rank's share of a table along an axis."""
     share = problem.share
     return table if share is None or share.axis != axis else table[share.start : share.stop]  # type: ignore[return-value]
 
@@ -60,12 +61,18 @@ def derivative_tables(problem: Problem, sign: int) -> npt.NDArray[np.complex128]
     """Return i k exp(sign i k d/2) / N along the axes one after another (eqs. 6 and 8), N points in all."""
     tables: list[npt.NDArray[np.complex128]] = [np.zeros(1, np.complex128)] * (3 - problem.dimensions)
     for axis, (spacing, points) in enumerate(zip(problem.spacing, problem.transform_shape, strict=True)):
-        k = _numbers(problem, axis)
-        table = np.asarray(1j * k * np.exp(sign * 0.5j * k * spacing), np.complex128)
-        if points % 2 == 0:
-            table[points // 2] = table[points // 2].real  # exactly, so that real fields stay real
+        table = staggered_derivative(points, spacing, sign)[: len(_numbers(problem, axis))]
         tables.append(_shared(problem, axis, table) / transform_points(problem))
     return np.concatenate(tables)
+
+
+def staggered_derivative(points: int, spacing: float, sign: int) -> npt.NDArray[np.complex128]:
+    """Return i k exp(sign i k d/2) along an axis in FFT order."""
+    k = 2 * np.pi * np.fft.fftfreq(points, spacing)
+    table = np.asarray(1j * k * np.exp(sign * 0.5j * k * spacing), np.complex128)
+    if points % 2 == 0:
+        table[points // 2] = table[points // 2].real  # exactly, so that real fields stay real
+    return table
 
 
 def shift_table(problem: Problem) -> npt.NDArray[np.complex128]:
@@ -99,7 +106,7 @@ def on_spectrum(problem: Problem, function: Callable[[Real], Real], dtype: npt.D
 
 
 def each_plane(planes: int, compute: Callable[[int], None]) -> None:
-    """Compute planes of a grid by NumPy on all threads that this process may use."""
+    """Call `compute` for each plane of a grid, on all threads of this process."""
     on_threads(compute, range(planes))
 
 
@@ -134,5 +141,5 @@ def pml_table(problem: Problem, *, staggered: bool) -> Real:
 
 
 def ones_table(problem: Problem) -> Real:
-    """Return factors 1 along the axes: no layer."""
+    """Return factors 1 along the axes, for no layer."""
     return np.ones(sum(padded_shape(problem)))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The overlaps of a rank's part: what it exchanges, and its bell (theory/ultrasound, section 12).
+"""Overlaps of a rank's part: their exchange, and the bell (theory/ultrasound, section 12).
 
-Before a transform the overlaps get the neighbours' values and the field is tapered to zero over them.
+Before a transform the overlaps are filled with the neighbours' values and the field is tapered to zero over them.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from seiche.halo.plan import build_plan
 from seiche.kernels.registry import kspace_ranks as registry
 from seiche.machine.in_use import predict_transports
 from seiche.ultrasound.local_basis import Part, bell, points_in
-from seiche.ultrasound.state import Bound, Carried, DeviceState
+from seiche.ultrasound.state import Bound, DeviceState, MessageAction
 
 
 class LocalBasis:
-    """The part of a rank, whose transforms are its own: what it exchanges, and its bell.
+    """The part of a rank with its local transforms: exchange of overlaps, and bell.
 
     Args:
         world: the ranks.
         parts: all parts, one a rank.
-        slope: of the bell; the one that suits the overlap by default.
-        transport: how messages travel.
+        slope: of the bell; by default the best one for the overlap.
+        transport: of the messages.
     """
 
     def __init__(
         self, world: World, parts: Sequence[Part], slope: float | None = None, transport: str = "auto"
     ) -> None:
-        """Keep the parts; `attach` binds them to fields."""
         self.world, self.parts, self.part = world, parts, parts[world.rank]
         self._slope, self._transport = slope, transport
-        #: Those that were made so far.
+        #: All exchanges of this rank.
         self.exchanges: list[HaloExchange] = []
         self._plans: dict[bool, HaloPlan] = {}
         self.overlaps = self
@@ -58,11 +57,11 @@ class LocalBasis:
 
     @property
     def reach(self) -> int:
-        """Return how many own points behind a cut of the first axis neighbours have in their overlaps, at most."""
+        """Return the greatest number of own points at a cut of the first axis that a neighbour has in its overlap."""
         return max(part.windows[0].overlap + part.windows[0].more for part in self.parts)
 
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
-        """Return what starts to fill the overlaps of a field, and what ends it; collective."""
+        """Return the start and the end of the exchange that fills the overlaps of a field; collective."""
         if padded not in self._plans:
             self._plans[padded] = self._plan(padded)
         exchange = HaloExchange(
@@ -73,15 +72,15 @@ class LocalBasis:
             self._transport,  # type: ignore[arg-type]
             predict=predict_transports,
         )
-        exchange.replayed = False  # steps on several ranks are no graphs
+        exchange.replayed = False  # steps on several ranks are never graphs
         self.exchanges.append(exchange)
         return (
-            Carried("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),
-            Carried("receive halo", lambda: exchange.finish(array), exchange.received("overlaps")),
+            MessageAction("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),
+            MessageAction("receive halo", lambda: exchange.finish(array), exchange.received("overlaps")),
         )
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
-        """Return the product of fields and bell in padded rows of spectra; without field of what these rows hold."""
+        """Return the product of fields and bell in padded rows of spectra; without fields, of these rows themselves."""
         real: Any = self._state.real.name
         return self._state.bind(
             registry.taper(real),
@@ -94,14 +93,14 @@ class LocalBasis:
         )
 
     def transforms(self, state: DeviceState) -> Transforms:
-        """Return those of the part."""
+        """Return the transforms of the part."""
         return state.backend.transforms(state.extents, state.real.name)
 
     def _slots(self, local: npt.NDArray[np.int64], padded: bool) -> npt.NDArray[np.int64]:
-        """Return where points of the part lie in a field."""
+        """Return the positions of points of the part in a field."""
         rows = self._state.rows
-        length, room = rows["length"], 2 * rows["half"]
-        return local // length * room + local % length if padded else local
+        length, padded_length = rows["length"], 2 * rows["half"]
+        return local // length * padded_length + local % length if padded else local
 
     def _plan(self, padded: bool) -> HaloPlan:
         shape = tuple(window.total for window in self.part.windows)
@@ -114,20 +113,20 @@ class LocalBasis:
         ]
         owner = np.full(len(overlap), -1)
         for part in self.parts:
-            mine = np.ones(len(overlap), bool)
+            inside_part = np.ones(len(overlap), bool)
             for window, place in zip(part.windows, places, strict=True):
-                mine &= (place >= window.start) & (place < window.start + window.core)
-            owner[mine] = part.rank
+                inside_part &= (place >= window.start) & (place < window.start + window.core)
+            owner[inside_part] = part.rank
         points = np.ravel_multi_index(tuple(places), shape).astype(np.int64)
-        wanted = {}
+        requested = {}
         for peer in np.unique(owner):
             chosen = owner == peer
-            wanted[int(peer)] = (points[chosen], self._slots(overlap[chosen], padded).astype(np.uint32))
+            requested[int(peer)] = (points[chosen], self._slots(overlap[chosen], padded).astype(np.uint32))
 
         def locate(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-            found = np.full(len(keys), -1, np.int64)
+            slots = np.full(len(keys), -1, np.int64)
             chosen, local = points_in(keys, shape, self.part, core=True)
-            found[chosen] = self._slots(local, padded)
-            return found
+            slots[chosen] = self._slots(local, padded)
+            return slots
 
-        return build_plan(self.world, wanted, locate)
+        return build_plan(self.world, requested, locate)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each rank computes of a grid: all of it, or a part (theory/ultrasound, sections 12 and 13)."""
+"""The part of a grid on each rank: all of it, or a piece (theory/ultrasound, sections 12 and 13)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Partition:
         shape: points along each axis of the whole grid.
         parts: all of them.
         problem: on the part of this rank, overlaps included.
-        transforms: those that the scheme takes ("auto", "library" or "lines"), the same on every rank.
-        basis: what ranks share, None where one rank has the whole grid.
-        plan: why, None there.
+        transforms: of the scheme ("auto", "library" or "lines"), the same on every rank.
+        basis: the decomposition, None where one rank has the whole grid.
+        plan: the reason for it, None there.
     """
 
     world: World
@@ -66,12 +66,12 @@ class Partition:
         return part.reshape(-1)
 
     def whole(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the blocks of all ranks put together; collective."""
+        """Return the blocks of all ranks as one array; collective."""
         if len(self.parts) == 1:
             return block
         whole = np.empty(self.shape, block.dtype)
-        for part, one in zip(self.parts, self.world.allgather(block), strict=True):
-            whole[part.place] = one
+        for part, values in zip(self.parts, self.world.allgather(block), strict=True):
+            whole[part.place] = values
         return whole
 
 
@@ -79,7 +79,7 @@ def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapp
     """Return the parts of a problem; `options` are those of the solver (collective).
 
     Raises:
-        CaseError: the grid cannot be cut so.
+        CaseError: the grid cannot be cut in this way.
     """
     shape, transforms = problem.shape, options["transforms"]
     if world.size == 1 and sharing.basis is None:
@@ -91,14 +91,16 @@ def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapp
     basis: LocalBasis | Slabs
     if plan.basis == "local":
         basis = LocalBasis(world, parts, sharing.slope, sharing.transport)
-        here = part_problem(problem, parts[world.rank])
-        if lines is not None and world.size > 1:  # all ranks take lines, or none
+        local_problem = part_problem(problem, parts[world.rank])
+        if lines is not None and world.size > 1:  # lines on all ranks, or on none
             if widened(parts, lines) is None and transforms == "lines":
                 sizes = "; ".join(sorted({"x".join(map(str, part.shape)) for part in parts}))
-                raise CaseError(f"transforms: no lines near those of parts of {sizes} points have factors of at most 7")
+                raise CaseError(
+                    f"transforms: no extent close to parts of {sizes} points has only factors up to 7; use library"
+                )
             transforms = "library" if widened(parts, lines) is None else "lines"
     else:
         columns = None if exact else column_problem(problem, world.size, world.rank)
         basis = Slabs(world, parts, sharing.transport if sharing.transport in WAYS else "auto", columns)
-        here = slab_problem(problem, parts, world.rank, axis_wise=not exact)
-    return Partition(world, shape, parts, here, transforms, basis, plan)
+        local_problem = slab_problem(problem, parts, world.rank, axis_wise=not exact)
+    return Partition(world, shape, parts, local_problem, transforms, basis, plan)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a grid is shared among ranks: transforms of the whole grid, or a local Fourier basis, by what a step would cost.
+"""Decomposition of a grid: global transforms or a local Fourier basis, by the predicted cost of a step.
 
-What counts is the bytes of theory/ultrasound, sections 3, 12 and 13, at the rates of a machine file.
+The cost follows from the bytes of theory/ultrasound, sections 3, 12 and 13, at the rates of a machine file.
 """
 
 from __future__ import annotations
@@ -29,30 +29,32 @@ from seiche.ultrasound.slabs import slabs_of
 
 Basis: TypeAlias = Literal["auto", "local", "global"]
 Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
-#: Width of the overlaps by default: errors of 1e-3 to 1e-4 at four points a wavelength.
+#: Default width of the overlaps: errors of 1e-3 to 1e-4 at four points a wavelength.
 OVERLAP = 12
 #: Bytes a point and step in single precision: passes and transforms, without and with power-law absorption.
 _PASSES, _TRANSFORM = {False: 120, True: 180}, 24
-#: Both where kernels transform lines, on a part.
+#: Both where kernels transform the lines of a part.
 _BY_LINES = {False: 220, True: 328}
 _TRANSFORMS = {False: 10, True: 14}
-#: Read and written by the packing of a message's half spectrum, or by the taper of a field.
+#: Bytes read and written to pack a message's half spectrum, or to taper a field.
 _PACKED = 8
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """How several ranks share a grid.
+    """Decomposition of a grid among several ranks.
 
     Attributes:
-        basis: "local": parts that overlap, with transforms of their own; "global": slabs whose transforms cover the
-            whole grid; "auto": what the machine file in use makes the faster. By default local, global for schemes
-            along one axis. One rank has the whole grid unless a basis is named.
-        overlap: points that parts share with each neighbour, at least: some more where that makes parts whose lines the
-            kernels can transform. Of the local basis, as `split` and `slope`.
+        basis: "local": overlapping parts with separate transforms; "global": slabs with transforms of the whole grid;
+            "auto": the faster one by the machine file in use. The default is local, or global for axis-wise schemes.
+            One
+            rank has the whole grid unless a basis is given.
+        overlap: minimum number of points that parts share with each neighbour; widened where this allows line
+            transforms.
+            For the local basis, as `split` and `slope`.
         split: pieces along each axis; by default those with the least work.
-        slope: of the bell; the one that suits the overlap by default.
-        transport: how messages travel.
+        slope: of the bell; by default the best one for the overlap.
+        transport: of the messages.
     """
 
     basis: str | None = None
@@ -64,7 +66,7 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Plan:
-    """What was chosen, and the seconds of a step that were predicted of each; none without a machine file.
+    """The chosen basis, and the predicted seconds of a step for each; none without a machine file.
 
     `split` are the pieces along each axis of the local basis, None for those with the least work.
     """
@@ -81,28 +83,24 @@ class Plan:
 
 
 def check_basis(basis: str) -> None:
-    """Refuse an unknown basis.
-
-    Raises:
-        CaseError: naming those that there are.
-    """
+    """Raise CaseError for an unknown basis."""
     if basis not in get_args(Basis):
         raise CaseError(f"basis: {basis!r} is not {', '.join(get_args(Basis)[:-1])} or {get_args(Basis)[-1]}")
 
 
 def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
-    """Return the basis that a scheme takes where this one is asked for; only the exact scheme has a local one.
+    """Return the basis of a scheme for a requested one; only the exact scheme has a local basis.
 
     Raises:
-        CaseError: an unknown basis, or one that goes with the exact scheme only.
+        CaseError: an unknown basis, or one that the scheme lacks.
     """
     check_basis(basis)
     if scheme == "exact":
         return basis
     if basis == "local":
-        raise CaseError(f'basis: the {scheme} scheme has no local basis; take "global"')
+        raise CaseError(f'basis: the {scheme} scheme has no local basis; use "global"')
     if len(shape) == 1:
-        raise CaseError(f"scheme: the {scheme} scheme runs on one rank where the grid has one axis")
+        raise CaseError(f"scheme: on a grid with one axis the {scheme} scheme needs a single rank; use the exact one")
     return "global"
 
 
@@ -115,18 +113,18 @@ def choose(
     *,
     lines: Real | None = None,
 ) -> Plan:
-    """Return the plan of a problem whose basis is left open: the faster one, the local one without a machine file.
+    """Return the plan for basis "auto": the faster one, or the local one without a machine file.
 
     Args:
         problem: the whole problem.
         splits: of the local basis, with their parts; empty where the grid cannot be cut for it.
-        machine: what was measured, if anything.
+        machine: measured rates, if any.
         places: of all ranks.
         size: bytes of a number.
-        lines: precision in which kernels transform the lines of parts, if they do.
+        lines: precision of line transforms in kernels, if they are used.
 
     Raises:
-        CaseError: the grid cannot be shared in either way.
+        CaseError: the grid can be cut in neither way.
     """
     slabs: Sequence[Part] | None
     try:
@@ -139,18 +137,16 @@ def choose(
         return Plan("global")
     if machine is None:
         return Plan("local")
-    local = {
-        split: _local_seconds(problem, parts, machine, places, size, lines=lines) for split, parts in splits.items()
-    }
+    local = {split: _local_seconds(problem, parts, machine, places, size, lines) for split, parts in splits.items()}
     split = min(local, key=lambda split: local[split])
     times = {"local": local[split]}
     if slabs is not None:
         times["global"] = _global_seconds(problem, slabs, machine, places, size)
-    known = {name: seconds for name, seconds in times.items() if np.isfinite(seconds)}
-    if not known:
+    finite = {name: seconds for name, seconds in times.items() if np.isfinite(seconds)}
+    if not finite:
         return Plan("local")
-    basis = min(known, key=lambda name: known[name])
-    return Plan(basis, known, split if basis == "local" else None)
+    basis = min(finite, key=lambda name: finite[name])
+    return Plan(basis, finite, split if basis == "local" else None)
 
 
 def _is_power_law(problem: Problem) -> bool:
@@ -158,7 +154,7 @@ def _is_power_law(problem: Problem) -> bool:
 
 
 def _memory_seconds(machine: Machine, size: int, gpus: bool, points: int, bytes_a_point: float) -> float:
-    """Return how long a rank's memory takes for bytes that are told for single precision."""
+    """Return the time of a rank's memory for bytes that are given for single precision."""
     kind = "device" if gpus else "host"
     if kind not in machine.memory:
         return float("inf")
@@ -172,7 +168,6 @@ def _local_seconds(
     machine: Machine,
     places: Sequence[RankPlace],
     size: int,
-    *,
     lines: Real | None,
 ) -> float:
     gpus, power = all(place.gpu for place in places), _is_power_law(problem)
@@ -188,7 +183,7 @@ def _local_seconds(
         sent = [shared_points(other, part) * size for other in parts]
         peers = [other.rank for other in parts]
         times = transport_times(machine, places, part.rank, peers, sent=sent, received=received)
-        slowest = max(slowest, fields * min(times.values()))  # a message a field; none counts as hidden
+        slowest = max(slowest, fields * min(times.values()))  # a message a field, without overlap in time
     return total + slowest
 
 
@@ -205,21 +200,21 @@ def _global_seconds(
 
 
 def shared_points(part: Part, owner: Part) -> int:
-    """Return how many points of the overlaps of a part belong to another one, or to itself where it wraps round."""
+    """Return the number of overlap points of a part that another part owns, or itself where it is periodic."""
     counts = []
-    for mine, others in zip(part.windows, owner.windows, strict=True):
-        numbers: npt.NDArray[np.int64] = mine.indices(clipped=False)
-        counts.append(int(np.count_nonzero((numbers >= others.start) & (numbers < others.start + others.core))))
+    for window, owned in zip(part.windows, owner.windows, strict=True):
+        numbers: npt.NDArray[np.int64] = window.indices(clipped=False)
+        counts.append(int(np.count_nonzero((numbers >= owned.start) & (numbers < owned.start + owned.core))))
     own = int(np.prod([one.core for one in part.windows])) if part.rank == owner.rank else 0
     return int(np.prod(counts)) - own
 
 
 def plan_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[str, Any]) -> Plan:
-    """Return the plan that is asked for, or the one of the machine model (collective); `options` are the solver's."""
+    """Return the requested plan, or that of the machine model (collective); `options` are the solver's."""
     scheme, split = options.get("scheme", "exact"), sharing.split
     basis = basis_of(sharing.basis or ("local" if scheme == "exact" else "global"), scheme, problem.shape)
     if basis == "global" and split is not None:
-        raise CaseError(f"split: {split} goes with the local basis; the global one has slabs")
+        raise CaseError(f"split: {split} is for the local basis only; the global one uses slabs")
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
     machine = machine_in_use(world, None)
@@ -240,10 +235,10 @@ def parts_for(
     overlap: int,
     lines: Real | None = None,
 ) -> list[Part]:
-    """Return the parts of a grid, one a rank; overlaps are wider where `lines` of that precision need it.
+    """Return the parts of a grid, one a rank; overlaps are widened for `lines` of that precision.
 
     Raises:
-        CaseError: the grid cannot be cut so.
+        CaseError: the grid cannot be cut in this way.
     """
     if basis == "global":
         return slabs_of(shape, ranks)

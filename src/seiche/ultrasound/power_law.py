@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the fractional Laplacian makes of a power law of absorption where that is strong (theory/ultrasound, section 3).
+"""Error of the fractional Laplacian for strong power-law absorption (theory/ultrasound, section 3).
 
-The model of eq. (12) follows the power law to first order in the absorption of a radian, a0 w^(y-1) c0. Its own
-dispersion relation gives attenuation and phase speed at any strength.
+The model of eq. (12) follows the power law to first order in the absorption per radian, a0 w^(y-1) c0. Its dispersion
+relation gives attenuation and phase speed at any strength.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ import numpy as np
 from seiche.ultrasound.medium_arrays import as_double, neper_coefficient
 from seiche.ultrasound.problem import Absorption, Field
 
-#: Relative errors of attenuation and phase speed above which the model is a poor choice.
+#: Relative errors of attenuation and phase speed above which the model is unsuitable.
 ATTENUATION_ADVISED, SPEED_ADVISED = 0.05, 0.01
 _ITERATIONS = 60
 
 
 @dataclass(frozen=True)
 class PowerLawErrors:
-    """Relative errors of attenuation and phase speed against the power law, of the strongest absorber."""
+    """Relative errors of attenuation and phase speed against the power law, for the strongest absorber."""
 
     attenuation: float
     speed: float
 
     @property
     def acceptable(self) -> bool:
-        """Return whether neither is above its advised bound."""
+        """Return whether both are within their advised bounds."""
         return abs(self.attenuation) <= ATTENUATION_ADVISED and abs(self.speed) <= SPEED_ADVISED
 
     def __str__(self) -> str:
-        """Return both in words."""
+        """Return both as text."""
         return f"attenuation {self.attenuation:+.2%}, phase speed {self.speed:+.2%}"
 
 
 def power_law_errors(absorption: Absorption, sound_speed: Field, frequency: float) -> PowerLawErrors:
-    """Return what the model of `absorption` does to waves of a `frequency` (Hz) where they are absorbed most.
+    """Return the errors of the model of `absorption` at a `frequency` (Hz), where absorption is strongest.
 
-    Errors are nan where the model has no wave that decays, or the power law no positive phase speed.
+    Errors are nan where the model has no decaying wave, or the power law no positive phase speed.
     """
     y, omega = absorption.alpha_power, 2 * np.pi * frequency
     strength = np.asarray(neper_coefficient(absorption)) * omega ** (y - 1) * np.asarray(as_double(sound_speed))
@@ -54,7 +54,7 @@ def power_law_errors(absorption: Absorption, sound_speed: Field, frequency: floa
 def complex_wave_number(loss: float, turning: float, y: float) -> complex:
     """Return k c0/w of a wave in the model: k^2 (1 - 2i `loss` k^(y-2) - 2 `turning` k^(y-1)) = 1; nan without one.
 
-    `loss` is a0 w^(y-1) c0, `turning` the same times tan(pi y/2). The root is followed from that without absorption.
+    `loss` is a0 w^(y-1) c0, `turning` the same times tan(pi y/2). The root is continued from that without absorption.
     """
     k = complex(1.0)
     for share in np.linspace(0.05, 1.0, 20):

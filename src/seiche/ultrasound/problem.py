@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the solver computes, complete and in SI units: made from a user's objects or from a file.
+"""Complete definition of a problem for the solver, in SI units, from user objects or a file.
 
-Arrays have one axis for each name in `axes`, C order; a number stands for an array that is the same everywhere.
-Source signals are scaled already, so that they are added as they are (theory/ultrasound, eq. 15).
+Arrays have one axis for each name in `axes`, C order; a number replaces a constant array. Source signals are already
+scaled and are added without further factors (theory/ultrasound, eq. 15).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 #: A number, or an array over the grid.
 Field: TypeAlias = "float | Floats"
 Mode = Literal["dirichlet", "additive-no-correction", "additive"]
-#: Points that a list of 32-bit indices can name.
+#: Number of points that 32-bit indices can address.
 MOST_POINTS = 1 << 32
 
 
@@ -37,6 +37,11 @@ class Absorption:
     losses: bool = True
     dispersion: bool = True
 
+    @property
+    def tangent(self) -> float:
+        """Return tan(pi y/2), zero without dispersion."""
+        return float(np.tan(np.pi * self.alpha_power / 2)) if self.dispersion else 0.0
+
 
 @dataclass(frozen=True)
 class Pml:
@@ -50,7 +55,7 @@ class Pml:
 class Window:
     """A part of an axis of `total` points: `core` own ones from `start`, and `overlap` of neighbours at both sides.
 
-    Behind them are `more` of the neighbours' points than before them.
+    After the core there are `more` additional points of the neighbour.
     """
 
     total: int
@@ -65,7 +70,7 @@ class Window:
         return self.core + 2 * self.overlap + self.more
 
     def indices(self, *, clipped: bool) -> npt.NDArray[np.int64]:
-        """Return the numbers of these points; beyond the ends the axis begins anew, or `clipped` the end stays."""
+        """Return the indices of these points; beyond the ends they are periodic, or `clipped` to the ends."""
         first = self.start - self.overlap
         numbers = np.arange(first, first + self.extent, dtype=np.int64)
         return np.clip(numbers, 0, self.total - 1) if clipped else numbers % self.total
@@ -73,7 +78,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Share:
-    """The numbers `start` to `stop` along an axis of the whole grid's half spectrum: what one rank computes of it."""
+    """The numbers `start` to `stop` of one rank along an axis of the whole grid's half spectrum."""
 
     axis: int
     start: int
@@ -85,8 +90,8 @@ class MaskSource:
     """Signals at points of the grid.
 
     `quantity` is "p" or the name of an axis (the velocity along it). `points` (n,) are indices in C order, `samples`
-    (t, 1) one signal for all of them or (t, n), `weights` (n,) multiply it. It acts in the first `steps` steps, point s
-    by sample `step + delays[s]`. `origin` says of which of a user's sources it is.
+    (t, 1) one common signal or (t, n), `weights` (n,) its factors. The source acts in the first `steps` steps, at point
+    s with sample `step + delays[s]`. `origin` names the source of the user.
     """
 
     quantity: str
@@ -110,14 +115,14 @@ class Problem:
         reference_speed: c_ref of the k-space correction and the absorbing layer, m/s.
         sound_speed, density: c0 in m/s and rho0 in kg/m3.
         pml: a layer for each axis.
-        staggered_density: rho0 at the staggered points of each axis; None takes means of neighbours.
+        staggered_density: rho0 at the staggered points of each axis; None for means of neighbours.
         BonA: parameter of nonlinearity; None for linear acoustics.
         absorption: None for a medium without losses.
         relaxation: relaxation processes instead; `sound_speed` is then the unrelaxed one.
         initial_pressure: p0 in Pa.
         sources: signals at points.
-        window: the part of a larger grid that this one is, an entry an axis; absorbing layers are those of the whole.
-        share: what this rank has of the spectrum of that larger grid, where transforms cover it (slabs.py).
+        window: position in a larger grid, an entry an axis; absorbing layers are those of the larger grid.
+        share: this rank's part of the spectrum of that larger grid, where transforms cover it (slabs.py).
     """
 
     axes: tuple[str, ...]
@@ -139,14 +144,14 @@ class Problem:
     share: Share | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be computed.
+        """Check all values.
 
         Raises:
-            CaseError: naming the number and what it may be.
+            CaseError: a value is outside its range.
         """
         dimensions = len(self.axes)
         if not 1 <= dimensions <= 3 or {len(self.shape), len(self.spacing), len(self.pml)} != {dimensions}:
-            raise CaseError(f"grid: {self.shape} points, {self.spacing} m and axes {self.axes} do not agree")
+            raise CaseError(f"grid: {self.shape} points, {self.spacing} m and axes {self.axes} are inconsistent")
         for name, points, spacing, layer in zip(self.axes, self.whole_shape, self.spacing, self.pml, strict=True):
             if points < 2:
                 raise CaseError(f"grid: {points} points along {name}; need at least 2")
@@ -156,7 +161,7 @@ class Problem:
             if not (np.isfinite(layer.alpha) and layer.alpha >= 0):
                 raise CaseError(f"pml_alpha: {layer.alpha} along {name} is not a number >= 0")
         if self.points >= MOST_POINTS:
-            raise CaseError(f"grid: {self.points} points; at most {MOST_POINTS - 1} fit one device")
+            raise CaseError(f"grid: {self.points} points; at most {MOST_POINTS - 1} fit on one device")
         if self.steps < 1:
             raise CaseError(f"grid: {self.steps} time steps; need at least 1")
         _positive("grid: time step", self.time_step)
@@ -170,7 +175,7 @@ class Problem:
         if self.absorption is not None:
             self._check_absorption(self.absorption)
         if self.relaxation is not None and self.absorption is not None:
-            raise CaseError("absorption: a power law and relaxation processes exclude each other")
+            raise CaseError("absorption: both a power law and relaxation processes; use one of them")
         if self.initial_pressure is not None:
             self._check_field("initial pressure", self.initial_pressure)
         for source in self.sources:
@@ -183,12 +188,12 @@ class Problem:
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """Return the points along each axis of the grid that this one may be a part of."""
+        """Return the points along each axis of the whole grid."""
         return self.shape if self.window is None else tuple(one.total for one in self.window)
 
     @property
     def transform_shape(self) -> tuple[int, ...]:
-        """Return the points along each axis that transforms cover."""
+        """Return the points of a transform along each axis."""
         return self.shape if self.share is None else self.whole_shape
 
     @property
@@ -200,23 +205,23 @@ class Problem:
         array = np.asarray(value)
         if array.ndim and array.shape != self.shape:
             raise CaseError(f"{name}: shape {array.shape} is not the grid's {self.shape}")
-        least, most = float(array.min()), float(array.max())
-        if not (np.isfinite(least) and np.isfinite(most)):
+        lowest_value, highest_value = float(array.min()), float(array.max())
+        if not (np.isfinite(lowest_value) and np.isfinite(highest_value)):
             raise CaseError(f"{name}: not every value is a finite number")
-        if lowest is not None and (least < lowest or (exclusive and least == lowest)):
-            raise CaseError(f"{name}: {least:g} is not {'>' if exclusive else '>='} {lowest:g}")
+        if lowest is not None and (lowest_value < lowest or (exclusive and lowest_value == lowest)):
+            raise CaseError(f"{name}: {lowest_value:g} is not {'>' if exclusive else '>='} {lowest:g}")
 
     def _check_absorption(self, absorption: Absorption) -> None:
         self._check_field("alpha_coeff", absorption.alpha_coeff, lowest=0.0)
         y = absorption.alpha_power
         if absorption.stokes:
             if y != 2:
-                raise CaseError(f"alpha_power: {y:g} with Stokes absorption, whose exponent is 2")
+                raise CaseError(f"alpha_power: {y:g} with Stokes absorption; its exponent must be 2")
         elif not 0 < y < 3:
             raise CaseError(f"alpha_power: {y:g} is not between 0 and 3")
         elif abs(y - 1) < 0.01 and absorption.dispersion:
             raise CaseError(
-                f"alpha_power: {y:g} is too near 1, where the dispersion term tan(pi y/2) is singular; use another"
+                f"alpha_power: {y:g} is too close to 1, where the dispersion term tan(pi y/2) is singular; use another"
                 ' exponent, or switch dispersion off (alpha_mode = "no_dispersion")'
             )
 
@@ -228,7 +233,7 @@ class Problem:
         if source.mode not in ("dirichlet", "additive-no-correction", "additive"):
             raise CaseError(f"source {name}: mode {source.mode!r} is not dirichlet, additive-no-correction or additive")
         if not count and self.window is None:
-            raise CaseError(f"source {name}: acts on no point")
+            raise CaseError(f"source {name}: has no points")
         if count and (source.points.min() < 0 or source.points.max() >= self.points):
             raise CaseError(f"source {name}: a point lies outside the grid of {self.points} points")
         if source.samples.ndim != 2 or source.samples.shape[1] not in (1, count):
@@ -240,7 +245,7 @@ class Problem:
             raise CaseError(f"source {name}: weights are not {count} numbers")
         if source.steps < 1 or source.steps + longest > len(source.samples):
             raise CaseError(
-                f"source {name}: {len(source.samples)} samples do not last for {source.steps} steps with delays up to"
+                f"source {name}: {len(source.samples)} samples are too few for {source.steps} steps with delays up to"
                 f" {longest}"
             )
         if not np.isfinite(source.samples).all():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What sensors record while a problem is computed (theory/ultrasound, section 6).
+"""Sensor records during a run (theory/ultrasound, section 6).
 
-Series are gathered in a ring on the device and handed on in blocks of rows; extremes and sums stay on the device.
+Series are collected in ring buffers on the device and flushed in blocks of rows; extremes and sums stay on the device.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import numpy.typing as npt
 
 from seiche.backend import Array
 from seiche.errors import CaseError
-from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.solver.state import RowSet, refuse_misshapen
 from seiche.ultrasound import operators
-from seiche.ultrasound.state import Bound, DeviceState, Several
+from seiche.ultrasound.state import ActionSequence, Bound, DeviceState
 
 #: Bytes of the ring of one series.
 _RING_BYTES = 8 << 20
-#: Rules of the aggregates, and where they start.
+#: Rules of the aggregates, and their initial values.
 _RULES: dict[str, tuple[registry.Rule, float]] = {
     "max": ("Greatest", -float(np.finfo(np.float32).max)),
     "min": ("Least", float(np.finfo(np.float32).max)),
@@ -32,7 +31,7 @@ _RULES: dict[str, tuple[registry.Rule, float]] = {
 
 
 class Sink(Protocol):
-    """Takes the rows of a series as they come."""
+    """Destination for the rows of a series."""
 
     def __call__(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
         """Take rows `row`, `row + 1` ... of series `name`: (rows, sensors)."""
@@ -40,7 +39,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Harmonics:
-    """Amplitude and phase of the pressure at `frequency` (Hz) at all points, over steps `first` to `last`."""
+    """Request for amplitude and phase of the pressure at `frequency` (Hz), all points, over steps `first` to `last`."""
 
     frequency: float
     first: int
@@ -49,16 +48,16 @@ class Harmonics:
 
 @dataclass(frozen=True)
 class Request:
-    """What is recorded.
+    """Quantities to record.
 
     Attributes:
         points: indices of sensor points in C order, (n,).
         nodes, weights: instead, (n, m) indices and weights of sensors between points.
         quantities: names of "p" and "u" with suffixes: "" and "_non_staggered" (u only) are series, "_max", "_min" and
             "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the grid.
-        first: step that is recorded first, from 0.
-        harmonics: frequencies at which amplitude and phase are wanted.
-        sink: where the rows of series go; kept in memory when left out.
+        first: first recorded step, from 0.
+        harmonics: frequencies of amplitude and phase.
+        sink: destination of the series; memory by default.
     """
 
     points: npt.NDArray[np.int64] | None = None
@@ -76,7 +75,7 @@ class Request:
         return 0 if points is None else len(points)
 
     def names(self, axes: Sequence[str], *, series: bool) -> tuple[str, ...]:
-        """Return the names of the series on a grid of these axes, or else of the aggregates, such as "ux_max"."""
+        """Return the names of the series, or of the aggregates, on a grid with these axes, such as "ux_max"."""
         return tuple(
             name
             for quantity in self.quantities
@@ -86,12 +85,12 @@ class Request:
 
 
 def components_of(quantity: str, axes: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the components of a quantity: "p_max" itself, "ux_max" and so on for "u_max"."""
+    """Return the names of the components of a quantity: "p_max" itself, or "ux_max" and so on for "u_max"."""
     return (quantity,) if quantity[0] == "p" else tuple(f"u{axis}{quantity[1:]}" for axis in axes)
 
 
 def _rule(quantity: str) -> str:
-    """Return the rule of an aggregate; of a series nothing that is one."""
+    """Return the rule of an aggregate, or another string for a series."""
     return quantity[1:].lstrip("_").removesuffix("_all")
 
 
@@ -105,7 +104,7 @@ class _Series:
 
 
 class Recorder:
-    """Records of a request from the fields of a state."""
+    """Records of a request from the fields of a state, with the number of `sensors` and of steps `recorded`."""
 
     def __init__(self, state: DeviceState, request: Request) -> None:
         """Allocate rings and aggregates, and bind their kernels.
@@ -113,12 +112,11 @@ class Recorder:
         Raises:
             CaseError: an unknown quantity, or a sensor outside the grid.
         """
-        self._state, self.request = state, request
-        self._real: Real = "float32" if state.real == np.float32 else "float64"
+        self._state, self.request, self.sensors = state, request, request.sensors
         self._series: dict[str, _Series] = {}
         self.aggregates: dict[str, Array] = {}
         self._work: list[Bound] = []
-        self._tones: list[Bound] = []
+        self._harmonic_work: list[Bound] = []
         self._harmonics: list[tuple[Array, Array]] = []
         self.recorded = 0
         self._check()
@@ -127,13 +125,8 @@ class Recorder:
             arrays = [state.p] if quantity[0] == "p" else list(state.u)
             for name, array in zip(components_of(quantity, state.problem.axes), arrays, strict=True):
                 self._add(name, quantity, array)
-        for one in request.harmonics:
-            self._add_harmonics(one)
-
-    @property
-    def sensors(self) -> int:
-        """Return the number of sensors."""
-        return self.request.sensors
+        for harmonic in request.harmonics:
+            self._add_harmonics(harmonic)
 
     def _check(self) -> None:
         request, points = self.request, self._state.problem.points
@@ -146,18 +139,18 @@ class Recorder:
             if indices is not None and indices.size and (indices.min() < 0 or indices.max() >= points):
                 raise CaseError(f"sensor: a point lies outside the grid of {points} points")
         if not self.sensors and any(not name.endswith("_all") for name in request.quantities):
-            raise CaseError("sensor: has no point")
+            raise CaseError("sensor: has no points")
         if request.quantities and not 0 <= request.first < self._state.problem.steps:
-            raise CaseError(
-                f"sensor: the first recorded step, {request.first + 1}, is not one of the"
-                f" {self._state.problem.steps} steps"
-            )
+            steps = self._state.problem.steps
+            raise CaseError(f"sensor: the first recorded step, {request.first + 1}, is not between 1 and {steps}")
         for one in request.harmonics:
             if not 0 <= one.first < one.last <= self._state.problem.steps or not one.frequency > 0:
                 raise CaseError(f"record: harmonics at {one.frequency:g} Hz over steps {one.first} to {one.last}")
             highest = 0.5 / self._state.problem.time_step
             if one.frequency > highest:
-                raise CaseError(f"record: harmonics at {one.frequency:g} Hz; steps tell up to {highest:g} Hz apart")
+                raise CaseError(
+                    f"record: harmonics at {one.frequency:g} Hz exceed the Nyquist frequency, {highest:g} Hz"
+                )
 
     def _sensor_members(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
         """Return kind and members of the sensors, for arrays (points,) or for padded rows."""
@@ -190,18 +183,10 @@ class Recorder:
             self._work += self._shift(name[1])
             sensors = self._sensor_members(padded=True)
         sensor_kind, members = sensors
-        self._work.append(
-            self._state.bind(
-                registry.sample(sensor_kind, self._real),
-                items=self.sensors,
-                sensor={"field": array, **members},
-                series=ring,
-                clock=self._state.clock,
-                first=self.request.first,
-                ring=ring_rows,
-                sensors=self.sensors,
-            )
-        )
+        spec, clock = registry.sample(sensor_kind, self._state.precision), self._state.clock
+        layout = {"first": self.request.first, "ring": ring_rows, "sensors": self.sensors}
+        sensor = {"field": array, **members}
+        self._work.append(self._state.bind(spec, items=self.sensors, sensor=sensor, series=ring, clock=clock, **layout))
 
     def _rows_left(self) -> int:
         return self._state.problem.steps - self.request.first
@@ -211,84 +196,67 @@ class Recorder:
         rule, start = _RULES[_rule(quantity)]
         items = state.problem.points if everywhere else self.sensors
         result = state.backend.upload(np.full(items, start, state.real))
+        kind: registry.SensorKind
         kind, members = ("everywhere", {}) if everywhere else self._sensors
-        sensor_kind: registry.SensorKind = kind
         self.aggregates[name] = result
-        self._work.append(
-            state.bind(
-                registry.accumulate(sensor_kind, rule, self._real),
-                items=items,
-                sensor={"field": array, **members},
-                result=result,
-            )
-        )
+        spec = registry.accumulate(kind, rule, state.precision)
+        self._work.append(state.bind(spec, items=items, sensor={"field": array, **members}, result=result))
 
     def _shift(self, axis: str) -> list[Bound]:
-        """Return the work that leaves a velocity component at the grid's points in padded rows (eq. 19)."""
+        """Return the work that interpolates a velocity component to the grid's points, in padded rows (eq. 19)."""
         state = self._state
         component = state.problem.axes.index(axis)
-        shift = state.once("shift", lambda: state.upload(operators.shift_table(state.problem)))
+        shift = state.cached("shift", lambda: state.upload(operators.shift_table(state.problem)))
         spectrum = state.work[0:1]
         source = state.u[component : component + 1].reshape(1, *state.extents)
         place = 3 - state.problem.dimensions + component
         return [
             state.transforms.forward(source, spectrum),
-            state.bind_spectral(registry.spectral_shift(place, self._real), spectrum=spectrum, shift=shift),
+            state.bind_spectral(registry.spectral_shift(place, state.precision), spectrum=spectrum, shift=shift),
             state.transforms.inverse(spectrum),
         ]
 
     def _add_harmonics(self, one: Harmonics) -> None:
         state = self._state
         time = np.arange(state.problem.steps) * state.problem.time_step
-        acts = (np.arange(len(time)) >= one.first) & (np.arange(len(time)) < one.last)
+        active = (np.arange(len(time)) >= one.first) & (np.arange(len(time)) < one.last)
         phase = 2 * np.pi * one.frequency * time
-        factors = np.stack([np.cos(phase), np.sin(phase)], axis=1) * acts[:, None] * 2 / (one.last - one.first)
-        sums = (
-            state.backend.zeros(state.problem.points, state.real),
-            state.backend.zeros(state.problem.points, state.real),
-        )
-        self._harmonics.append(sums)
-        self._tones.append(
-            state.bind(
-                registry.harmonic("everywhere", self._real),
-                items=state.problem.points,
-                sensor={"field": state.p},
-                cosine=sums[0],
-                sine=sums[1],
-                factors=state.upload(factors),
-                clock=state.clock,
-                first=0,
-            )
-        )
+        factors = np.stack([np.cos(phase), np.sin(phase)], axis=1) * active[:, None] * 2 / (one.last - one.first)
+        cosine, sine = (state.backend.zeros(state.problem.points, state.real) for _ in range(2))
+        self._harmonics.append((cosine, sine))
+        spec = registry.harmonic("everywhere", state.precision)
+        members = {"cosine": cosine, "sine": sine, "factors": state.upload(factors), "clock": state.clock, "first": 0}
+        run = state.bind(spec, items=state.problem.points, sensor={"field": state.p}, **members)
+        self._harmonic_work.append(run)
 
     def due(self, t: int) -> tuple[bool, bool]:
-        """Return whether sensors, and amplitudes and phases, record step t; each begin with their own."""
+        """Return whether sensors, and whether harmonics, record step t."""
         sensed = bool(self._work) and self.request.first <= t < self._state.problem.steps
         return sensed, any(one.first <= t < one.last for one in self.request.harmonics)
 
-    def work(self, sensed: bool, tones: bool) -> Bound:
-        """Return what records the present fields for the sensors, and for amplitudes and phases."""
-        return Several([*(self._work if sensed else ()), *(self._tones if tones else ())])
+    def work(self, sensed: bool, harmonics: bool) -> Bound:
+        """Return the work that records the present fields for sensors and for harmonics."""
+        return ActionSequence([*(self._work if sensed else ()), *(self._harmonic_work if harmonics else ())])
 
     def recorded_of(self, steps: int) -> int:
         """Return how many of the first `steps` steps the sensors record."""
         return max(0, steps - self.request.first)
 
     def done(self, steps: int) -> None:
-        """Hand full rings on; `steps` steps are done."""
+        """Flush full rings after `steps` steps."""
         self.recorded = self.recorded_of(steps)
         for series in self._series.values():
             if self.recorded - series.written == series.rows:
-                self._hand_on(series)
+                self._flush(series)
 
     def flush(self) -> None:
-        """Hand on what the rings still hold."""
+        """Flush all rings."""
         for series in self._series.values():
             if self.recorded > series.written:
-                self._hand_on(series)
+                self._flush(series)
 
-    def _hand_on(self, series: _Series) -> None:
-        """Hand on the rows after those that were handed on; they lie in one piece, the ring's start included."""
+    def _flush(self, series: _Series) -> None:
+        """Flush the rows since the last flush, which may wrap around the end of the ring."""
         count = self.recorded - series.written
         at = series.written % series.rows
         parts = [slice(at, min(at + count, series.rows)), slice(0, max(0, at + count - series.rows))]
@@ -301,36 +269,32 @@ class Recorder:
         series.written += count
 
     def series(self, name: str) -> npt.NDArray[Any]:
-        """Return a series kept in memory: (steps recorded, sensors)."""
+        """Return a series from memory: (steps recorded, sensors)."""
         blocks = self._series[name].blocks
         return np.concatenate(blocks) if blocks else np.zeros((0, self.sensors), self._state.real)
 
-    def series_names(self) -> tuple[str, ...]:
-        """Return the names of the series."""
-        return tuple(self._series)
-
     def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
-        """Return an aggregate as it is while it runs, flat: sums of squares where the root of their mean is wanted."""
+        """Return the accumulator of an aggregate, flat: the sum of squares for a root mean square."""
         return np.asarray(self._state.backend.download(self.aggregates[name]))
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """Return what is accumulated at every point, (points,) by name: raw aggregates, and sums of harmonics."""
-        found = {name: one for name, one in self.aggregates.items() if name.endswith("_all")}
+        """Return the accumulators over the grid, (points,) by name: raw aggregates, and sums of harmonics."""
+        arrays = {name: array for name, array in self.aggregates.items() if name.endswith("_all")}
         for k, (cosine, sine) in enumerate(self._harmonics):
-            found |= {f"cosine{k}": cosine, f"sine{k}": sine}
-        return found
+            arrays |= {f"cosine{k}": cosine, f"sine{k}": sine}
+        return arrays
 
     def set_state(self, steps: int, rows: RowSet | None) -> None:
-        """Continue after `steps` steps: raw aggregates, and series as rows of a sensor unless they are a sink's.
+        """Continue after `steps` steps from raw aggregates, and from series, by sensor, unless there is a sink.
 
         Raises:
             CaseError: an array is missing or has another shape.
         """
-        recorded, kept = self.recorded_of(steps), self.request.sink is None
+        recorded, in_memory = self.recorded_of(steps), self.request.sink is None
         aggregates = [name for name in self.aggregates if not name.endswith("_all")]
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(aggregates, ())
-        shapes |= {f"{name}_series": (recorded,) for name in self._series if kept}
+        shapes |= {f"{name}_series": (recorded,) for name in self._series if in_memory}
         refuse_misshapen(rows, shapes, self.sensors, "sensors")
         arrays = {} if rows is None else rows.arrays
         for name in aggregates:
@@ -338,21 +302,17 @@ class Recorder:
             self._state.backend.assign(self.aggregates[name], values)
         for series in self._series.values():
             series.written = recorded
-            series.blocks = [np.ascontiguousarray(arrays[f"{series.name}_series"][:].T)] if kept else []
+            series.blocks = [np.ascontiguousarray(arrays[f"{series.name}_series"][:].T)] if in_memory else []
         self.recorded = recorded
 
-    def aggregate(self, name: str) -> npt.NDArray[Any]:
-        """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""
-        return finished(name, self.raw_aggregate(name), self.recorded, self._state.problem.shape)
-
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase) for a number in `request.harmonics`."""
+        """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `request.harmonics`."""
         cosine, sine = (self._state.host(array) for array in self._harmonics[number])
         return np.hypot(cosine, sine), np.arctan2(-sine, cosine)
 
 
 def finished(name: str, raw: npt.NDArray[Any], recorded: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return a raw aggregate as it is told: roots of means over `recorded` steps, fields in the shape of the grid."""
+    """Return the value of a raw aggregate after `recorded` steps; grid fields have the shape of the grid."""
     values = np.sqrt(raw / max(1, recorded)) if name.endswith("_rms") else raw
     return values.reshape(shape) if name.endswith("_all") else values
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Absorption by relaxation processes that are fitted to a power law (theory/ultrasound, section 7)."""
+"""Absorption by relaxation processes fitted to a power law (theory/ultrasound, section 7)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scipy.optimize import least_squares, nnls
 from seiche.errors import CaseError
 from seiche.kernels.registry.kspace import PROCESSES
 
-#: How much faster than the top of the band a process may be: the faster, the better y = 2 is followed, and the further
-#: the unrelaxed speed lies above that of the band.
+#: Maximum rate of a process over the top of the band. Faster processes follow y = 2 better, but increase the unrelaxed
+#: speed.
 _FASTEST = 10.0
-#: Tissues that a label of 8 bits tells apart.
+#: Number of tissues with labels of 8 bits.
 MOST_TISSUES = 256
 
 Array = npt.NDArray[np.float64]
@@ -65,11 +65,11 @@ def fit(
     The speed is exact at the geometric mean of the band.
 
     Raises:
-        CaseError: no processes come within a fifth of the absorption, or a band that is none.
+        CaseError: the fit deviates by more than a fifth of the absorption, or an invalid band.
     """
     low, high = band
     if not 0 < low < high < np.inf:
-        raise CaseError(f"medium.relaxation_band: {low:g} to {high:g} Hz is no band")
+        raise CaseError(f"medium.relaxation_band: {low:g} to {high:g} Hz is not a band; use 0 < low < high")
     if alpha_coeff == 0:
         return np.zeros(PROCESSES), np.full(PROCESSES, 1 / (2 * np.pi * high)), sound_speed
     f, centre = np.geomspace(low, high, 40), float(np.sqrt(low * high))
@@ -78,8 +78,8 @@ def fit(
 
     def unpack(x: Array) -> tuple[Array, Array, float]:
         strengths, times = np.exp(x[:PROCESSES]), np.exp(x[PROCESSES:])
-        _, now = response(np.array([centre]), strengths, times, 1.0)
-        return strengths, times, float(sound_speed / now[0])
+        _, unscaled_speed = response(np.array([centre]), strengths, times, 1.0)
+        return strengths, times, float(sound_speed / unscaled_speed[0])
 
     def misfit(x: Array) -> Array:
         found, phase_speed = response(f, *unpack(x))
@@ -100,8 +100,8 @@ def fit(
     strengths, times, unrelaxed = unpack(np.asarray(best.x))
     if not np.abs(misfit(best.x)[: len(f)]).max() < 0.2 or strengths.sum() >= 1:
         raise CaseError(
-            f"alpha_coeff: {alpha_coeff:g} dB/(MHz^{alpha_power:g} cm) from {low:g} to {high:g} Hz is not followed by"
-            f" {PROCESSES} relaxation processes; use a narrower band"
+            f"alpha_coeff: {PROCESSES} relaxation processes cannot follow {alpha_coeff:g} dB/(MHz^{alpha_power:g} cm)"
+            f" from {low:g} to {high:g} Hz; use a narrower band"
         )
     return strengths, times, unrelaxed
 
@@ -113,7 +113,7 @@ def tissues_of(
     shape: tuple[int, ...],
     band: tuple[float, float],
 ) -> Relaxation:
-    """Return the processes of every different combination of coefficient, exponent and sound speed on a grid.
+    """Return the processes of every distinct combination of coefficient, exponent and sound speed on a grid.
 
     Raises:
         CaseError: numbers that are not finite, too many combinations, an exponent outside 0 < y <= 2, or a fit that
@@ -130,8 +130,8 @@ def tissues_of(
     count = tissues.shape[1]
     if count > MOST_TISSUES:
         raise CaseError(
-            f"medium: {count} combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption takes at"
-            f" most {MOST_TISSUES}: round them to tissues"
+            f"medium: {count} combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption allows"
+            f" {MOST_TISSUES}: round them to fewer tissues"
         )
     if not (tissues[0] >= 0).all():
         raise CaseError(f"medium.alpha_coeff: {tissues[0].min():g} is not >= 0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sensors as users give them: points of a mask, cuboids, or positions between points."""
+"""Sensors of the user: points of a mask, cuboids, or positions between points."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.numbers import real_numbers, whole_number
 from seiche.ultrasound.source import mask_points
 
-#: What can be recorded.
+#: Names of all records.
 _KINDS = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
 RECORDS = (*(f"{quantity}{kind}" for quantity in "pu" for kind in _KINDS), "u_non_staggered", "I", "I_avg")
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """Where and what is recorded. Exactly one of mask, corners and positions; none with whole-grid records only.
+    """Positions and quantities to record: one of mask, corners and positions, or none for whole-grid records only.
 
     Attributes:
-        mask: points, in the shape of the grid; they count in C order.
+        mask: points, in the shape of the grid, in C order.
         corners: cuboids (n, 2 D): first and last index (from 0, inclusive) along every axis: x1, y1, z1, x2, y2, z2.
         positions: (n, D) coordinates in metres, as of `Grid.positions`; linear interpolation.
         record: names of `RECORDS`.
-        first: step that is recorded first, from 0.
-        frequencies: frequencies (Hz) at which amplitude and phase of the pressure are found at all points.
-        frequency_window: first step and the one after the last for these; the steps recorded by default.
+        first: first recorded step, from 0.
+        frequencies: frequencies (Hz) of amplitude and phase of the pressure at all points.
+        frequency_window: first step and the one after the last for these; the recorded steps by default.
     """
 
     mask: npt.ArrayLike | None = None
@@ -42,11 +42,10 @@ class Sensor:
     frequency_window: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        """Let one record or one frequency stand for a tuple of one.
+        """Convert one record or one frequency to a tuple.
 
         Raises:
-            CaseError: records that are no names, a step that is not a whole number, or frequencies that are no
-                numbers.
+            CaseError: records that are no names, a step that is not a whole number, or frequencies that are no numbers.
         """
         if not isinstance(self.record, (str, Sequence)):
             raise CaseError(f"sensor.record: {self.record!r} is not a name or names of records")
@@ -61,17 +60,13 @@ class Sensor:
             object.__setattr__(self, "frequency_window", window)
 
     def check(self, grid: Grid) -> None:
-        """Refuse unknown records and sensors that are not one of the three kinds.
-
-        Raises:
-            CaseError: naming what is wrong.
-        """
+        """Raise CaseError for unknown records, and unless there is exactly one of the three kinds of sensor."""
         for name in self.record:
             if name not in RECORDS:
                 raise CaseError(f"sensor.record: {name!r} is not one of {', '.join(RECORDS)}")
         kinds = [name for name in ("mask", "corners", "positions") if getattr(self, name) is not None]
         if len(kinds) > 1:
-            raise CaseError(f"sensor: has {' and '.join(kinds)}; need one of them")
+            raise CaseError(f"sensor: has {' and '.join(kinds)}; use only one of them")
         if not kinds and any(not name.endswith(("_all", "_final")) for name in self.record):
             raise CaseError("sensor.mask: is missing; records at points need a mask, corners or positions")
         if grid.steps is not None and not 0 <= self.first < grid.steps:
@@ -81,7 +76,7 @@ class Sensor:
         """Return the indices of the points of mask or cuboids.
 
         Raises:
-            CaseError: a mask without a point, or a cuboid outside the grid.
+            CaseError: a mask without points, or a cuboid outside the grid.
         """
         if self.mask is not None:
             return mask_points("sensor.mask", self.mask, grid.shape)
@@ -91,16 +86,16 @@ class Sensor:
         return np.concatenate(parts).astype(np.int64)
 
     def cuboids(self, grid: Grid) -> list[list[npt.NDArray[np.int64]]]:
-        """Return for each cuboid its indices along every axis."""
+        """Return the indices of each cuboid along every axis."""
         dimensions = len(grid.shape)
         try:
             corners = np.atleast_2d(np.asarray(self.corners))
         except ValueError:
-            raise CaseError("sensor.corners: is not an array; its cuboids have different numbers of indices") from None
+            raise CaseError("sensor.corners: cuboids have different numbers of indices") from None
         if corners.shape[1:] != (2 * dimensions,) or corners.dtype.kind not in "iu":
             raise CaseError(f"sensor.corners: shape {corners.shape} is not (n, {2 * dimensions}) of whole numbers")
         if not len(corners):
-            raise CaseError("sensor.corners: has no cuboid")
+            raise CaseError("sensor.corners: has no cuboids")
         lowest, highest = corners[:, :dimensions], corners[:, dimensions:]
         if lowest.min() < 0 or (lowest > highest).any() or (highest >= np.array(grid.shape)).any():
             raise CaseError(f"sensor.corners: a cuboid does not lie inside the grid of {grid.shape} points")
@@ -125,10 +120,10 @@ class Sensor:
         if not ((scaled >= 0) & (scaled <= np.array(grid.shape) - 1)).all():
             raise CaseError("sensor.positions: a position lies outside the grid")
         below = np.minimum(np.floor(scaled).astype(np.int64), np.array(grid.shape) - 2)
-        part = scaled - below
+        fraction = scaled - below
         indices, weights = [], []
         for corner in np.ndindex((2,) * dimensions):
             up = np.array(corner)
             indices.append(np.ravel_multi_index(tuple((below + up).T), grid.shape))
-            weights.append(np.prod(np.where(up == 1, part, 1 - part), axis=1))
+            weights.append(np.prod(np.where(up == 1, fraction, 1 - fraction), axis=1))
         return np.stack(indices, 1).astype(np.int64), np.stack(weights, 1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shapes of sources between the points of a grid: arc, bowl, disc, rectangle, line (theory/ultrasound, section 8).
 
-Positions are metres as of `Grid.positions`. Every shape gives points of a quadrature rule with their share of its
-length or area, and the direction in which it faces.
+Positions are in metres as of `Grid.positions`. Every shape has a quadrature rule: points, weights that sum to its
+length or area, and normal directions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Vector = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Points (n, D) in m, their shares (n,) of the shape's measure in m^dimension, and unit normals (n, D) or None."""
+    """Points (n, D) in m, weights (n,) in m^dimension, and unit normals (n, D) or None."""
 
     points: Floats
     shares: Floats
@@ -33,10 +33,10 @@ class Shape(Protocol):
     """A curve or surface on which a source acts."""
 
     def size(self) -> float:
-        """Return how long or wide the shape is, m."""
+        """Return the extent of the shape, m."""
 
     def quadrature(self, spacing: float) -> Quadrature:
-        """Return points not farther from each other than `spacing` (m) or so.
+        """Return points with distances of about `spacing` (m).
 
         Raises:
             CaseError: the shape is impossible.
@@ -45,11 +45,11 @@ class Shape(Protocol):
 
 @dataclass(frozen=True)
 class _Curved:
-    """A part of a circle or sphere that faces its centre.
+    """A part of a circle or sphere, facing its centre.
 
     Attributes:
-        position: its middle.
-        focus: a point on its axis; the centre lies `radius` away in this direction.
+        position: its midpoint.
+        focus: a point on its axis; the centre is at distance `radius` in this direction.
         radius: radius of curvature, m.
         diameter: chord between its ends, or its aperture, m.
     """
@@ -104,7 +104,7 @@ class Disc:
 
     Attributes:
         position: its centre.
-        focus: a point on its axis, where it faces.
+        focus: a point on its axis, on the side that it faces.
         diameter: m.
     """
 
@@ -133,7 +133,7 @@ class Disc:
 
 @dataclass(frozen=True)
 class Rectangle:
-    """A flat rectangle in three dimensions; it faces along the cross product of its sides.
+    """A flat rectangle in three dimensions, facing along the cross product of its sides.
 
     Attributes:
         position: its centre.
@@ -153,7 +153,7 @@ class Rectangle:
         sides = [np.asarray(side, np.float64) for side in (self.first, self.second)]
         lengths = [float(np.linalg.norm(side)) for side in sides]
         if any(side.shape != (3,) for side in sides) or min(lengths) <= 0:
-            raise CaseError(f"rectangle: sides {self.first} and {self.second} are not two vectors of three lengths")
+            raise CaseError(f"rectangle: sides {self.first} and {self.second} are not two nonzero vectors (x, y, z)")
         if abs(sides[0] @ sides[1]) > 1e-6 * lengths[0] * lengths[1]:
             raise CaseError(f"rectangle: sides {self.first} and {self.second} are not at a right angle")
         (a, wa), (b, wb) = (_gauss(-0.5, 0.5, length, spacing) for length in lengths)
@@ -180,9 +180,9 @@ class Line:
         along = np.asarray(self.end, np.float64) - start
         length = float(np.linalg.norm(along))
         if not length > 0:
-            raise CaseError(f"line: {self.start} and {self.end} are the same place")
-        part, weights = _gauss(0.0, 1.0, length, spacing)
-        points = start + part[:, None] * along
+            raise CaseError(f"line: start and end are the same point, {self.start}")
+        fraction, weights = _gauss(0.0, 1.0, length, spacing)
+        points = start + fraction[:, None] * along
         normals = None
         if len(start) == 2:
             normals = np.broadcast_to(np.array([-along[1], along[0]]) / length, points.shape)
@@ -193,13 +193,13 @@ def _gauss(low: float, high: float, scale: float, spacing: float) -> tuple[Float
     """Return Gauss points and weights of an interval whose length times `scale` is in m."""
     from scipy.special import roots_legendre
 
-    count = max(4, int(np.ceil(1.6 * (high - low) * scale / spacing)))  # their distance is 1.57 times the mean inside
+    count = max(4, int(np.ceil(1.6 * (high - low) * scale / spacing)))  # inside, their distance is 1.57 times the mean
     nodes, weights = roots_legendre(count)
     return low + (high - low) / 2 * (np.asarray(nodes) + 1), np.asarray(weights) * (high - low) / 2
 
 
 def _rings(radii: Floats, spacing: float) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the ring and the angle of every point of rings, each turned against the one before."""
+    """Return the ring and the angle of every point of rings, each rotated against the previous one."""
     counts = np.maximum(6, np.ceil(2 * np.pi * radii / spacing)).astype(np.int64)
     ring = np.repeat(np.arange(len(radii)), counts)
     within = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -207,7 +207,7 @@ def _rings(radii: Floats, spacing: float) -> tuple[npt.NDArray[np.int64], Floats
 
 
 def _across(axis: Floats) -> tuple[Floats, Floats]:
-    """Return two unit vectors at right angles to an axis in three dimensions and to each other."""
+    """Return two orthonormal vectors perpendicular to an axis in three dimensions."""
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
     first = np.cross(axis, helper)
     first /= np.linalg.norm(first)
@@ -217,10 +217,10 @@ def _across(axis: Floats) -> tuple[Floats, Floats]:
 def _direction(name: str, position: Vector, focus: Vector, dimensions: int) -> Floats:
     towards = np.asarray(focus, np.float64) - np.asarray(position, np.float64) if len(focus) == len(position) else None
     if towards is None or towards.shape != (dimensions,):
-        raise CaseError(f"{name}: position {position} and focus {focus} are not places in {dimensions} dimensions")
+        raise CaseError(f"{name}: position {position} and focus {focus} are not points in {dimensions} dimensions")
     length = float(np.linalg.norm(towards))
     if not length > 0:
-        raise CaseError(f"{name}: position and focus are the same place, {position}")
+        raise CaseError(f"{name}: position and focus are the same point, {position}")
     return np.asarray(towards / length)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From grid, medium, source and sensor to recorded arrays in one call."""
+"""Simulation in one call: from grid, medium, source and sensor to recorded arrays."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.source import Source, smoothed
 
-#: Points of the absorbing layer by the number of dimensions, and its strength.
+#: Points of the absorbing layer by number of dimensions, and its strength.
 PML_SIZES, PML_ALPHA = {1: 20, 2: 20, 3: 10}, 2.0
 
 
 @dataclass(frozen=True)
 class Layers:
-    """Absorbing layers: their size along each axis, their strength, and whether they lie inside the grid."""
+    """Absorbing layers: size and strength along each axis, and whether they are inside the grid."""
 
     sizes: tuple[int, ...]
     alphas: tuple[float, ...]
@@ -40,18 +40,16 @@ class Layers:
     def of(
         cls, grid: Grid, size: int | tuple[int, ...] | None, alpha: float | tuple[float, ...], inside: bool
     ) -> Layers:
-        """Return the layers of a grid; one number holds for every axis.
+        """Return the layers of a grid; a single number applies to every axis.
 
         Raises:
             CaseError: not one number an axis.
         """
         dimensions = len(grid.shape)
         size = PML_SIZES[dimensions] if size is None else size
-        given, strengths = (
-            np.atleast_1d(real_numbers("pml_size", size)),
-            np.atleast_1d(real_numbers("pml_alpha", alpha)),
-        )
-        sizes = tuple(whole_number("pml_size", n) for n in given) * (dimensions if np.ndim(size) == 0 else 1)
+        size_values = np.atleast_1d(real_numbers("pml_size", size))
+        strengths = np.atleast_1d(real_numbers("pml_alpha", alpha))
+        sizes = tuple(whole_number("pml_size", n) for n in size_values) * (dimensions if np.ndim(size) == 0 else 1)
         alphas = tuple(float(a) for a in strengths) * (dimensions if np.ndim(alpha) == 0 else 1)
         if len(sizes) != dimensions or len(alphas) != dimensions:
             raise CaseError(f"pml_size, pml_alpha: {size} and {alpha} are not one number for each of {dimensions} axes")
@@ -63,7 +61,7 @@ class Layers:
 
     @property
     def outside(self) -> tuple[int, ...]:
-        """Return by how many points the grid grows at both ends of each axis."""
+        """Return the number of points added at both ends of each axis."""
         return (0,) * len(self.sizes) if self.inside else self.sizes
 
 
@@ -84,26 +82,25 @@ def simulate(
     precision: str = "float32",
     threads: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return what the sensor recorded, by name, on every rank; no argument is changed. Collective.
+    """Return the records of the sensor by name, on every rank; no argument is changed. Collective.
 
-    What speaks against a problem (too few points a wavelength, a scheme that is wrong for its contrast) is warned of on
-    rank 0.
+    Rank 0 warns of weaknesses such as too few points a wavelength or an unsuitable scheme.
 
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
-    outside). Velocities have one entry an axis ("ux"); series of cuboids are in the order of the cuboids, C order in
-    each. "I" is the intensity p u at equal places and times, "I_avg" its mean. "p_amplitude" and "p_phase" are
-    (n_frequencies, *grid) where frequencies are asked for.
+    outside). Velocities have one entry an axis ("ux"). Series of cuboids are in the order of the cuboids, each in C
+    order. "I" is the intensity p u at equal places and times, "I_avg" its mean. With frequencies, "p_amplitude" and
+    "p_phase" are (n_frequencies, *grid).
 
     Args:
-        grid: with its time steps; what it lacks is found (Courant number 0.3, one crossing of the diagonal).
-        medium: what waves travel in.
-        source: what makes them.
-        sensor: what is recorded.
+        grid: with its time steps; defaults are a Courant number of 0.3 and one crossing of the diagonal.
+        medium: acoustic properties.
+        source: sources.
+        sensor: sensors and records.
         world: the ranks; this process alone by default.
-        sharing: how several ranks share the grid; they record masks, cuboids and whole-grid records only.
+        sharing: decomposition; several ranks record masks, cuboids and whole-grid records only.
         pml_size: points of the absorbing layer, 20 (1D, 2D) or 10 (3D) by default.
         pml_alpha: its strength.
-        pml_inside: whether it is a part of the grid; else the grid grows.
+        pml_inside: whether it is a part of the grid; else the grid is enlarged.
         smooth_p0: smooth the initial pressure.
         scheme: "exact", "separable" or "local4".
         device: "cpu", "cuda" or "cuda:1".
@@ -111,7 +108,7 @@ def simulate(
         threads: CPU threads of each rank.
 
     Raises:
-        CaseError: something impossible is asked for; names the argument.
+        CaseError: an impossible value; names the argument.
         UnstableError: the pressure is no longer finite.
         BackendUnavailable: no such device, or too little memory.
     """
@@ -141,21 +138,13 @@ def simulate(
 
 
 def refuse_others(grid: Grid, medium: Medium, source: Source, sensor: Sensor) -> None:
-    """Refuse arguments of other kinds, those of k-wave-python among them.
-
-    Raises:
-        CaseError: naming the argument.
-    """
-    for name, given, kind in (
-        ("grid", grid, Grid),
-        ("medium", medium, Medium),
-        ("source", source, Source),
-        ("sensor", sensor, Sensor),
-    ):
-        if not isinstance(given, kind):
+    """Raise CaseError for arguments of other types, including those of k-wave-python."""
+    arguments = ("grid", grid, Grid), ("medium", medium, Medium), ("source", source, Source), ("sensor", sensor, Sensor)
+    for name, value, kind in arguments:
+        if not isinstance(value, kind):
             raise CaseError(
-                f"{name}: a {type(given).__name__} is no seiche.ultrasound.{kind.__name__}; objects of k-wave-python go"
-                " to seiche.ultrasound.kwave.kspaceFirstOrder"
+                f"{name}: a {type(value).__name__} is not a seiche.ultrasound.{kind.__name__}; for objects of"
+                " k-wave-python use seiche.ultrasound.kwave.kspaceFirstOrder"
             )
 
 
@@ -163,7 +152,7 @@ def refuse_unstable(problem: Problem, scheme: str, name: str = "grid.time_step")
     """Return the longest stable time step in s, infinity if every one is.
 
     Raises:
-        CaseError: that of the problem is longer; begins with `name`.
+        CaseError: that of the problem is longer; the message begins with `name`.
     """
     limit = longest_time_step(problem, scheme)
     if problem.time_step > limit:
@@ -175,30 +164,32 @@ def refuse_unstable(problem: Problem, scheme: str, name: str = "grid.time_step")
 
 
 def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, smooth_p0: bool = True) -> Problem:
-    """Return the problem that these objects mean.
+    """Return the problem that these objects define.
 
     Raises:
-        CaseError: something impossible is asked for.
+        CaseError: an impossible value.
     """
     assert grid.time_step is not None and grid.steps is not None
     shape, grow = grid.shape, layers.outside
 
-    def widened(value: Field) -> Field:
+    def enlarged(value: Field) -> Field:
         return np.pad(value, [(n, n) for n in grow], mode="edge") if np.ndim(value) else value
 
     speed = on_grid("medium.sound_speed", medium.sound_speed, shape)
     absorption, relaxation = medium.absorption(shape), medium.relaxation(shape)
     if relaxation is not None:
-        faster = relaxation.unrelaxed_speeds[relaxation.labels]
-        speed = float(faster.ravel()[0]) if (faster == faster.ravel()[0]).all() else faster
+        unrelaxed_speed = relaxation.unrelaxed_speeds[relaxation.labels]
+        speed = (
+            float(unrelaxed_speed.ravel()[0])
+            if (unrelaxed_speed == unrelaxed_speed.ravel()[0]).all()
+            else unrelaxed_speed
+        )
         relaxation = replace(relaxation, labels=np.pad(relaxation.labels, [(n, n) for n in grow], mode="edge"))
     if absorption is not None:
-        absorption = replace(absorption, alpha_coeff=widened(absorption.alpha_coeff))
-    reference = (
-        float(np.max(speed))
-        if medium.sound_speed_ref is None
-        else one_number("medium.sound_speed_ref", medium.sound_speed_ref)
-    )
+        absorption = replace(absorption, alpha_coeff=enlarged(absorption.alpha_coeff))
+    reference = float(np.max(speed))
+    if medium.sound_speed_ref is not None:
+        reference = one_number("medium.sound_speed_ref", medium.sound_speed_ref)
     pressure = None
     if source.p0 is not None:
         pressure = real_numbers("source.p0", source.p0)
@@ -219,9 +210,9 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         time_step=grid.time_step,
         steps=grid.steps,
         reference_speed=reference,
-        sound_speed=widened(speed),
-        density=widened(on_grid("medium.density", medium.density, shape)),
-        BonA=None if medium.BonA is None else widened(on_grid("medium.BonA", medium.BonA, shape)),
+        sound_speed=enlarged(speed),
+        density=enlarged(on_grid("medium.density", medium.density, shape)),
+        BonA=None if medium.BonA is None else enlarged(on_grid("medium.BonA", medium.BonA, shape)),
         absorption=absorption,
         relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
@@ -231,7 +222,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
 
 
 def _moved(points: npt.NDArray[np.int64], shape: tuple[int, ...], grow: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return indices in the grid that grew at both ends."""
+    """Return indices in the grid enlarged at both ends."""
     if not any(grow):
         return points
     places = np.unravel_index(points, shape)
@@ -241,19 +232,19 @@ def _moved(points: npt.NDArray[np.int64], shape: tuple[int, ...], grow: tuple[in
 
 
 def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
-    """Return what the solver records for a sensor."""
+    """Return the request of a sensor to the solver."""
     assert grid.steps is not None
     points, nodes = sensor.points(grid), sensor.nodes(grid)
     grow = layers.outside
-    wanted = [name for name in sensor.record if not name.endswith("_final") and name not in ("I", "I_avg")]
+    quantities = [name for name in sensor.record if not name.endswith("_final") and name not in ("I", "I_avg")]
     if {"I", "I_avg"} & set(sensor.record):
-        wanted += ["p", "u_non_staggered"]
+        quantities += ["p", "u_non_staggered"]
     window = sensor.frequency_window or (sensor.first, grid.steps)
     return Request(
         points=None if points is None else _moved(points, grid.shape, grow),
         nodes=None if nodes is None else _moved(nodes[0], grid.shape, grow),
         weights=None if nodes is None else nodes[1],
-        quantities=tuple(dict.fromkeys(wanted)),
+        quantities=tuple(dict.fromkeys(quantities)),
         first=sensor.first,
         harmonics=tuple(Harmonics(f, *window) for f in sensor.frequencies),
     )
@@ -280,7 +271,7 @@ def results_of(solver: UltrasoundSolver, sensor: Sensor, layers: Layers) -> dict
                 values = recorder.aggregate(key)
                 results[key] = values[inside] if name.endswith("_all") else values
     if sensor.frequencies:
-        found = [recorder.amplitude_and_phase(k) for k in range(len(sensor.frequencies))]
-        results["p_amplitude"] = np.stack([amplitude[inside] for amplitude, _ in found])
-        results["p_phase"] = np.stack([phase[inside] for _, phase in found])
+        harmonics = [recorder.amplitude_and_phase(k) for k in range(len(sensor.frequencies))]
+        results["p_amplitude"] = np.stack([amplitude[inside] for amplitude, _ in harmonics])
+        results["p_phase"] = np.stack([phase[inside] for _, phase in harmonics])
     return results

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms of the whole grid on several ranks (theory/ultrasound, section 13): a slab of the grid a rank.
+"""Transforms of the whole grid on several ranks (theory/ultrasound, section 13): a slab of the grid on each rank.
 
-Planes are transformed where they are. Then every rank sends each other one the numbers of its share along the second
-axis, so that lines along the first axis are whole somewhere, and transforms these. Backwards the same in reverse.
+Planes are transformed locally. A transposition then gives each rank the numbers of its share along the second axis,
+with complete lines along the first axis, which it transforms. The inverse runs the same steps in reverse.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from seiche.backend.transforms import Transforms
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine.collectives import Exchange
-from seiche.observe.stage import Messages
 from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.problem import Field, MaskSource, Problem, Share, Window
-from seiche.ultrasound.state import Carried, DeviceState, Several
-from seiche.ultrasound.two_layouts import Turns
+from seiche.ultrasound.state import ActionSequence, DeviceState, MessageAction
+from seiche.ultrasound.two_layouts import Transposer, copies, transposition
 
 
 def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
@@ -35,16 +34,16 @@ def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
         CaseError: a grid of one axis, or of fewer planes or shares than ranks.
     """
     if len(shape) == 1:
-        raise CaseError("basis: a grid of one axis has no slabs; use the local basis")
+        raise CaseError("basis: a grid with one axis cannot be cut into slabs; use the local basis")
     if min(shape[0], _divided(shape)) < ranks:
-        raise CaseError(f"basis: {'x'.join(map(str, shape))} points have no slabs for {ranks} ranks")
+        raise CaseError(f"basis: {'x'.join(map(str, shape))} points cannot be cut into slabs for {ranks} ranks")
     bounds = _bounds(shape[0], ranks)
     rest = tuple(Window(n, 0, n, 0) for n in shape[1:])
     return [Part(rank, (Window(shape[0], a, b - a, 0), *rest)) for rank, (a, b) in enumerate(pairwise(bounds))]
 
 
 def _divided(shape: tuple[int, ...]) -> int:
-    """Return how many numbers of a spectrum the axis has that ranks share: the second one, halved if it is the last."""
+    """Return the extent of the second axis of a spectrum, which ranks share: halved if it is the last axis."""
     return shape[1] // 2 + 1 if len(shape) == 2 else shape[1]
 
 
@@ -56,18 +55,19 @@ def _bounds(count: int, ranks: int) -> list[int]:
 def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wise: bool = False) -> Problem:
     """Return the problem on the slab of a rank.
 
-    Densities between two slabs are means over the cut, so that they are given at staggered points; sources that are
-    corrected over the whole grid stay on every rank. In `axis_wise` schemes no slab needs what lies between two of
-    them, but all sources stay, since all ranks must know which act.
+    Densities between two slabs are means over the cut, and are therefore given at staggered points. Sources that are
+    corrected over the whole grid stay on every rank. In `axis_wise` schemes no slab needs the densities between slabs,
+    but
+    all sources stay, since all ranks must agree which of them act.
     """
     bounds = _bounds(_divided(problem.shape), len(parts))
     density = problem.density
-    given = problem.staggered_density
-    if given is None and varies(density) and not axis_wise:
-        given = tuple(_between(density, axis) for axis in range(problem.dimensions))
-    slab = part_problem(replace(problem, staggered_density=given, sources=()), parts[rank])
+    staggered = problem.staggered_density
+    if staggered is None and varies(density) and not axis_wise:
+        staggered = tuple(_between(density, axis) for axis in range(problem.dimensions))
+    slab = part_problem(replace(problem, staggered_density=staggered, sources=()), parts[rank])
     here = (part_problem(replace(problem, sources=(one,)), parts[rank]).sources for one in problem.sources)
-    sources = [_everywhere(whole, found) for whole, found in zip(problem.sources, here, strict=True)]
+    sources = [_everywhere(whole, parts_here) for whole, parts_here in zip(problem.sources, here, strict=True)]
     if axis_wise:
         sources = [_silent(whole) if one is None else one for whole, one in zip(problem.sources, sources, strict=True)]
     return replace(
@@ -76,14 +76,14 @@ def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wis
 
 
 def column_problem(problem: Problem, ranks: int, rank: int) -> Problem:
-    """Return the problem on the columns of a rank, whole lines along the first axis, as its passes need it there."""
+    """Return the problem on the columns of a rank, complete lines along the first axis, for its passes there."""
     bounds = _bounds(problem.shape[1], ranks)
     windows = [Window(n, 0, n, 0) for n in problem.shape]
     windows[1] = Window(problem.shape[1], bounds[rank], bounds[rank + 1] - bounds[rank], 0)
-    given, absorption = problem.staggered_density, problem.absorption
+    staggered, absorption = problem.staggered_density, problem.absorption
     needed = replace(
         problem,
-        staggered_density=None if given is None else given[:1],
+        staggered_density=None if staggered is None else staggered[:1],
         absorption=None if absorption is None else replace(absorption, alpha_coeff=0.0),
         relaxation=None,
         initial_pressure=None,
@@ -102,32 +102,32 @@ def _between(density: Field, axis: int) -> Field:
 
 
 def _everywhere(source: MaskSource, here: tuple[MaskSource, ...]) -> MaskSource | None:
-    """Return a source on a slab; one that needs transforms acts on every rank, if need be by silent points."""
+    """Return a source on a slab; one that needs transforms acts on every rank, with zero weights if need be."""
     if source.mode != "additive":
         return here[0] if here else None
-    one = source.samples.shape[1] == 1
+    single = source.samples.shape[1] == 1
     if not here:
-        samples = source.samples if one else np.zeros((len(source.samples), 2))
+        samples = source.samples if single else np.zeros((len(source.samples), 2))
         delays = None if source.delays is None else np.zeros(samples.shape[1], np.int64)
         count = samples.shape[1]
         return replace(
             source, points=np.zeros(count, np.int64), samples=samples, weights=np.zeros(count), delays=delays
         )
-    found = here[0]
-    if one or len(found.points) > 1:
-        return found
-    # One signal would count as that of all points: a second, silent one tells that it is not.
+    source_here = here[0]
+    if single or len(source_here.points) > 1:
+        return source_here
+    # A single signal would count as that of all points; a second, silent one prevents this.
     return replace(
-        found,
-        points=np.repeat(found.points, 2),
-        samples=np.concatenate([found.samples, np.zeros_like(found.samples)], axis=1),
-        weights=None if found.weights is None else np.repeat(found.weights, 2),
-        delays=None if found.delays is None else np.repeat(found.delays, 2),
+        source_here,
+        points=np.repeat(source_here.points, 2),
+        samples=np.concatenate([source_here.samples, np.zeros_like(source_here.samples)], axis=1),
+        weights=None if source_here.weights is None else np.repeat(source_here.weights, 2),
+        delays=None if source_here.delays is None else np.repeat(source_here.delays, 2),
     )
 
 
 def _silent(source: MaskSource) -> MaskSource:
-    """Return a source without a point."""
+    """Return a source without points."""
     nowhere = np.zeros(0, np.int64)
     return replace(source, points=nowhere, samples=source.samples[:, :1], weights=None, delays=None)
 
@@ -138,8 +138,8 @@ class Slabs:
     Args:
         world: the ranks.
         parts: all slabs, one a rank.
-        strategy: how messages travel (seiche.machine.collectives).
-        columns: the problem on this rank's columns, for schemes along one axis at a time (two_layouts.py).
+        strategy: transport of the messages (seiche.machine.collectives).
+        columns: the problem on this rank's columns, for axis-wise schemes (two_layouts.py).
     """
 
     overlaps = None
@@ -147,9 +147,8 @@ class Slabs:
     def __init__(
         self, world: World, parts: Sequence[Part], strategy: Any = "auto", columns: Problem | None = None
     ) -> None:
-        """Keep the slabs."""
         self.world, self._parts, self._strategy, self._columns = world, parts, strategy, columns
-        #: Those that were made so far.
+        #: All exchanges of this rank.
         self.exchanges: list[Exchange] = []
 
     def attach(self, state: DeviceState) -> None:
@@ -159,20 +158,20 @@ class Slabs:
         """Return the transforms of the whole grid."""
         return SlabTransforms(self.world, state, self._parts, strategy=self._strategy, exchanges=self.exchanges)
 
-    def open_columns(self, state: DeviceState) -> tuple[DeviceState, Turns]:
-        """Return the fields of this rank's columns, and what turns those of the slab into them; collective."""
+    def open_columns(self, state: DeviceState) -> tuple[DeviceState, Transposer]:
+        """Return the fields of this rank's columns, and the transposition of the slab into them; collective."""
         assert self._columns is not None
         columns = DeviceState(state.backend, self._columns, state.real.name, components=1)
-        return columns, Turns(self.world, state, columns, strategy=self._strategy, exchanges=self.exchanges)
+        return columns, Transposer(self.world, state, columns, strategy=self._strategy, exchanges=self.exchanges)
 
 
 class SlabTransforms(Transforms):
-    """Transforms of the whole grid; spectra are `room` complex numbers a field, more than a rank's share needs."""
+    """Transforms of the whole grid. A spectrum has `_room` complex numbers a field, more than a rank has points."""
 
     def __init__(
         self, world: World, state: DeviceState, parts: Sequence[Part], *, strategy: Any, exchanges: list[Exchange]
     ) -> None:
-        """Make the transforms of planes, and the array that messages are gathered in; `exchanges` takes those made."""
+        """Prepare the transforms of planes and the message buffer; `exchanges` collects the exchanges."""
         super().__init__(state.extents, state.real.name)
         self._world, self._strategy, self._exchanges = world, strategy, exchanges
         whole = state.problem.whole_shape
@@ -183,16 +182,16 @@ class SlabTransforms(Transforms):
         self._bounds = _bounds(_divided(whole), world.size)
         self._inner = self.half if len(whole) == 3 else 1
         self._messages = state.backend.zeros(self._room, self.complex)
-        self._carried: dict[tuple[int, bool], Carried] = {}
+        self._bound_exchanges: dict[tuple[int, bool], MessageAction] = {}
         self._pointer = state.backend.pointer
 
     @property
     def spectrum_shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Return the room of one spectrum."""
+        """Return the allocated size of one spectrum."""
         return (self._room,)
 
     def _layouts(self, field: Array) -> tuple[Array, Array, list[tuple[Array, Array]]]:
-        """Return a field as planes, as columns, and pairs of what is sent: in the messages, in the planes."""
+        """Return a field as planes, as columns, and pairs of its pieces by rank: in the messages, in the planes."""
         height, divided, inner = self._heights[self._world.rank], self._bounds[-1], self._inner
         planes, pairs, at = field[: height * divided * inner].reshape(height, divided, inner), [], 0
         for first, last in pairwise(self._bounds):
@@ -200,61 +199,42 @@ class SlabTransforms(Transforms):
             message = self._messages[at : at + size].reshape(height, last - first, inner)
             pairs.append((message, planes[:, first:last]))
             at += size
-        mine = self._bounds[self._world.rank + 1] - self._bounds[self._world.rank]
-        columns = field[: sum(self._heights) * mine * inner].reshape(sum(self._heights), mine * inner)
+        width = self._bounds[self._world.rank + 1] - self._bounds[self._world.rank]
+        columns = field[: sum(self._heights) * width * inner].reshape(sum(self._heights), width * inner)
         return planes.reshape(height, *self._planes.spectrum_shape), columns, pairs
 
-    def _exchange(self, field: Array, columns: Array, back: bool) -> Carried:
-        """Return what carries messages to columns, or back; made once for a field."""
+    def _exchange(self, field: Array, columns: Array, back: bool) -> MessageAction:
+        """Return the transposition of a field to columns or back, made once."""
         key = (self._pointer(field), back)
-        if key not in self._carried:
+        if key not in self._bound_exchanges:
             height, width = self._heights[self._world.rank], columns.shape[1]
             out = [height * (b - a) * self._inner for a, b in pairwise(self._bounds)]
             arriving = [one * width for one in self._heights]
             ends = (self._messages[: sum(out)], out), (columns.reshape(-1), arriving)
-            (send, sent), (receive, received) = ends[::-1] if back else ends
-            exchange = Exchange(self._world, send, receive, sent, received, strategy=self._strategy)
-            messages = Messages("transpose", sent=self._others(sent), received=self._others(received))
-            self._exchanges.append(exchange)
-            self._carried[key] = Carried("transpose", exchange, messages)
-        return self._carried[key]
-
-    def _others(self, counts: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """Return (rank, bytes) of the other ranks from the numbers of elements by rank."""
-        size, mine = self.complex.itemsize, self._world.rank
-        return tuple((rank, count * size) for rank, count in enumerate(counts) if rank != mine)
+            send, receive = ends[::-1] if back else ends
+            made = transposition(self._world, send, receive, self._strategy, self._exchanges)
+            self._bound_exchanges[key] = made
+        return self._bound_exchanges[key]
 
     def forward(self, source: Array | None, spectrum: Array) -> Transform:
-        """Return the work that transforms fields, one after another."""
+        """Return the transform of fields, one after another."""
         work: list[Transform] = []
         for number, field in enumerate(spectrum):
             planes, columns, pairs = self._layouts(field)
             reals = None if source is None else source[number].reshape(len(planes), *self._planes.shape)
-            work.append(self._planes.forward(reals, planes))
-            work.append(_copies(pairs))
-            work.append(self._exchange(field, columns, back=False))
-            work.append(self._planes.columns(columns, back=False))
-        return Several(work)
+            work += [self._planes.forward(reals, planes), copies(pairs)]
+            work += [self._exchange(field, columns, back=False), self._planes.columns(columns, back=False)]
+        return ActionSequence(work)
 
     def inverse(self, spectrum: Array) -> Transform:
-        """Return the work that transforms spectra back into padded rows."""
+        """Return the transform of spectra back into padded rows."""
         work: list[Transform] = []
         for field in spectrum:
             planes, columns, pairs = self._layouts(field)
-            work.append(self._planes.columns(columns, back=True))
-            work.append(self._exchange(field, columns, back=True))
-            work.append(_copies([(target, message) for message, target in pairs]))
-            work.append(self._planes.inverse(planes))
-        return Several(work)
+            work += [self._planes.columns(columns, back=True), self._exchange(field, columns, back=True)]
+            work += [copies([(target, message) for message, target in pairs]), self._planes.inverse(planes)]
+        return ActionSequence(work)
 
     def columns(self, values: Array, *, back: bool) -> Transform:
-        """Return the transform of complex numbers that are all on this rank."""
+        """Return the transform of complex numbers along lines that are complete on this rank."""
         return self._planes.columns(values, back=back)
-
-
-def _copies(pairs: list[tuple[Array, Array]]) -> Transform:
-    def run() -> None:
-        for target, source in pairs:
-            target[...] = source
-
-    return run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources as users give them, and what the solver adds for them (theory/ultrasound, section 5)."""
+"""Sources of the user, and their signals scaled for the solver (theory/ultrasound, section 5)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from seiche.ultrasound.problem import Field, Floats, MaskSource, Mode
 
 @dataclass(frozen=True)
 class Source:
-    """What makes waves. Masks have the shape of the grid; their points count in C order.
+    """Sources of waves. Masks have the shape of the grid; their points are in C order.
 
     Attributes:
-        p0: pressure at the start, Pa, in the shape of the grid.
-        p_mask, p, p_mode: points of a source of pressure; its signals (n_times,) or (n_points, n_times), Pa; how they
-            act.
+        p0: initial pressure, Pa, in the shape of the grid.
+        p_mask: points of a pressure source.
+        p: its signals (n_times,) or (n_points, n_times), Pa.
+        p_mode: "additive", "additive-no-correction" or "dirichlet".
         u_mask, ux, uy, uz, u_mode: the same for the velocity, m/s.
-        p_delays, u_delays: whole steps by which a point's signal starts later than the others'; (n_points,).
+        p_delays, u_delays: delay of each point's signal in whole steps, (n_points,).
         p_weights, u_weights: factors of a point's signal (apodisation, or the weights of an off-grid shape).
         emitters: bowls, arcs, discs, rectangles and lines between the points of the grid.
     """
@@ -45,21 +46,21 @@ class Source:
     emitters: tuple[Emitter, ...] = ()
 
     def __post_init__(self) -> None:
-        """Let one emitter stand for a tuple of one.
+        """Convert one emitter to a tuple.
 
         Raises:
-            CaseError: something else than emitters.
+            CaseError: an object is not an emitter.
         """
         if isinstance(self.emitters, Emitter):
             object.__setattr__(self, "emitters", (self.emitters,))
         if not all(isinstance(one, Emitter) for one in self.emitters):
-            raise CaseError("source.emitters: holds something that is no Emitter")
+            raise CaseError("source.emitters: not every item is an Emitter")
 
     def on(self, grid: Grid, sound_speed: Field) -> tuple[MaskSource, ...]:
         """Return the sources with scaled signals (eq. 15).
 
         Raises:
-            CaseError: a mask without a signal or the other way round, wrong shapes, or no point.
+            CaseError: a mask without a signal or a signal without a mask, wrong shapes, or no points.
         """
         assert grid.time_step is not None
         sources: list[MaskSource] = []
@@ -72,24 +73,26 @@ class Source:
                 scale = 1 / (dimensions * speed**2)
             else:
                 scale = 2 * grid.time_step / (dimensions * speed * grid.spacings[0])
-            late = _delays("source.p", self.p_delays, points.size, grid)
-            sources.append(_source("p", points, self.p, self.p_mode, scale=scale, late=late, weights=self.p_weights))
-        given = {axis: getattr(self, f"u{axis}") for axis in "xyz"}
-        if self.u_mask is not None or any(signal is not None for signal in given.values()):
+            delays = _delays("source.p", self.p_delays, points.size, grid)
+            sources.append(
+                _source("p", points, self.p, self.p_mode, scale=scale, delays=delays, weights=self.p_weights)
+            )
+        signals = {axis: getattr(self, f"u{axis}") for axis in "xyz"}
+        if self.u_mask is not None or any(signal is not None for signal in signals.values()):
             points = mask_points("source.u_mask", self.u_mask, grid.shape)
             speed = _at(sound_speed, points)
-            if all(signal is None for signal in given.values()):
+            if all(signal is None for signal in signals.values()):
                 raise CaseError("source.u_mask: has no signal ux, uy or uz")
-            for axis, signal in given.items():
+            for axis, signal in signals.items():
                 if signal is None:
                     continue
                 if axis not in grid.axes:
                     raise CaseError(f"source.u{axis}: the grid has axes {', '.join(grid.axes)}")
                 spacing = grid.spacings[grid.axes.index(axis)]
                 scale = np.ones(1) if self.u_mode == "dirichlet" else 2 * speed * grid.time_step / spacing
-                late = _delays(f"source.u{axis}", self.u_delays, points.size, grid)
+                delays = _delays(f"source.u{axis}", self.u_delays, points.size, grid)
                 sources.append(
-                    _source(axis, points, signal, self.u_mode, scale=scale, late=late, weights=self.u_weights)
+                    _source(axis, points, signal, self.u_mode, scale=scale, delays=delays, weights=self.u_weights)
                 )
         for number, emitter in enumerate(self.emitters):
             sources += emitter.on(grid, sound_speed, f"source.emitters[{number}]")
@@ -100,7 +103,7 @@ def mask_points(name: str, mask: npt.ArrayLike | None, shape: tuple[int, ...]) -
     """Return the indices of the points of a mask in C order.
 
     Raises:
-        CaseError: no mask, another shape than the grid's, or no point.
+        CaseError: no mask, another shape than the grid's, or no points.
     """
     if mask is None:
         raise CaseError(f"{name}: is missing")
@@ -111,7 +114,7 @@ def mask_points(name: str, mask: npt.ArrayLike | None, shape: tuple[int, ...]) -
         raise CaseError(f"{name}: shape {array.shape} is not the grid's {shape}")
     points = np.flatnonzero(array)
     if not points.size:
-        raise CaseError(f"{name}: has no point")
+        raise CaseError(f"{name}: has no points")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise CaseError(f"{name}: not every value is a finite number")
     return points.astype(np.int64)
@@ -123,14 +126,14 @@ def _at(field: Field, points: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def _delays(name: str, delays: npt.ArrayLike | None, count: int, grid: Grid) -> npt.NDArray[np.int64] | None:
-    """Return delays in steps, none longer than the run: what begins after its end is silent, however late it is."""
+    """Return delays in steps, limited to the length of the run: a later start has no effect."""
     if delays is None:
         return None
-    late = np.asarray(delays)
-    if late.shape != (count,) or late.dtype.kind not in "iu" or late.min() < 0:
+    steps = np.asarray(delays)
+    if steps.shape != (count,) or steps.dtype.kind not in "iu" or steps.min() < 0:
         raise CaseError(f"{name}: its delays are not {count} whole numbers of steps >= 0")
     assert grid.steps is not None
-    return np.asarray(np.minimum(late, grid.steps), np.int64)
+    return np.asarray(np.minimum(steps, grid.steps), np.int64)
 
 
 def _source(
@@ -140,39 +143,39 @@ def _source(
     mode: Mode,
     *,
     scale: Floats,
-    late: npt.NDArray[np.int64] | None,
+    delays: npt.NDArray[np.int64] | None,
     weights: npt.ArrayLike | None,
 ) -> MaskSource:
     name = "source.p" if quantity == "p" else f"source.u{quantity}"
     if signal is None:
-        raise CaseError(f"{name}: is missing beside its mask")
+        raise CaseError(f"{name}: is missing; its mask is set")
     samples = np.atleast_2d(real_numbers(name, signal))
     count = points.size
     if samples.ndim != 2 or samples.shape[0] not in (1, count) or not samples.shape[1]:
         raise CaseError(f"{name}: shape {np.shape(signal)} is not (times,) or ({count}, times) for {count} points")
-    each = None if weights is None else real_numbers(f"{name}, weights", weights)
-    if each is not None and not np.isfinite(each).all():
+    point_weights = None if weights is None else real_numbers(f"{name}, weights", weights)
+    if point_weights is not None and not np.isfinite(point_weights).all():
         raise CaseError(f"{name}: not every weight is a finite number")
-    if each is not None and each.shape != (count,):
-        raise CaseError(f"{name}: its weights have shape {each.shape}, not ({count},)")
-    factors: Floats | None = scale * (1.0 if each is None else each)
+    if point_weights is not None and point_weights.shape != (count,):
+        raise CaseError(f"{name}: its weights have shape {point_weights.shape}, not ({count},)")
+    factors: Floats | None = scale * (1.0 if point_weights is None else point_weights)
     if factors is not None and factors.size == 1:
         samples, factors = samples * factors, None
     elif factors is not None and len(samples) == count > 1:
         samples, factors = samples * factors[:, None], None
     steps = samples.shape[1]
-    if late is not None:
-        # The solver reads sample t + delay, so that a later start is a smaller delay into a signal that begins late.
-        longest = int(late.max())
+    if delays is not None:
+        # The solver reads sample t + delay: a later start is a smaller offset into a signal with leading zeros.
+        longest = int(delays.max())
         samples = np.concatenate([np.zeros((len(samples), longest)), samples, np.zeros((len(samples), longest))], 1)
-        late, steps = (longest - late).astype(np.int64), steps + longest
-    return MaskSource(quantity, points, np.ascontiguousarray(samples.T), mode, steps, factors, late)
+        delays, steps = (longest - delays).astype(np.int64), steps + longest
+    return MaskSource(quantity, points, np.ascontiguousarray(samples.T), mode, steps, factors, delays)
 
 
 def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return a field over the grid, low-pass filtered by a rotated Blackman window and rescaled to its old maximum.
 
-    Sharp edges would ring: an initial pressure is smoothed by default (theory/ultrasound, eq. 18).
+    This avoids ringing of sharp edges; by default an initial pressure is smoothed (theory/ultrasound, eq. 18).
     """
     array = np.asarray(field, np.float64)
     radius = max(n // 2 for n in array.shape)
@@ -184,5 +187,5 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
     table = 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2 * angles)
     window = np.interp(np.sqrt(np.asarray(squares)) * radius, np.arange(radius + 1), table)
     smooth = np.fft.ifftn(np.fft.fftn(array) * window).real
-    highest, now = np.abs(array).max(), np.abs(smooth).max()
-    return np.asarray(smooth * (highest / now if now > 0 else 1.0))
+    highest, new_highest = np.abs(array).max(), np.abs(smooth).max()
+    return np.asarray(smooth * (highest / new_highest if new_highest > 0 else 1.0))

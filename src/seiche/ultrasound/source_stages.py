@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources on the device (theory/ultrasound, section 5): which act in a step, and their work bound to a state."""
+"""Sources on the device (theory/ultrasound, section 5): which of them act in a step, and their bound work."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 
 from seiche.backend import Array
-from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import MaskSource
-from seiche.ultrasound.state import Bound, DeviceState, Several
+from seiche.ultrasound.state import ActionSequence, Bound, DeviceState
 
 
 class SourceStages:
-    """The sources of a problem; `pressure(t)` and `velocity(t)` are their work in step t."""
+    """The sources of a problem."""
 
     def __init__(self, state: DeviceState) -> None:
-        """Upload points and signals, and the corrected masks of sources that send one signal everywhere."""
+        """Upload points and signals, and the corrected masks of sources with one signal for all points."""
         self._state = state
-        self._real: Real = "float32" if state.real == np.float32 else "float64"
         self._kappa: Array | None = None
         self._masks: list[tuple[MaskSource, Array]] = []
         #: The signals of all sources on the device.
@@ -51,14 +49,14 @@ class SourceStages:
     def _bind(self, source: MaskSource) -> Bound:
         state = self._state
         if not source.points.size:  # it acts on other ranks
-            return _nothing
+            return _no_points
         target, fields = state.rho, state.problem.dimensions
         if not is_mass(source):
             target, fields = state.u[state.problem.axes.index(source.quantity)], 1
         if source.mode == "additive":
             return self._bind_corrected(source, target, fields)
         return state.bind(
-            registry.inject(source.mode == "dirichlet", self._real),
+            registry.inject(source.mode == "dirichlet", state.precision),
             items=source.points.size,
             field=target,
             points=self._points(source.points),
@@ -72,7 +70,6 @@ class SourceStages:
 
     def _signal(self, source: MaskSource) -> dict[str, Any]:
         backend, real = self._state.backend, self._state.real
-        many = source.samples.shape[1] > 1
         samples = backend.upload(np.ascontiguousarray(source.samples, real))
         self._samples.append((source, samples))
         return {
@@ -81,42 +78,28 @@ class SourceStages:
             "delay": None if source.delays is None else self._points(source.delays),
             "clock": self._state.clock,
             "stride": source.samples.shape[1],
-            "column": int(many),
+            "column": int(source.samples.shape[1] > 1),
         }
 
     def _bind_corrected(self, source: MaskSource, target: Array, fields: int) -> Bound:
         """Return the addition of the corrected field of a source (eq. 16).
 
-        One signal for all points factors out: its field is corrected once. Otherwise it is made anew every step.
+        If all points have the same signal, their field is corrected once. Otherwise it is recomputed every step.
         """
         state = self._state
         if source.samples.shape[1] == 1 and source.delays is None:
-            signal = {**self._signal(source), "weight": None}
-            return state.bind(
-                registry.add_field(self._real),
-                field=target,
-                source=self._corrected_mask(source),
-                signal=signal,
-                rows=state.rows,
-                fields=fields,
-                padded=0,
-            )
-        spread = self._spread(source, self._signal(source))
-        nothing = {"samples": None, "weight": None, "delay": None, "clock": None, "stride": 0, "column": 0}
-        add = state.bind(
-            registry.add_field(self._real),
-            field=target,
-            source=state.work[1],
-            signal=nothing,
-            rows=state.rows,
-            fields=fields,
-            padded=1,
-        )
-
-        return Several([*spread, add])
+            signal, added, padded = {**self._signal(source), "weight": None}, self._corrected_mask(source), 0
+            spread: list[Bound] = []
+        else:
+            spread = self._spread(source, self._signal(source))
+            signal = {"samples": None, "weight": None, "delay": None, "clock": None, "stride": 0, "column": 0}
+            added, padded = state.work[1], 1
+        members = {"field": target, "source": added, "signal": signal, "rows": state.rows}
+        add = state.bind(registry.add_field(state.precision), **members, fields=fields, padded=padded)
+        return ActionSequence([*spread, add]) if spread else add
 
     def _corrected_mask(self, source: MaskSource) -> Array:
-        """Return F^-1[cos(a) F w], w being the weights at the source's points: (points,); shared by equal sources."""
+        """Return F^-1[cos(a) F w] (points,) for the weights w at the source's points; equal sources share it."""
         state = self._state
         for other, mask in self._masks:
             if other.points is source.points and other.weights is source.weights:
@@ -125,11 +108,7 @@ class SourceStages:
         clock = state.backend.zeros(1, np.int64)
         signal = {
             "samples": state.backend.upload(np.ascontiguousarray(weights, state.real)),
-            "weight": None,
-            "delay": None,
-            "clock": clock,
-            "stride": 0,
-            "column": 1,
+            **{"weight": None, "delay": None, "clock": clock, "stride": 0, "column": 1},
         }
         for one in self._spread(source, signal):
             one()
@@ -140,16 +119,16 @@ class SourceStages:
         return mask
 
     def _spread(self, source: MaskSource, signal: dict[str, Any]) -> list[Bound]:
-        """Return the work that leaves the corrected field of a signal in the padded rows of work spectrum 1."""
+        """Return the work that computes the corrected field of a signal in the padded rows of work spectrum 1."""
         state = self._state
         if self._kappa is None:
             self._kappa = state.upload(operators.source_kappa(state.problem, state.real))
         spectrum = state.work[1:2]
         padded_points = source.points // state.extents[2] * (2 * state.rows["half"]) + source.points % state.extents[2]
         return [
-            state.bind(registry.clear(self._real), padded=spectrum, rows=state.rows),
+            state.bind(registry.clear(state.precision), padded=spectrum, rows=state.rows),
             state.bind(
-                registry.inject(False, self._real),
+                registry.inject(False, state.precision),
                 items=source.points.size,
                 field=spectrum,
                 points=self._points(padded_points),
@@ -158,13 +137,13 @@ class SourceStages:
                 fields=1,
             ),
             state.transforms.forward(None, spectrum),
-            state.bind_spectral(registry.spectral_filter(self._real), spectrum=spectrum, factor=self._kappa),
+            state.bind_spectral(registry.spectral_filter(state.precision), spectrum=spectrum, factor=self._kappa),
             state.transforms.inverse(spectrum),
         ]
 
 
-def _nothing() -> None:
-    """Do nothing."""
+def _no_points() -> None:
+    """Do nothing: the stage of a source that acts on other ranks only, so that all ranks have the same stages."""
 
 
 def is_mass(source: MaskSource) -> bool:

@@ -1,219 +1,187 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a device holds while a problem is computed: fields, work arrays, medium; and kernels bound to them."""
+"""Device memory of a problem (fields, work arrays, tables) and kernels bound to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.backend.transforms import Transforms
-from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
-from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry import KernelSpec, Real
 from seiche.observe.stage import Messages, Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Field, Problem
 
+if TYPE_CHECKING:
+    from seiche.ultrasound.overlaps import LocalBasis
+    from seiche.ultrasound.slabs import Slabs
+
 Bound = Callable[[], None]
 
 
-class Work:
-    """Something bound to a state, which must move `bytes` of memory."""
+class DeviceAction:
+    """Bound work with the `bytes` of memory traffic that it must cause."""
 
     __slots__ = ("_run", "bytes")
 
     def __init__(self, run: Bound, moved: int) -> None:
-        """Declare what `run` moves."""
         self._run, self.bytes = run, moved
 
     def __call__(self) -> None:
-        """Do it."""
+        """Run it."""
         self._run()
 
 
-class Carried(Work):
-    """Messages between ranks: a stage of its own, called `name`, that computes nothing."""
+class MessageAction(DeviceAction):
+    """Messages between ranks: a separate stage, called `name`, that computes nothing."""
 
     __slots__ = ("messages", "name")
 
     def __init__(self, name: str, run: Bound, messages: Messages) -> None:
-        """Declare what `run` sends or receives."""
         super().__init__(run, sum(size for _, size in (*messages.sent, *messages.received)))
         self.name, self.messages = name, messages
 
 
-class Several:
-    """Work in order, of which some may be messages."""
+class ActionSequence:
+    """Bound work in order; some of it may be messages."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("actions",)
 
-    def __init__(self, parts: Sequence[Bound]) -> None:
-        """Keep the parts."""
-        self.parts = tuple(parts)
+    def __init__(self, actions: Sequence[Bound]) -> None:
+        self.actions = tuple(actions)
 
     def __call__(self) -> None:
-        """Do all of it."""
-        for one in self.parts:
-            one()
+        """Run all of it."""
+        for action in self.actions:
+            action()
 
 
 def _declared(run: Bound, moved: int) -> Bound:
-    """Return work that says what it moves; messages in it stay what they are."""
-    if not isinstance(run, Several):
-        return Work(run, moved)
-    own = sum(not isinstance(part, Carried) for part in run.parts)
-    return Several([part if isinstance(part, Carried) else Work(part, moved // own) for part in run.parts])
+    """Return work with its memory traffic; messages in it are unchanged."""
+    if not isinstance(run, ActionSequence):
+        return DeviceAction(run, moved)
+    count = sum(not isinstance(action, MessageAction) for action in run.actions)
+    return ActionSequence(
+        [one if isinstance(one, MessageAction) else DeviceAction(one, moved // count) for one in run.actions]
+    )
 
 
 class DeclaredTransforms:
-    """Transforms that say what they move."""
+    """Transforms of a backend with their memory traffic."""
 
     def __init__(self, transforms: Transforms) -> None:
-        """Take the transforms of a backend."""
         self._transforms = transforms
         self.name, self.complex, self.spectrum_shape = transforms.name, transforms.complex, transforms.spectrum_shape
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
-        """Return the transform of a backend."""
+        """Return the forward transform of the backend."""
         return _declared(self._transforms.forward(source, spectrum), self._transforms.moved(spectrum))
 
     def inverse(self, spectrum: Array) -> Bound:
-        """Return the transform of a backend."""
+        """Return the inverse transform of the backend."""
         return _declared(self._transforms.inverse(spectrum), self._transforms.moved(spectrum))
 
 
-class Overlaps(Protocol):
-    """What a part of a larger grid does with its overlaps (overlaps.py)."""
-
-    @property
-    def bell(self) -> Array:
-        """Return the bell along the axes one after another."""
-
-    @property
-    def reach(self) -> int:
-        """Return how many own points behind a cut of the first axis neighbours have in their overlaps, at most."""
-
-    def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
-        """Return what starts to fill the overlaps of a field, and what ends it."""
-
-    def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
-        """Return the product of fields and bell in padded rows of spectra."""
+#: Kernels that declare bytes for each complex number of a spectrum, and those that declare them for a batch of lines.
+_PER_COMPLEX = ("kspace/gradient.hpp", "kspace/divergence.hpp", "kspace/fractional.hpp")
+_PER_BATCH = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
 
 
-class Local(Protocol):
-    """The part of a rank: with overlaps and transforms of its own, or without and transforms of the whole grid."""
-
-    world: World
-
-    @property
-    def overlaps(self) -> Overlaps | None:
-        """Return the overlaps, None where transforms cover the whole grid (slabs.py)."""
-
-    def attach(self, state: DeviceState) -> None:
-        """Take the fields."""
-
-    def transforms(self, state: DeviceState) -> Transforms:
-        """Return the transforms that this part takes."""
-
-
-#: Kernels that declare the bytes of a complex number of a spectrum, and those that declare them of a batch of lines.
-_OF_SPECTRA = ("kspace/gradient.hpp", "kspace/divergence.hpp", "kspace/fractional.hpp")
-_OF_BATCHES = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
-
-
-def _numbers(spec: KernelSpec, members: dict[str, Any]) -> int:
-    """Return of how many numbers an item of a kernel is, which declares the bytes of one: those of a row or a line."""
-    if not spec.team or spec.header in _OF_BATCHES:
+def _numbers_per_item(spec: KernelSpec, members: dict[str, Any]) -> int:
+    """Return the number of declared units in an item: of a row or line where bytes are declared for one number."""
+    if not spec.team or spec.header in _PER_BATCH:
         return 1
     if "lines" in members:
         return int(members["lines"]["plan"]["length"])
     rows = members.get("rows", {"length": 1, "half": 1})
-    return int(rows["half" if spec.header in _OF_SPECTRA else "length"])
+    return int(rows["half" if spec.header in _PER_COMPLEX else "length"])
 
 
 class DeviceState:
     """Fields of a problem on a device.
 
     Attributes:
+        real, precision: type of real numbers, for NumPy and for kernels.
         p: pressure (points,).
         u, rho: velocity and density, (D, points), a component an axis of the grid.
         clock: the number of the present step, (1,) int64.
-        rows: how rows lie, as kernels want it; `row_count` of them.
-        spectral_rows: the same for rows of spectra, which on several ranks may be others; `spectral_count` of them.
+        rows: layout of the rows as kernels expect it; `row_count` is their number.
+        spectral_rows: the same for rows of spectra, which may differ on several ranks; `spectral_count` of them.
+        local: the part of a larger grid that this rank computes, if any.
     """
 
     def __init__(
-        self, backend: Backend, problem: Problem, real: str, local: Local | None = None, components: int | None = None
+        self,
+        backend: Backend,
+        problem: Problem,
+        real: str,
+        local: LocalBasis | Slabs | None = None,
+        components: int | None = None,
     ) -> None:
-        """Allocate fields at rest; `local` where the problem is a part of a larger grid.
-
-        Velocity and density have so many `components`, the first ones, by default one for each axis.
+        """Allocate fields at rest; velocity and density have `components`, by default one for each axis.
 
         Raises:
             BackendUnavailable: the device has too little memory.
         """
-        self.backend, self.problem, self.real = backend, problem, np.dtype(real)
+        self.backend, self.problem, self.real, self.local = backend, problem, np.dtype(real), local
+        self.precision: Real = "float32" if self.real == np.float32 else "float64"
         self.extents = operators.padded_shape(problem)
         half = self.extents[2] // 2 + 1
         self.row_count = self.extents[0] * self.extents[1]
         planes, middle, numbers = operators.spectral_shape(problem)
         self.spectral_count = planes * middle
-        room = max(self.row_count * half, self.spectral_count * numbers)
         self.rows = {
-            "planes": self.extents[0],
-            "middle": self.extents[1],
-            "length": self.extents[2],
+            **dict(zip(("planes", "middle", "length"), self.extents, strict=True)),
             "half": half,
             "points": problem.points,
-            "spectrum": room,
+            "spectrum": max(self.row_count * half, self.spectral_count * numbers),
         }
         self.spectral_rows = {**self.rows, "planes": planes, "middle": middle, "half": numbers}
         count = problem.dimensions if components is None else components
         needed, free = problem.points * self.real.itemsize * (2 + 3 * count), backend.free_memory()
         if 0 < free < needed:
             raise BackendUnavailable(
-                f"{backend.name}: {problem.points} points need at least {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB"
-                " are free"
+                f"{backend.name}: {problem.points} points need at least {needed / 1e9:.1f} GB, but only"
+                f" {free / 1e9:.1f} GB are free"
             )
         self.p = backend.zeros(problem.points, self.real)
-        self.u = backend.zeros((count, problem.points), self.real)
-        self.rho = backend.zeros((count, problem.points), self.real)
+        self.u, self.rho = (backend.zeros((count, problem.points), self.real) for _ in range(2))
         self.clock = backend.zeros(1, np.int64)
         self._transforms: DeclaredTransforms | None = None
         self._work: Array | None = None
-        self._made: dict[str, Array] = {}
-        self._kept: list[dict[str, Any]] = []
-        self.local = local
+        self._cache: dict[str, Array] = {}
+        self._bound_members: list[dict[str, Any]] = []
         if local is not None:
             local.attach(self)
 
     def forward(self, fields: Array | None, spectra: Array, components: int) -> list[Bound]:
-        """Return what leaves the spectra of fields in `spectra`; without fields they lie there in padded rows.
+        """Return the transform of fields into `spectra`; without fields it starts from padded rows in `spectra`.
 
-        On a part of a larger grid the overlaps come first, and the fields are tapered to zero over them.
+        On a part of a larger grid the overlaps are filled first, and the fields are tapered to zero over them.
         """
         overlaps = None if self.local is None else self.local.overlaps
         if overlaps is None:
             volumes = None if fields is None else fields.reshape(components, *self.extents)
             return [self.transforms.forward(volumes, spectra)]
-        # Binding a transform may lose what the arrays hold: it comes before the exchange is bound.
-        each = [slice(k, k + 1) for k in range(components)]
-        transforms = [self.transforms.forward(None, spectra[k]) for k in each]
+        # Binding a transform may overwrite the arrays: it comes before the exchange is bound.
+        slices = [slice(k, k + 1) for k in range(components)]
+        transforms = [self.transforms.forward(None, spectra[k]) for k in slices]
         if fields is None:
-            ends = [overlaps.exchange(spectra[k].reshape(-1).view(self.real), padded=True) for k in each]
-            tapers = [overlaps.taper(None, spectra[k], 1) for k in each]
+            exchanges = [overlaps.exchange(spectra[k].reshape(-1).view(self.real), padded=True) for k in slices]
+            tapers = [overlaps.taper(None, spectra[k], 1) for k in slices]
         else:
             volumes = fields.reshape(components, -1)
-            ends = [overlaps.exchange(volumes[k].reshape(-1)) for k in each]
-            tapers = [overlaps.taper(volumes[k], spectra[k], 1) for k in each]
-        # All fields are under way at once: while one travels, those before it are transformed.
-        work = [start for start, _ in ends]
-        for (_, finish), taper, transform in zip(ends, tapers, transforms, strict=True):
+            exchanges = [overlaps.exchange(volumes[k].reshape(-1)) for k in slices]
+            tapers = [overlaps.taper(volumes[k], spectra[k], 1) for k in slices]
+        # All fields are sent at the start; each is transformed while the later ones are in flight.
+        work = [start for start, _ in exchanges]
+        for (_, finish), taper, transform in zip(exchanges, tapers, transforms, strict=True):
             work += [finish, taper, transform]
         return work
 
@@ -221,11 +189,9 @@ class DeviceState:
     def transforms(self) -> DeclaredTransforms:
         """Return the transforms over the whole grid."""
         if self._transforms is None:
-            if self.local is None:
-                found = self.backend.transforms(self.extents, self.real.name)
-            else:
-                found = self.local.transforms(self)
-            self._transforms = DeclaredTransforms(found)
+            local = self.local
+            made = self.backend.transforms(self.extents, self.real.name) if local is None else local.transforms(self)
+            self._transforms = DeclaredTransforms(made)
         return self._transforms
 
     @property
@@ -241,27 +207,27 @@ class DeviceState:
         kind = self.real if table.dtype.kind == "f" else np.result_type(self.real, np.complex64)
         return self.backend.upload(np.ascontiguousarray(table, kind))
 
-    def once(self, name: str, make: Callable[[], Array]) -> Array:
-        """Return what `make` makes, made once for each name."""
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]
+    def cached(self, name: str, make: Callable[[], Array]) -> Array:
+        """Return the array of this name, made by `make` on first use."""
+        if name not in self._cache:
+            self._cache[name] = make()
+        return self._cache[name]
 
     def field(self, name: str, value: Field) -> Array:
-        """Return an array over the grid on the device, once for each name."""
+        """Return the cached array of a field over the grid on the device."""
 
         def make() -> Array:
             whole = np.broadcast_to(np.asarray(value, self.real), self.problem.shape)
             return self.backend.upload(np.ascontiguousarray(whole).reshape(-1))
 
-        return self.once(name, make)
+        return self.cached(name, make)
 
     def bind(self, spec: KernelSpec, items: int | None = None, begin: int = 0, **members: Any) -> Bound:
         """Return the launch of a kernel over all rows, or over `items` items from `begin` on."""
-        self._kept.append(members)  # kernels know addresses only
+        self._bound_members.append(members)  # kernels store addresses only
         kernel, count = self.backend.load(spec), self.row_count if items is None else items
         run = kernel.bind(self.backend.pack(kernel, **members), begin, begin + count)
-        return Work(run, kernel.bytes_per_item * count * _numbers(spec, members))
+        return DeviceAction(run, kernel.bytes_per_item * count * _numbers_per_item(spec, members))
 
     def bind_spectral(self, spec: KernelSpec, **members: Any) -> Bound:
         """Return the launch of a kernel over all rows of spectra."""
@@ -277,35 +243,30 @@ class DeviceState:
         fields = {"p": self.p}
         for name, components in (("u", self.u), ("rho", self.rho)):
             fields |= {f"{name}{axis}": components[k] for k, axis in enumerate(self.problem.axes)}
-        memory = self._made.get("relaxation", ())
-        return {**fields, **{f"memory{k}": one for k, one in enumerate(memory)}}
+        return fields | {f"memory{k}": one for k, one in enumerate(self._cache.get("relaxation", ()))}
 
 
 def stage(name: str, *work: Bound) -> Stage:
-    """Return a stage that does several things in order, and declares the bytes that they do."""
-
-    def run() -> None:
-        for one in work:
-            one()
-
-    return Stage(name, run if len(work) != 1 else work[0], sum(getattr(one, "bytes", 0) for one in work))
+    """Return one stage for several actions in order, with the sum of their bytes."""
+    run = work[0] if len(work) == 1 else ActionSequence(work)
+    return Stage(name, run, sum(getattr(one, "bytes", 0) for one in work))
 
 
 def stages(name: str, *work: Bound) -> list[Stage]:
-    """Return the stage that does several things in order, in pieces between the messages, which are stages too."""
-    found = []
-    for carried, parts in groupby(_flat(work), lambda one: isinstance(one, Carried)):
-        if carried:
-            found += [_message(one) for one in parts if isinstance(one, Carried)]
+    """Return several actions in order as stages: one for each message, and one for the work between messages."""
+    result = []
+    for is_message, actions in groupby(_flat(work), lambda one: isinstance(one, MessageAction)):
+        if is_message:
+            result += [
+                Stage(one.name, one, one.bytes, useful=False, messages=one.messages)
+                for one in actions
+                if isinstance(one, MessageAction)
+            ]
         else:
-            found.append(stage(name, *parts))
-    return found
+            result.append(stage(name, *actions))
+    return result
 
 
 def _flat(work: Iterable[Bound]) -> Iterator[Bound]:
     for one in work:
-        yield from _flat(one.parts) if isinstance(one, Several) else (one,)
-
-
-def _message(one: Carried) -> Stage:
-    return Stage(one.name, one, one.bytes, useful=False, messages=one.messages)
+        yield from _flat(one.actions) if isinstance(one, ActionSequence) else (one,)

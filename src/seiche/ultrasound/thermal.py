@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What absorbed sound does to tissue: heat, temperature, thermal dose (theory/ultrasound, section 9)."""
+"""Effects of absorbed sound on tissue: heat, temperature, thermal dose (theory/ultrasound, section 9)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Absorption
 
 Floats = npt.NDArray[np.float64]
-#: Part of the longest stable step that is taken.
+#: Fraction of the longest stable step.
 _SAFETY = 0.8
 
 
 def heat_deposition(amplitude: npt.ArrayLike, frequency: float, medium: Medium) -> Floats:
-    """Return the heat (W/m3) that waves of a pressure `amplitude` (Pa) at `frequency` (Hz) leave, eq. 28.
+    """Return the heat (W/m3) deposited by waves of a pressure `amplitude` (Pa) at `frequency` (Hz), eq. 28.
 
     Raises:
         CaseError: the medium does not absorb, or the shapes differ.
@@ -31,7 +31,7 @@ def heat_deposition(amplitude: npt.ArrayLike, frequency: float, medium: Medium) 
     pressure = np.asarray(amplitude, np.float64)
     shape = pressure.shape
     if medium.alpha_coeff is None or (medium.alpha_power is None and medium.alpha_mode != "stokes"):
-        raise CaseError("medium.alpha_coeff, alpha_power: are missing; a medium that absorbs nothing does not heat up")
+        raise CaseError("medium.alpha_coeff, alpha_power: are missing; without absorption there is no heat")
     if not frequency > 0:
         raise CaseError(f"frequency: {frequency:g} Hz is not positive")
     power = 2.0 if medium.alpha_power is None else on_grid("medium.alpha_power", medium.alpha_power, shape)
@@ -45,14 +45,14 @@ def heat_deposition(amplitude: npt.ArrayLike, frequency: float, medium: Medium) 
 
 @dataclass(frozen=True)
 class Tissue:
-    """How tissue conducts heat: numbers, or arrays in the shape of the grid.
+    """Thermal properties of tissue: numbers, or arrays in the shape of the grid.
 
     Attributes:
         density: kg/m3.
         heat_capacity: J/(kg K).
         conductivity: W/(m K).
-        perfusion: volume of blood that flows through a volume of tissue a second, 1/s.
-        blood_density, blood_heat_capacity, blood_temperature: of the blood that comes, degrees Celsius.
+        perfusion: volume of blood through a volume of tissue a second, 1/s.
+        blood_density, blood_heat_capacity, blood_temperature: of the inflowing blood, degrees Celsius.
     """
 
     density: npt.ArrayLike = 1000.0
@@ -65,7 +65,7 @@ class Tissue:
 
 
 class Bioheat:
-    """Temperature of tissue in time by Pennes' equation (eq. 29), in double precision; no heat passes the border.
+    """Tissue temperature by Pennes' equation (eq. 29), in double precision, with insulated borders.
 
     Attributes:
         time: seconds.
@@ -82,24 +82,26 @@ class Bioheat:
         device: str = "cpu",
         threads: int | None = None,
     ) -> None:
-        """Begin at a temperature, one number or an array, on a device.
+        """Start from a temperature, one number or an array, on a device.
 
         Raises:
-            CaseError: shapes that differ, or values that are impossible.
+            CaseError: shapes that differ, or impossible values.
             BackendUnavailable: no such device.
         """
-        spacings = tuple(float(one) for one in real_numbers("spacing", spacing))
-        if len(spacings) != len(shape) or not all(0 < one < np.inf for one in spacings):
+        spacings = tuple(float(d) for d in real_numbers("spacing", spacing))
+        if len(spacings) != len(shape) or not all(0 < d < np.inf for d in spacings):
             raise CaseError(f"spacing: {spacing} is not one positive number for each axis of {shape} points")
         for name in ("blood_density", "blood_heat_capacity", "blood_temperature"):
             if not np.isfinite(getattr(tissue, name)):
                 raise CaseError(f"tissue.{name}: {getattr(tissue, name)} is not a finite number")
 
-        def field(name: str, least: float, exclusive: bool) -> Floats:
+        def field(name: str, minimum: float, exclusive: bool) -> Floats:
             value = np.asarray(on_grid(f"tissue.{name}", getattr(tissue, name), shape), np.float64)
             low = float(np.min(value))
-            if not np.isfinite(value).all() or low < least or (exclusive and low == least):
-                raise CaseError(f"tissue.{name}: {low:g} is not a finite number {'>' if exclusive else '>='} {least:g}")
+            if not np.isfinite(value).all() or low < minimum or (exclusive and low == minimum):
+                raise CaseError(
+                    f"tissue.{name}: {low:g} is not a finite number {'>' if exclusive else '>='} {minimum:g}"
+                )
             return value
 
         capacity = field("density", 0.0, True) * field("heat_capacity", 0.0, True)
@@ -109,7 +111,7 @@ class Bioheat:
         if not np.isfinite(start).all():
             raise CaseError("temperature: not every value is a finite number")
         self.time, self._shape, self._blood = 0.0, shape, tissue.blood_temperature
-        # Two cells of the greatest conductivity conduct no more between them than that.
+        # Upper bound: both neighbours along each axis have the greatest conductivity.
         exchange = 4 * float(conductivity.max()) * sum(1 / d**2 for d in spacings)
         rate = (exchange + float(cooling.max())) / float(capacity.min())
         self.longest_step = 2 / rate if rate > 0 else np.inf
@@ -136,7 +138,7 @@ class Bioheat:
         return self._host(self._dose)
 
     def run(self, seconds: float, heat: npt.ArrayLike = 0.0) -> None:
-        """Advance by `seconds` with a heat source (W/m3) that stays the same: second order in time, in equal steps.
+        """Advance by `seconds` with a constant heat source (W/m3): second order in time, in equal steps.
 
         Raises:
             CaseError: a time that is not positive, or heat of another shape.
@@ -153,7 +155,7 @@ class Bioheat:
             predict()
             correct()
             self.time += dt
-        self._backend.synchronize()  # `fields` are needed until then
+        self._backend.synchronize()  # the kernels use `fields` until then
 
     def _bind(self, corrects: bool, dt: float, fields: dict[str, Array]) -> Callable[[], None]:
         planes, middle, length = (1,) * (3 - len(self._shape)) + self._shape

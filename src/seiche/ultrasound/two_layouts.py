@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Schemes along one axis at a time on several ranks (theory/ultrasound, section 13).
+"""Axis-wise schemes on several ranks (theory/ultrasound, section 13).
 
-Every rank has a slab of planes, and columns: whole lines along the first axis. What belongs to that axis, its velocity
-and density, stays in the columns. A step sends the pressure there and brings back the corrected pressure and that
-density.
+Every rank has a slab of planes, and columns: complete lines along the first axis. Velocity and density of that axis are
+stored in the columns. A step sends the pressure there and returns the corrected pressure and that density.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from seiche.backend import Array
 from seiche.domain.world import World
 from seiche.machine.collectives import Exchange
 from seiche.observe.stage import Messages, Stage
-from seiche.ultrasound.axis_wise import AxisWiseScheme, pressure_of, pushed_axes, start_of, sum_of, sums_of
+from seiche.ultrasound.axis_wise import AxisWiseScheme, bind_pressure, density_sums, driven_axes
+from seiche.ultrasound.equation_of_state import initial_density
 from seiche.ultrasound.line_passes import LinePasses
-from seiche.ultrasound.state import Bound, Carried, DeviceState, Work, stages
+from seiche.ultrasound.state import Bound, DeviceAction, DeviceState, MessageAction, stages
 
 
-class Turns:
-    """Fields of real numbers between slabs of planes and columns.
+class Transposer:
+    """Transposition of real fields between slabs of planes and columns.
 
     Args:
         world: the ranks.
         planes: the fields of this rank's slab.
         columns: the fields of its columns.
-        strategy: how messages travel (seiche.machine.collectives).
-        exchanges: takes the exchanges that are made.
+        strategy: transport of the messages (seiche.machine.collectives).
+        exchanges: list to which the exchanges are appended.
     """
 
     def __init__(
         self, world: World, planes: DeviceState, columns: DeviceState, *, strategy: Any, exchanges: list[Exchange]
     ) -> None:
-        """Make room for messages: gathered and dealt out beside the planes, whose columns are not together there."""
         self._world, self._strategy, self._exchanges = world, strategy, exchanges
         self._backend = planes.backend
         height, divided, *rest = planes.problem.shape
@@ -43,136 +42,148 @@ class Turns:
         width = columns.problem.shape[1]
         self._heights = world.allgather(height)
         self._ends = [sum(world.allgather(width)[:rank]) for rank in range(world.size + 1)]
-        self._room = self._backend.zeros(planes.problem.points, planes.real)
+        self._buffer = self._backend.zeros(planes.problem.points, planes.real)
         inner = self._shape[2]
         self._sent = [height * (b - a) * inner for a, b in pairwise(self._ends)]
         self._received = [one * width * inner for one in self._heights]
 
     def out(self, planes: Array, columns: Array) -> list[Bound]:
-        """Return what brings a field from planes to columns. Binding may lose what the columns hold."""
+        """Return the work that sends a field from planes to columns. Binding may overwrite the columns."""
         pairs = [(message, part) for part, message in self._pairs(planes)]
-        return [self._copies(pairs), self._carried(self._room, columns, self._sent, self._received)]
+        return [self._copies(pairs), self._exchange(self._buffer, columns, self._sent, self._received)]
 
     def back(self, columns: Array, planes: Array) -> list[Bound]:
-        """Return what brings a field from columns to planes."""
-        return [self._carried(columns, self._room, self._received, self._sent), self._copies(self._pairs(planes))]
+        """Return the work that sends a field from columns to planes."""
+        return [self._exchange(columns, self._buffer, self._received, self._sent), self._copies(self._pairs(planes))]
 
     def _pairs(self, field: Array) -> list[tuple[Array, Array]]:
-        """Return the parts of a field of planes that belong to the ranks' columns, and where they lie in messages."""
+        """Return the parts of a field of planes by rank of their columns, each with its place in the messages."""
         planes, pairs, at = field.reshape(self._shape), [], 0
         for (first, last), size in zip(pairwise(self._ends), self._sent, strict=True):
-            message = self._room[at : at + size].reshape(self._shape[0], last - first, self._shape[2])
+            message = self._buffer[at : at + size].reshape(self._shape[0], last - first, self._shape[2])
             pairs.append((planes[:, first:last], message))
             at += size
         return pairs
 
     def _copies(self, pairs: list[tuple[Array, Array]]) -> Bound:
-        def run() -> None:
-            for target, source in pairs:
-                target[...] = source
+        return DeviceAction(copies(pairs), 2 * int(self._buffer.nbytes))
 
-        return Work(run, 2 * int(self._room.nbytes))
+    def _exchange(self, send: Array, receive: Array, sent: list[int], received: list[int]) -> Bound:
+        return transposition(self._world, (send, sent), (receive, received), self._strategy, self._exchanges)
 
-    def _carried(self, send: Array, receive: Array, sent: list[int], received: list[int]) -> Bound:
-        exchange = Exchange(self._world, send, receive, sent, received, strategy=self._strategy)
-        self._exchanges.append(exchange)
-        size = send.dtype.itemsize
 
-        def others(counts: list[int]) -> tuple[tuple[int, int], ...]:
-            return tuple((rank, n * size) for rank, n in enumerate(counts) if rank != self._world.rank)
+def copies(pairs: Sequence[tuple[Array, Array]]) -> Bound:
+    """Return the copy of the second array of each pair into the first."""
 
-        return Carried("transpose", exchange, Messages("transpose", sent=others(sent), received=others(received)))
+    def run() -> None:
+        for target, source in pairs:
+            target[...] = source
+
+    return run
+
+
+def transposition(
+    world: World,
+    send: tuple[Array, Sequence[int]],
+    receive: tuple[Array, Sequence[int]],
+    strategy: Any,
+    exchanges: list[Exchange],
+) -> MessageAction:
+    """Return an all-to-all exchange of arrays with element counts by rank; it is appended to `exchanges`."""
+    exchange = Exchange(world, send[0], receive[0], send[1], receive[1], strategy=strategy)
+    exchanges.append(exchange)
+    size = send[0].dtype.itemsize
+    sent, received = (
+        tuple((rank, count * size) for rank, count in enumerate(counts) if rank != world.rank)
+        for counts in (send[1], receive[1])
+    )
+    return MessageAction("transpose", exchange, Messages("transpose", sent=sent, received=received))
 
 
 class TwoLayoutScheme(AxisWiseScheme):
-    """Stages of the separable scheme or of the one with the local sound speed, on one of several ranks.
+    """Stages of an axis-wise scheme on one of several ranks.
 
     Args:
         state: the slab of this rank.
         columns: its columns, with the components of the first axis.
-        turns: between the two.
+        transposer: between the two.
         name: "separable" or "local4".
-        fixed: take kernels for the very lengths of the axes, where these have such.
+        fixed: use kernels compiled for the lengths of the axes where there are such.
 
     Raises:
-        CaseError: an axis longer than lines can be.
+        CaseError: an axis is too long for these kernels.
     """
 
     def __init__(
-        self, state: DeviceState, columns: DeviceState, turns: Turns, name: str, *, fixed: bool = False
+        self, state: DeviceState, columns: DeviceState, transposer: Transposer, name: str, *, fixed: bool = False
     ) -> None:
-        """Upload tables, bind kernels and messages."""
         self.name, self._state, self._columns = name, state, columns
         backend, problem = state.backend, state.problem
         self._corrected = backend.zeros(problem.points, state.real)
-        self._total, rate = sums_of(state)
-        total_there, rate_there = sums_of(columns)
+        self._total, rate = density_sums(state)
+        column_total, column_rate = density_sums(columns)
         axes = range(1, problem.dimensions)
         self._passes = LinePasses(state, axes, fixed=fixed, total=self._total, rate=rate)
-        self._first = LinePasses(columns, (0,), fixed=fixed, total=total_there, rate=rate_there)
+        self._first = LinePasses(columns, (0,), fixed=fixed, total=column_total, rate=column_rate)
         if name == "separable":
-            self._corrected_there = columns.p
-            there = self._first.filters(columns.p, columns.p)
-            here = self._passes.filters(state.p, self._corrected)
-            out = turns.out(self._corrected, columns.p)
+            self._column_corrected = columns.p
+            column_terms = self._first.filters(columns.p, columns.p)
+            slab_terms = self._passes.filters(state.p, self._corrected)
+            out = transposer.out(self._corrected, columns.p)
         else:
-            self._corrected_there = backend.zeros(columns.problem.points, state.real)
-            there = self._first.terms(self._corrected_there, begins=False)
-            here = self._passes.terms(self._corrected, ends=False)
-            out = [*turns.out(state.p, columns.p), *turns.out(self._corrected, self._corrected_there)]
-        if self._total is not None and total_there is not None:
-            out += turns.out(self._total, total_there)
-        self._correct = [*here, *out, *there]
-        self._corrected_back = turns.back(self._corrected_there, self._corrected)
-        self._density_back = turns.back(columns.rho[0], state.rho[0])
-        if rate is not None and rate_there is not None:
-            self._density_back += turns.back(rate_there, rate)
-        self._density_out = turns.out(state.rho[0], columns.rho[0])
-        self._velocity_out = turns.out(state.u[0], columns.u[0])
-        self._velocity_back = turns.back(columns.u[0], state.u[0])
-        self._pressure = pressure_of(state, self._passes.medium, self._total, rate)
+            self._column_corrected = backend.zeros(columns.problem.points, state.real)
+            column_terms = self._first.terms(self._column_corrected, begins=False)
+            slab_terms = self._passes.terms(self._corrected, ends=False)
+            out = [*transposer.out(state.p, columns.p), *transposer.out(self._corrected, self._column_corrected)]
+        if self._total is not None and column_total is not None:
+            out += transposer.out(self._total, column_total)
+        self._correct = [*slab_terms, *out, *column_terms]
+        self._corrected_back = transposer.back(self._column_corrected, self._corrected)
+        self._density_back = transposer.back(columns.rho[0], state.rho[0])
+        if rate is not None and column_rate is not None:
+            self._density_back += transposer.back(column_rate, rate)
+        self._density_out = transposer.out(state.rho[0], columns.rho[0])
+        self._velocity_out = transposer.out(state.u[0], columns.u[0])
+        self._velocity_back = transposer.back(columns.u[0], state.u[0])
+        self._pressure = bind_pressure(state, self._passes.medium, self._total, rate)
 
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
-        """Return the stages of a step in which these sources act, on this rank or another."""
-        axis, columns, there = f"axis {self._state.problem.axes[0]}", self._first, self._corrected_there
-        pushed = pushed_axes(self._state) if velocity_source else ()
+        """Return the stages of a step in which these sources act on this or another rank."""
+        axis, columns, corrected = f"axis {self._state.problem.axes[0]}", self._first, self._column_corrected
+        driven = driven_axes(self._state) if velocity_source else ()
         middle = stages("correction", *self._correct)
-        if 0 in pushed:
-            middle += stages("velocity", columns.step(0, there, mass=False), *self._corrected_back)
+        if 0 in driven:
+            middle += stages("velocity", columns.step(0, corrected, mass=False), *self._corrected_back)
             middle += stages("velocity sources", *self._velocity_back)
         else:
-            middle += stages(axis, columns.step(0, there), *self._corrected_back, *self._density_back)
-        momentum = [self._passes.step(k, self._corrected, mass=False) for k in pushed if k > 0]
+            middle += stages(axis, columns.step(0, corrected), *self._corrected_back, *self._density_back)
+        momentum = [self._passes.step(k, self._corrected, mass=False) for k in driven if k > 0]
         middle += [*stages("velocity", *momentum), *velocity_source]
-        if 0 in pushed:
+        if 0 in driven:
             middle += stages("velocity sources", *self._velocity_out)
-            middle += stages("density", columns.step(0, there, momentum=False), *self._density_back)
-        middle += [*self._along(pushed), *mass_source]
+            middle += stages("density", columns.step(0, corrected, momentum=False), *self._density_back)
+        middle += [*self._along(driven), *mass_source]
         changed = stages("pressure sources", *self._density_out) if mass_source else []
         return [*middle, *changed, *stages("pressure", *self._pressure)]
 
     def start(self) -> list[Stage]:
-        """Return the stages that make density and velocity from a pressure that is there at time zero (eq. 14)."""
-        half: dict[str, Any] = {"mass": False, "layers": False, "time_step": -self._state.problem.time_step / 2}
-        along = self._first.step(0, self._corrected_there, **half)
-        here = [self._passes.step(k, self._corrected, **half) for k in self._passes.axes]
+        """Return the stages that set density and velocity from the pressure at time zero (eq. 14)."""
+        half: dict[str, Any] = {"mass": False, "layers": False, "dt": -self._state.problem.time_step / 2}
+        along = self._first.step(0, self._column_corrected, **half)
+        slab = [self._passes.step(k, self._corrected, **half) for k in self._passes.axes]
         return [
-            start_of(self._state, self._passes.medium),
+            initial_density(self._state, self._passes.medium),
             *stages("initial density", *self._density_out),
             *stages("correction", *self._correct),
-            *stages("initial velocity", along, *self._corrected_back, *here),
-            *self._sum(),
+            *stages("initial velocity", along, *self._corrected_back, *slab),
+            *super().restored(),
         ]
 
-    def _sum(self) -> list[Stage]:
-        total = self._total
-        return [] if total is None else stages("initial sum", sum_of(self._state, self._passes.medium, total))
-
     def restored(self) -> list[Stage]:
-        """Return what follows from densities and velocities that were set in the slab; collective."""
-        return [*stages("restored", *self._density_out, *self._velocity_out), *self._sum()]
+        """Return the stages that follow when densities and velocities of the slab were set; collective."""
+        return [*stages("restored", *self._density_out, *self._velocity_out), *super().restored()]
 
     def settle(self) -> None:
-        """Bring velocities along the first axis to the slab; collective."""
+        """Copy velocities along the first axis to the slab; collective."""
         for one in self._velocity_back:
             one()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pressure from density, with absorption by fractional Laplacians (eq. 12) or relaxation processes (eq. 26)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seiche.backend import Array
+from seiche.kernels.registry import kspace as registry
+from seiche.observe.stage import Stage
+from seiche.ultrasound import operators
+from seiche.ultrasound.medium_arrays import MediumArrays
+from seiche.ultrasound.state import Bound, DeviceState, stage
+
+
+def finish_of(state: DeviceState) -> registry.Finish:
+    """Return which equation of state the medium has."""
+    absorption = state.problem.absorption
+    if state.problem.relaxation is not None:
+        return "relaxation"
+    if absorption is None:
+        return "lossless"
+    return "stokes" if absorption.stokes else "power-law"
+
+
+def finish_members(state: DeviceState, finish: registry.Finish) -> dict[str, object]:
+    """Return the kernel members of an equation of state."""
+    if finish == "relaxation":
+        return {"p": state.p, **_relaxation_members(state)}
+    if finish == "keep-rate":
+        return {"rate_out": state.work[0]}
+    if finish == "power-law":
+        return {"p": state.p, "rate_out": state.work[0], "rho_out": state.work[1]}
+    return {"p": state.p}
+
+
+def coefficients_of(state: DeviceState, finish: registry.Finish) -> list[str]:
+    """Return the coefficients of the medium that it uses, with the density itself."""
+    used = ["rho0"]
+    if finish in ("lossless", "stokes", "relaxation"):
+        used.append("c0")
+    if finish == "stokes":
+        used.append("tau")
+    if state.problem.BonA is not None and finish not in ("keep-rate", "keep-sum"):
+        used.append("BonA")
+    return used
+
+
+def state_of_density(
+    state: DeviceState,
+    medium_arrays: MediumArrays,
+    finish: registry.Finish,
+    *,
+    rate: Array | None = None,
+    total: Array | None = None,
+    rate_row: int,
+) -> Bound:
+    """Return the kernel from the densities and their `rate` (rows of `rate_row` numbers) to pressure or sum `total`."""
+    problem = state.problem
+    varying, medium = medium_arrays.members(*coefficients_of(state, finish))
+    spec = registry.state_of_density(problem.dimensions, varying, problem.BonA is not None, finish, state.precision)
+    members = {"sum_out": total} if finish == "keep-sum" else finish_members(state, finish)
+    fields = {"rho": state.rho, "rate": rate, "total": total, "medium": medium, "rows": state.rows}
+    return state.bind(spec, **fields, finish=members, rate_row=rate_row)
+
+
+def initial_density(state: DeviceState, medium_arrays: MediumArrays) -> Stage:
+    """Return the stage that sets the densities, and the memory of relaxation processes, from an initial pressure."""
+    varying, medium = medium_arrays.members("c0")
+    spec = registry.initial_density(state.problem.dimensions, varying, state.precision)
+    work = [state.bind(spec, p=state.p, rho=state.rho, medium=medium, rows=state.rows)]
+    if state.problem.relaxation is not None:
+        varying, medium = medium_arrays.members()
+        start: registry.Finish = "start-relaxation"
+        spec = registry.state_of_density(state.problem.dimensions, varying, False, start, state.precision)
+        fields = {"rho": state.rho, "rate": None, "total": None, "medium": medium, "rows": state.rows}
+        work.append(state.bind(spec, **fields, finish=_relaxation_members(state), rate_row=0))
+    return stage("initial density", *work)
+
+
+def _relaxation_members(state: DeviceState) -> dict[str, object]:
+    """Return the kernel members of relaxation processes; their memory is allocated once for a state."""
+    problem, backend = state.problem, state.backend
+    relaxation = problem.relaxation
+    assert relaxation is not None
+    processes = relaxation.strengths.shape[1]
+    table = np.stack([relaxation.strengths, problem.time_step / (2 * relaxation.times)], axis=-1)
+    return {
+        "memory": state.cached("relaxation", lambda: backend.zeros((processes, problem.points), state.real)),
+        "labels": state.cached("tissues", lambda: backend.upload(relaxation.labels.reshape(-1))),
+        "table": state.cached("processes", lambda: state.upload(table)),
+        "points": problem.points,
+    }
+
+
+def bind_power_law(state: DeviceState, medium_arrays: MediumArrays) -> list[Bound]:
+    """Return the work after `PowerLawInputs`, empty for other media. A term that is switched off is not transformed."""
+    problem = state.problem
+    absorption = problem.absorption
+    if absorption is None or absorption.stokes:
+        return []
+    first, last = 0 if absorption.losses else 1, 2 if absorption.dispersion else 1
+    active = state.work[first:last]
+    varying, medium = medium_arrays.members("c0", "tau")
+    laplacians = state.bind_spectral(
+        registry.fractional_laplacians(state.precision),
+        work=state.work,
+        squares=state.upload(operators.square_table(problem)),
+        exponent=(absorption.alpha_power - 2) / 2,
+        scale=1 / operators.transform_points(problem),
+    )
+    pressure = state.bind(
+        registry.power_law_pressure(varying, state.precision),
+        **{"p": state.p, "absorbed": state.work[0], "dispersed": state.work[1], "medium": medium, "rows": state.rows},
+        absorption=float(absorption.losses),
+        tangent=absorption.tangent,
+    )
+    if not len(active):
+        return [pressure]
+    return [*state.forward(None, active, last - first), laplacians, state.transforms.inverse(active), pressure]
