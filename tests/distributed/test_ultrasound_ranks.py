@@ -136,10 +136,10 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
             simulate(grid, medium, source, given.pop("sensor"), world=world, sharing=Sharing(**given), **OPTIONS)
         assert str(caught.value).startswith(words)
     problem = problem_of(grid, medium, source, Layers.of(grid, 10, 2.0, True))
-    with pytest.raises(CaseError, match='basis: the local4 scheme has no local basis; take "global"'):
+    with pytest.raises(CaseError, match='basis: the local4 scheme has no local basis; use "global"'):
         UltrasoundSolver(problem, world=world, scheme="local4", sharing=Sharing("local"))
     row = problem_of(*packet((96,), 5)[:3], Layers.of(packet((96,), 5)[0], 10, 2.0, True))
-    with pytest.raises(CaseError, match="scheme: the separable scheme runs on one rank where the grid has one axis"):
+    with pytest.raises(CaseError, match="scheme: on a grid with one axis the separable scheme needs a single rank; use the exact one"):
         UltrasoundSolver(row, world=world, scheme="separable")
 
 
@@ -315,9 +315,9 @@ def test_errors_that_are_predicted_are_those_of_runs() -> None:
 
 def test_slabs_that_there_cannot_be_are_said() -> None:
     assert [part.shape for part in slabs_of((7, 5, 4), 3)] == [(3, 5, 4), (2, 5, 4), (2, 5, 4)]
-    with pytest.raises(CaseError, match="basis: a grid of one axis has no slabs; use the local basis"):
+    with pytest.raises(CaseError, match="basis: a grid with one axis cannot be cut into slabs; use the local basis"):
         slabs_of((64,), 2)
-    with pytest.raises(CaseError, match="basis: 64x4 points have no slabs for 4 ranks"):
+    with pytest.raises(CaseError, match="basis: 64x4 points cannot be cut into slabs for 4 ranks"):
         slabs_of((64, 4), 4)
 
 

@@ -60,7 +60,7 @@ def complaint(path: Path) -> str:
         ({"absorbing_flag": 1}, "alpha_power: is missing"),
         (
             {"absorbing_flag": 1, "alpha_power": 1.0, "alpha_coeff": 0.5},
-            "input: alpha_power: 1 is too near 1, where the dispersion term tan(pi y/2) is singular; use another"
+            "input: alpha_power: 1 is too close to 1, where the dispersion term tan(pi y/2) is singular; use another"
             ' exponent, or switch dispersion off (alpha_mode = "no_dispersion")',
         ),
         (
@@ -196,7 +196,7 @@ def test_damaged_files_are_refused_in_one_line_or_read(whole, tmp_path, data):
         ("-o b", "option -i is missing"),
         ("-i a", "option -o is missing"),
         ("-i a -o b --unknown", "option --unknown not recognized"),
-        ("-i a -o b rest", "argument 'rest' belongs to no option"),
+        ("-i a -o b rest", "argument 'rest' is not an option"),
         ("-i a -o b -t zero", "-t zero: not a whole number"),
         ("-i a -o b -c 10", "-c 10: not between 0 and 9"),
         ("-i a -o b -r 0", "-r 0: not between 1 and 100"),
@@ -204,7 +204,7 @@ def test_damaged_files_are_refused_in_one_line_or_read(whole, tmp_path, data):
         ("-i a -o b --verbose 3", "--verbose 3: not between 0 and 2"),
         (
             "-i a -o b --checkpoint_timesteps 5",
-            "--checkpoint_file needs --checkpoint_interval or --checkpoint_timesteps, and they need it",
+            "--checkpoint_file and --checkpoint_interval or --checkpoint_timesteps must be used together",
         ),
     ],
 )
@@ -228,7 +228,7 @@ def test_status_is_not_zero_and_usage_is_shown(tmp_path, capsys):
     assert main(["-i", str(tmp_path), "-o", str(tmp_path / "o.h5")], "kspaceFirstOrder-OMP", "cpu") == 1
     assert capsys.readouterr().err.endswith("file: is a folder\n")
     assert main(["-i", str(path), "-o", str(tmp_path / "o.h5"), "-s", "41"], "kspaceFirstOrder-OMP", "cpu") == 1
-    assert "the first recorded step, 41, is not one of the 40 steps" in capsys.readouterr().err
+    assert "the first recorded step, 41, is not between 1 and 40" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["type", "grid", "input", "truncated", "output"])

@@ -45,7 +45,7 @@ from ultrasound_cases import BASIC, case
         (
             "[medium]",
             "[medium]\nalpha_power = 1.0\nalpha_coeff = 0.5",
-            "alpha_power: 1 is too near 1, where the dispersion",
+            "alpha_power: 1 is too close to 1, where the dispersion",
         ),
         (
             "[medium]",

@@ -27,7 +27,7 @@ GOOD: dict[str, Any] = {
     "pml_size": 4,
 }
 WAVE = np.ones(5)
-OTHER = "{}: a {} is no seiche.ultrasound.{}; objects of k-wave-python go to seiche.ultrasound.kwave.kspaceFirstOrder"
+OTHER = "{}: a {} is not a seiche.ultrasound.{}; for objects of k-wave-python use seiche.ultrasound.kwave.kspaceFirstOrder"
 ROUGH = 1500.0 + np.arange(480).reshape(SHAPE)
 
 
@@ -46,10 +46,10 @@ def complaint(**change: Any) -> str:
         ({"medium": Medium(-1.0)}, "sound_speed: -1 is not > 0"),
         ({"medium": Medium(1500.0, 0.0)}, "density: 0 is not > 0"),
         ({"medium": Medium(1500.0, BonA=np.nan)}, "BonA: not every value is a finite number"),
-        ({"medium": Medium(1500.0, alpha_coeff=0.5)}, "medium.alpha_power: is missing beside alpha_coeff"),
+        ({"medium": Medium(1500.0, alpha_coeff=0.5)}, "medium.alpha_power: is missing; alpha_coeff is set"),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.0)},
-            "alpha_power: 1 is too near 1, where the dispersion term tan(pi y/2) is singular; use another exponent, or"
+            "alpha_power: 1 is too close to 1, where the dispersion term tan(pi y/2) is singular; use another exponent, or"
             ' switch dispersion off (alpha_mode = "no_dispersion")',
         ),
         (
@@ -58,11 +58,11 @@ def complaint(**change: Any) -> str:
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="stokes")},
-            "alpha_power: 1.5 with Stokes absorption, whose exponent is 2",
+            "alpha_power: 1.5 with Stokes absorption; its exponent must be 2",
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=np.ones(SHAPE))},
-            'medium.alpha_power: is not one number, which only alpha_mode = "relaxation" takes',
+            'medium.alpha_power: an array needs alpha_mode = "relaxation"; otherwise use one number',
         ),
         (
             {"medium": Medium(1500.0, alpha_mode="relaxation")},
@@ -78,12 +78,12 @@ def complaint(**change: Any) -> str:
         ),
         (
             {"medium": Medium(ROUGH, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="relaxation")},
-            "medium: 480 combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption takes at most"
-            " 256: round them to tissues",
+            "medium: 480 combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption allows 256:"
+            " round them to fewer tissues",
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=50.0, alpha_power=2.0, alpha_mode="relaxation")},
-            "alpha_coeff: 50 dB/(MHz^2 cm) from 500000 to 5e+06 Hz is not followed by 3 relaxation processes; use a"
+            "alpha_coeff: 3 relaxation processes cannot follow 50 dB/(MHz^2 cm) from 500000 to 5e+06 Hz; use a"
             " narrower band",
         ),
         (
@@ -92,7 +92,7 @@ def complaint(**change: Any) -> str:
                     1500.0, alpha_coeff=0.5, alpha_power=1.0, alpha_mode="relaxation", relaxation_band=(2e6, 1e6)
                 )
             },
-            "medium.relaxation_band: 2e+06 to 1e+06 Hz is no band",
+            "medium.relaxation_band: 2e+06 to 1e+06 Hz is not a band; use 0 < low < high",
         ),
         ({"medium": Medium(1500 + 1j)}, "medium.sound_speed: is not an array of numbers"),
         ({"medium": Medium(1500.0, sound_speed_ref="max")}, "medium.sound_speed_ref: is not an array of numbers"),  # type: ignore[arg-type]
@@ -107,11 +107,11 @@ def complaint(**change: Any) -> str:
             "source.p: not every weight is a finite number",
         ),
         ({"sensor": Sensor(np.full(SHAPE, "a"))}, "sensor.mask: is not an array of numbers or truth values"),
-        ({"sensor": Sensor(corners=np.zeros((0, 4), int))}, "sensor.corners: has no cuboid"),
+        ({"sensor": Sensor(corners=np.zeros((0, 4), int))}, "sensor.corners: has no cuboids"),
         ({"sensor": Sensor(positions=[["a", "b"]])}, "sensor.positions: is not an array of numbers"),
         (
             {"sensor": Sensor(MASK, frequencies=(1e9,))},
-            "record: harmonics at 1e+09 Hz; steps tell up to 2.5e+07 Hz apart",
+            "record: harmonics at 1e+09 Hz exceed the Nyquist frequency, 2.5e+07 Hz",
         ),
         (
             {"source": Source(emitters=(Emitter(Line((0, 0), (1, 0)), WAVE),))},
@@ -130,9 +130,9 @@ def complaint(**change: Any) -> str:
         ({"source": Source()}, "source: has neither p0 nor a signal p, ux, uy or uz"),
         ({"source": Source(p0=np.ones((3, 3)))}, "source.p0: shape (3, 3) is not the grid's (24, 20)"),
         ({"source": Source(p0=P0 * np.inf)}, "source.p0: not every value is a finite number"),
-        ({"source": Source(p_mask=MASK)}, "source.p: is missing beside its mask"),
+        ({"source": Source(p_mask=MASK)}, "source.p: is missing; its mask is set"),
         ({"source": Source(p=WAVE)}, "source.p_mask: is missing"),
-        ({"source": Source(p_mask=~MASK & False, p=WAVE)}, "source.p_mask: has no point"),
+        ({"source": Source(p_mask=~MASK & False, p=WAVE)}, "source.p_mask: has no points"),
         (
             {"source": Source(p_mask=MASK, p=np.ones((2, 5)))},
             "source.p: shape (2, 5) is not (times,) or (3, times) for 3 points",
@@ -153,8 +153,8 @@ def complaint(**change: Any) -> str:
         ),
         ({"source": Source(p_mask=MASK, p=WAVE * np.nan)}, "source p: not every sample is a finite number"),
         ({"sensor": Sensor()}, "sensor.mask: is missing; records at points need a mask, corners or positions"),
-        ({"sensor": Sensor(MASK, positions=[[0, 0]])}, "sensor: has mask and positions; need one of them"),
-        ({"sensor": Sensor(MASK & False)}, "sensor.mask: has no point"),
+        ({"sensor": Sensor(MASK, positions=[[0, 0]])}, "sensor: has mask and positions; use only one of them"),
+        ({"sensor": Sensor(MASK & False)}, "sensor.mask: has no points"),
         ({"sensor": Sensor(MASK, first=10)}, "sensor.first: 10 is not one of the 10 steps"),
         (
             {"sensor": Sensor(corners=[[0, 0, 24, 3]])},
@@ -169,15 +169,15 @@ def complaint(**change: Any) -> str:
         ({"scheme": "fast"}, "scheme: 'fast' is not exact, separable or local4"),
         (
             {"scheme": "local4", "sensor": Sensor(MASK, record=("u",))},
-            "record: the velocity is not recorded by the local4 scheme; use the exact one",
+            "record: the local4 scheme does not record velocities; use the exact one",
         ),
         ({"grid": replace(GRID, time_step=-1.0)}, "grid: time step: -1 is not a number > 0"),
         ({"grid": (24, 20)}, OTHER.format("grid", "tuple", "Grid")),
         ({"medium": 1500.0}, OTHER.format("medium", "float", "Medium")),
         ({"source": P0}, OTHER.format("source", "ndarray", "Source")),
         ({"sensor": MASK}, OTHER.format("sensor", "ndarray", "Sensor")),
-        ({"medium": Medium(1500.0, alpha_power=1.5)}, "medium.alpha_coeff: is missing beside alpha_power"),
-        ({"medium": Medium(1500.0, alpha_mode="stokes")}, "medium.alpha_coeff: is missing beside alpha_mode"),
+        ({"medium": Medium(1500.0, alpha_power=1.5)}, "medium.alpha_coeff: is missing; alpha_power is set"),
+        ({"medium": Medium(1500.0, alpha_mode="stokes")}, "medium.alpha_coeff: is missing; alpha_mode is set"),
         ({"medium": Medium(1500.0, sound_speed_ref=[1, 2])}, "medium.sound_speed_ref: shape (2,) is not one number"),  # type: ignore[arg-type]
         (
             {"medium": Medium(np.where(MASK, np.nan, 1500.0), alpha_coeff=1, alpha_power=1, alpha_mode="relaxation")},
@@ -193,7 +193,7 @@ def complaint(**change: Any) -> str:
         ),
         (
             {"sensor": Sensor(corners=[[0, 0, 1, 1], [0]])},
-            "sensor.corners: is not an array; its cuboids have different numbers of indices",
+            "sensor.corners: cuboids have different numbers of indices",
         ),
         (
             {"pml_size": 10**9, "pml_inside": False},
@@ -216,7 +216,7 @@ def test_unknown_record_is_named_with_the_known_ones():
     ("arguments", "words"),
     [
         (((2, 3, 4, 5), 1e-4), "grid.shape: 4 axes; need 1, 2 or 3"),
-        (((1, 20), 1e-4), "grid.shape: (1, 20) has an axis of less than 2 points"),
+        (((1, 20), 1e-4), "grid.shape: (1, 20) has an axis of fewer than 2 points"),
         (((10, 20), (1e-4, 1e-4, 1e-4)), "grid.spacing: (0.0001, 0.0001, 0.0001) is not one positive number an axis"),
         ((10, -1.0), "grid.spacing: -1.0 is not one positive number an axis"),
         ((None, 1e-4), "grid.shape: None is not a number of points for each axis"),
@@ -238,7 +238,7 @@ def test_impossible_grid_is_named(arguments, words):
             lambda: Sensor(MASK, frequencies=(1e6,), frequency_window=5),  # type: ignore[arg-type]
             "sensor.frequency_window: 5 is not a first and a last step",
         ),
-        (lambda: Source(emitters=("bowl",)), "source.emitters: holds something that is no Emitter"),  # type: ignore[arg-type]
+        (lambda: Source(emitters=("bowl",)), "source.emitters: not every item is an Emitter"),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_arguments_are_named(make, words):
@@ -277,14 +277,14 @@ def test_pressure_that_is_no_longer_finite_ends_the_run():
     with pytest.raises(UnstableError) as caught:
         UltrasoundSolver(problem).advance(3000)
     assert str(caught.value).startswith("pressure is not finite after step ")
-    assert str(caught.value).endswith("of 3000: the time step 2e-07 s is too long for this medium")
+    assert str(caught.value).endswith("of 3000: the time step 2e-07 s is too long for this medium; use a shorter one")
 
 
 def test_grid_that_does_not_fit_the_memory_is_refused_before_it_is_allocated(monkeypatch):
     monkeypatch.setattr("seiche.backend.cpu.CpuBackend.free_memory", lambda self: 10_000)
     with pytest.raises(BackendUnavailable) as caught:
         simulate(**GOOD)
-    assert str(caught.value) == "cpu: 480 points need at least 0.0 GB, but 0.0 GB are free"
+    assert str(caught.value) == "cpu: 480 points need at least 0.0 GB, but only 0.0 GB are free"
 
 
 def test_inputs_are_left_as_they_are():

@@ -72,8 +72,8 @@ def test_flag_means_what_the_manual_says(flags, meaning, first):
     ("flags", "words"),
     [
         ("-g 0,,1", "-g : not a whole number"),
-        ("-g 0,0", "-g 0,0: names a GPU twice"),
-        ("--overlap 2", "--overlap 2: not 0, or between 4 and 32"),
+        ("-g 0,0", "-g 0,0: a GPU is named twice"),
+        ("--overlap 2", "--overlap 2: not 0 or between 4 and 32"),
         ("--overlap 33", "--overlap 33: not between 0 and 32"),
         ("--p_m", "option --p_m not a unique prefix"),
     ],
@@ -120,10 +120,10 @@ def test_rank_has_the_gpu_at_its_place_in_the_list(monkeypatch):
     assert launch.device_of((), World(1, 2, 1, 2)) == "cuda"
     assert [launch.device_of((3, 1), World(r, 2, r, 2)) for r in range(2)] == ["cuda:3", "cuda:1"]
     assert launch.device_of((3, 1), World(3, 4, 1, 2)) == "cuda:1"  # two ranks on each of two hosts
-    with pytest.raises(CaseError, match=r"^-g 0,1: names 2 GPUs, but 3 ranks run on this host$"):
+    with pytest.raises(CaseError, match=r"^-g 0,1: 2 GPUs for 3 ranks on this host; name one GPU a rank$"):
         launch.device_of((0, 1), World(0, 3, 0, 3))
     monkeypatch.setenv("SEICHE_DROPIN_RANKS", "2")
-    with pytest.raises(CaseError, match=r"^-g: the ranks do not know of each other; mpi4py and mpiexec are of two MPI"):
+    with pytest.raises(CaseError, match=r"^-g: the ranks are not connected; mpi4py and mpiexec use different MPI"):
         launch.device_of((0, 1), World.serial())
 
 
@@ -226,7 +226,7 @@ def test_runs_that_signals_interrupt_go_on_with_the_same_bits(long_run, tmp_path
     assert status == 0
     reached = int(contents(out)["t_index"].item())
     assert 0 < reached < STEPS
-    words = f"stopped by SIGTERM at step {reached} of {STEPS}; the same command goes on from {state}"
+    words = f"stopped by SIGTERM at step {reached} of {STEPS}; run the same command to continue from {state}"
     assert error == f"kspaceFirstOrder-OMP: {words}\n"
     # A second one is killed: what the first left is still good, rows that were written since are written again.
     before = state.read_bytes()
@@ -246,7 +246,7 @@ def test_signal_without_a_checkpoint_file_ends_the_run_with_its_status(long_run,
     status, error = interrupted(long_run, signal.SIGINT)
     assert status == 128 + signal.SIGINT
     assert error.startswith("kspaceFirstOrder-OMP: stopped by SIGINT at step ")
-    assert error.endswith(f" of {STEPS}; the output is not complete\n")
+    assert error.endswith(f" of {STEPS}; the output is incomplete\n")
 
 
 def test_output_and_checkpoint_of_two_legs_are_refused(tmp_path, capsys):

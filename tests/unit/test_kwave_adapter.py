@@ -156,9 +156,9 @@ def test_objects_are_not_changed():
         ({"kgrid__Nt": "auto"}, "kgrid.Nt, kgrid.dt: are not set; call kgrid.makeTime or kgrid.setTime"),
         ({"medium__sound_speed": None}, "medium.sound_speed: is missing"),
         ({"medium__density": np.ones(7)}, "medium.density: has 7 values, the grid 24x21 points"),
-        ({"source__p": np.ones(4)}, "source.p_mask: is missing beside source.p"),
+        ({"source__p": np.ones(4)}, "source.p_mask: is missing; required for source.p"),
         ({"sensor__mask": np.ones(9)}, "sensor.mask: has 9 values, the grid 24x21 points"),
-        ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not known; known are "),
+        ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not one of "),
     ],
 )
 def test_what_does_not_fit_is_one_line(change, words):
@@ -170,11 +170,11 @@ def test_what_does_not_fit_is_one_line(change, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"use_sg": False}, "use_sg, use_kspace: must be True; plain and collocated schemes are not offered"),
+        ({"use_sg": False}, "use_sg, use_kspace: must be True; other schemes are not available"),
         ({"backend": "matlab"}, "backend: 'matlab' is not 'python' or 'cpp'"),
         (
             {"save_only": True},
-            "save_only: must be False; files for kspaceFirstOrder-OMP are written by k-wave-python",
+            "save_only: must be False; use k-wave-python to write files for kspaceFirstOrder-OMP",
         ),
         ({"device": "tpu"}, "device: 'tpu' is not 'cpu', 'gpu' or 'cuda'"),
         ({"dtype": "float16"}, "dtype: 'float16' is not float32 or float64"),

@@ -153,14 +153,14 @@ def warned(**change: Any) -> list[str]:
 
 def test_contrast_that_the_exact_scheme_gets_wrong_is_warned_of():
     (line,) = warned()
-    assert line.startswith("scheme exact: waves of 2.925e+05 Hz that cross the grid are off by up to 0.61 rad, because")
-    assert "scheme local4 leaves 0.0004 rad, or take a time step of" in line
+    assert line.startswith("scheme exact: waves of 2.925e+05 Hz that cross the grid have phase errors up to 0.61 rad: the")
+    assert "use scheme local4 (0.0004 rad) or a time step of" in line
     assert warned(scheme="local4") == []
     assert warned(contrast=1.02) == []
 
 
 def test_too_few_points_a_wavelength_are_warned_of():
     (line,) = warned(contrast=1.0, points=3.0)
-    assert "points per wavelength where sound is slowest; take 4" in line
+    assert "points per wavelength where sound is slowest; use 4" in line
     (line,) = warned(contrast=1.0, points=1.6)
-    assert "points per wavelength where sound is slowest; below 2 the grid holds no such wave" in line
+    assert "points per wavelength where sound is slowest; the grid cannot represent waves with fewer than 2" in line

@@ -38,7 +38,7 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "40 ranks" in text and "transforms of the whole grid" in text
     assert main(["check", str(path), "--ranks", "64"]) == 2
-    words = "basis: 96x80 points have no slabs for 64 ranks"
+    words = "basis: 96x80 points cannot be cut into slabs for 64 ranks"
     assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
     assert main(["check", str(path), "--ranks", "64", "--set", "run.basis=local"]) == 2
     words = "split: 96x80 points cannot be cut for 64 ranks with overlap 12"
@@ -96,11 +96,11 @@ def test_error_of_ranks_needs_a_frequency(tmp_path):
 ONE_RANK = [
     (
         ["record.points=[]", "run.scheme=local4", "run.basis=local"],
-        'basis: the local4 scheme has no local basis; take "global"',
+        'basis: the local4 scheme has no local basis; use "global"',
     ),
     (
         ["record.points=[]", "run.scheme=separable", "run.basis=local"],
-        'basis: the separable scheme has no local basis; take "global"',
+        'basis: the separable scheme has no local basis; use "global"',
     ),
     (["run.scheme=exact"], "sensor.positions: sensors between points do not go with several ranks; use a mask"),
 ]

@@ -235,4 +235,4 @@ def test_unified_route_passes_threads_and_device_and_shows_why_it_fails(executab
     with pytest.raises((subprocess.CalledProcessError, ValueError)) as caught:
         kspaceFirstOrder(*objects, quiet=True, **options)
     if isinstance(caught.value, subprocess.CalledProcessError):
-        assert "alpha_power: 1 is too near 1" in caught.value.stderr
+        assert "alpha_power: 1 is too close to 1" in caught.value.stderr

@@ -136,9 +136,9 @@ def test_delay_of_part_of_a_step_moves_a_smooth_signal():
 @pytest.mark.parametrize(
     ("emitter", "words"),
     [
-        (Emitter(SHAPES["disc"][0], np.zeros((2, 3))), "its signal is not (n_times,) finite numbers"),
+        (Emitter(SHAPES["disc"][0], np.zeros((2, 3))), "signal is not an array (n_times,) of finite numbers"),
         (Emitter((), np.ones(3)), "has no shape"),
-        (Emitter(Disc(ORIGIN, ORIGIN, 1e-3), np.ones(3)), f"disc: position and focus are the same place, {ORIGIN}"),
+        (Emitter(Disc(ORIGIN, ORIGIN, 1e-3), np.ones(3)), f"disc: position and focus are the same point, {ORIGIN}"),
         (Emitter(Disc(ORIGIN, (1.0, 0.0, 0.0), -1e-3), np.ones(3)), "disc: diameter -0.001 m is not positive"),
         (
             Emitter(Bowl(ORIGIN, (1.0, 0.0, 0.0), 1e-3, 3e-3), np.ones(3)),
@@ -148,9 +148,9 @@ def test_delay_of_part_of_a_step_moves_a_smooth_signal():
             Emitter(Rectangle(ORIGIN, (1e-3, 0, 0), (1e-3, 1e-3, 0)), np.ones(3)),
             "rectangle: sides (0.001, 0, 0) and (0.001, 0.001, 0) are not at a right angle",
         ),
-        (Emitter(Line(ORIGIN, ORIGIN), np.ones(3)), f"line: {ORIGIN} and {ORIGIN} are the same place"),
+        (Emitter(Line(ORIGIN, ORIGIN), np.ones(3)), f"line: start and end are the same point, {ORIGIN}"),
         (Emitter(Line((0, 0), (1e-3, 0)), np.ones(3)), "a Line in 2 dimensions on a grid of 3"),
-        (Emitter(SHAPES["line"][0], np.ones(3), quantity="u"), "a Line in 3 dimensions faces nowhere; only p can act"),
+        (Emitter(SHAPES["line"][0], np.ones(3), quantity="u"), "a Line in 3 dimensions has no normal direction; use quantity p"),
         (Emitter(Disc((0.1, 0, 0), (1.0, 0, 0), 1e-3), np.ones(3)), "a Disc does not lie inside the grid"),
         (Emitter(SHAPES["disc"][0], np.ones(3), delays=[1.0, 2.0]), "delays are not 1 finite numbers, one a shape"),
         (Emitter(SHAPES["disc"][0], np.ones(3), delays=[-1.0]), "a delay of -1 s is negative"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands kspaceFirstOrder-OMP and kspaceFirstOrder-CUDA: run an input file of k-Wave, write its output file."""
+"""The commands kspaceFirstOrder-OMP and kspaceFirstOrder-CUDA: from an input file of k-Wave to its output file."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import traceback
 from seiche.case.agreement import end_of_rank
 from seiche.domain.world import World
 from seiche.dropin.launch import device_of, start_ranks
-from seiche.dropin.leg import CREATED_BY, Leg
 from seiche.dropin.options import USAGE, Options, parse
+from seiche.dropin.segment import CREATED_BY, RunSegment
 from seiche.errors import SeicheError
 
 
 def main(arguments: list[str], program: str, device: str) -> int:
     """Run a command line on `device`, "cpu" or "cuda"; return the exit status.
 
-    Under mpiexec all ranks compute together. Several GPUs without it start their ranks themselves.
+    Under mpiexec all ranks compute together. For several GPUs without it, mpiexec is started.
     """
     world = World.from_mpi()
     try:
@@ -41,37 +41,37 @@ def main(arguments: list[str], program: str, device: str) -> int:
     except Exception:
         if world.size == 1:
             raise
-        return end_of_rank(world, traceback.format_exc(), 1)  # a defect: the other ranks would wait for this one
+        return end_of_rank(world, traceback.format_exc(), 1)  # unexpected: end all ranks, which would wait for this one
     return 128 + number if number else 0
 
 
 def _run(options: Options, program: str, device: str, world: World) -> int:
-    """Run a leg; return the number of the signal that ended it without a checkpoint, or 0."""
-    leg = Leg(options, device, world)
-    told = options.verbose if world.rank == 0 else 0
+    """Run a segment; return the number of the signal that ended it without a checkpoint, or 0."""
+    segment = RunSegment(options, device, world)
+    verbosity = options.verbose if world.rank == 0 else 0
     try:
-        if told:
-            print(f"{program}: {options.input} on {leg.solver.backend.describe()}", flush=True)
-        if told > 1:
-            print("\n".join(leg.about()), flush=True)
-        for line in leg.warnings() if world.rank == 0 else ():
+        if verbosity:
+            print(f"{program}: {options.input} on {segment.solver.backend.describe()}", flush=True)
+        if verbosity > 1:
+            print("\n".join(segment.about()), flush=True)
+        for line in segment.warnings() if world.rank == 0 else ():
             print(f"{program}: warning: {line}", file=sys.stderr, flush=True)
-        number = leg.run()
-        leg.finish(complete=number is None)
-        if told:
-            print(leg.times(), flush=True)
+        number = segment.run()
+        segment.finish(complete=number is None)
+        if verbosity:
+            print(segment.times(), flush=True)
         if number and world.rank == 0:
-            print(f"{program}: {leg.stopped(number)}", file=sys.stderr, flush=True)
+            print(f"{program}: {segment.stopped(number)}", file=sys.stderr, flush=True)
     finally:
-        leg.close()
+        segment.close()
     return number or 0 if options.checkpoint_file is None else 0
 
 
 def omp() -> None:
-    """Be kspaceFirstOrder-OMP."""
+    """Run kspaceFirstOrder-OMP."""
     sys.exit(main(sys.argv[1:], "kspaceFirstOrder-OMP", "cpu"))
 
 
 def cuda() -> None:
-    """Be kspaceFirstOrder-CUDA."""
+    """Run kspaceFirstOrder-CUDA."""
     sys.exit(main(sys.argv[1:], "kspaceFirstOrder-CUDA", "cuda"))

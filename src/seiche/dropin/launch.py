@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which GPU a process of kspaceFirstOrder-CUDA has; several GPUs are as many ranks, one each, under mpiexec."""
+"""The GPU of a process of kspaceFirstOrder-CUDA; for several GPUs, mpiexec starts one rank for each."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from pathlib import Path
 from seiche.domain.world import World
 from seiche.errors import CaseError
 
-#: Set in ranks that `start_ranks` started, so that they start no others.
+#: Set in the ranks of `start_ranks`, so that they start no others.
 _STARTED = "SEICHE_DROPIN_RANKS"
 _CALL = "from seiche.dropin.command import cuda; cuda()"
 
 
 def device_of(gpus: Sequence[int], world: World) -> str:
-    """Return the device of this rank: the first free GPU for one rank without a number, else one of those named.
+    """Return the device of this rank: one of the named GPUs, or the first free one for a single rank without a number.
 
     Raises:
-        CaseError: more or fewer GPUs are named than there are ranks on this host.
+        CaseError: the number of GPUs differs from the number of ranks on this host.
     """
     if not gpus:
         return "cuda:free" if world.size == 1 else "cuda"
     if len(gpus) != world.local_size:
         if os.environ.get(_STARTED):
-            raise CaseError("-g: the ranks do not know of each other; mpi4py and mpiexec are of two MPI libraries")
+            raise CaseError("-g: the ranks are not connected; mpi4py and mpiexec use different MPI libraries")
         named = ",".join(map(str, gpus))
-        raise CaseError(f"-g {named}: names {len(gpus)} GPUs, but {world.local_size} ranks run on this host")
+        raise CaseError(
+            f"-g {named}: {len(gpus)} GPUs for {world.local_size} ranks on this host; name one GPU a rank"
+        )
     return f"cuda:{gpus[world.local_rank]}"
 
 
 def start_ranks(ranks: int, arguments: Sequence[str]) -> None:
-    """Become mpiexec, which runs the same command line on `ranks` ranks; returns only in one of them.
+    """Replace this process by mpiexec with the same command line on `ranks` ranks; return only in those ranks.
 
     Raises:
         CaseError: there is no MPI on this machine.
     """
     if os.environ.get(_STARTED):
         return
-    beside = Path(sys.executable).with_name("mpiexec")
-    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
+    local_launcher = Path(sys.executable).with_name("mpiexec")
+    launcher = str(local_launcher) if local_launcher.exists() else shutil.which("mpiexec")
     if launcher is None or importlib.util.find_spec("mpi4py") is None:
         missing = "mpiexec" if launcher is None else "mpi4py"
         raise CaseError(f"-g: several GPUs need MPI, and {missing} is not installed; name one GPU, or install it")

@@ -21,23 +21,23 @@ USAGE = """\
 Usage: {program} -i INPUT -o OUTPUT [options]
   -i FILE, -o FILE              input and output file (HDF5)
   -t N                          CPU threads
-  -g [N or N,M,..]              GPU, the first free one by default; several ones share the grid
+  -g [N or N,M,..]              GPU, the first free one by default; the grid is divided among several
   -r PERCENT                    interval of progress reports, 1 to 100 (5)
   -c LEVEL                      compression of the output, 0 to 9 (0)
   -s STEP                       first recorded time step, from 1 (1)
   --benchmark N                 run N time steps only
   --verbose LEVEL               0, 1 or 2 (0)
-  --checkpoint_file FILE        where a leg leaves its state
-  --checkpoint_interval S       end a leg after S seconds
-  --checkpoint_timesteps N      end a leg after N time steps
-  --overlap N                   several GPUs: points that their parts share, 4 to 32 (16), or 0 for transforms of
-                                the whole grid
-  -p, --p_raw                   pressure at the sensor; what is recorded if nothing is named
+  --checkpoint_file FILE        checkpoint of an incomplete run
+  --checkpoint_interval S       write it and stop after S seconds
+  --checkpoint_timesteps N      write it and stop after N time steps
+  --overlap N                   several GPUs: width of the overlap of their parts, 4 to 32 points (16), or 0 for
+                                transforms of the whole grid
+  -p, --p_raw                   pressure at the sensor; the default record
   --p_rms --p_max --p_min --p_max_all --p_min_all --p_final
   -u, --u_raw                   velocity at the sensor, on the staggered grid
   --u_rms --u_max --u_min --u_max_all --u_min_all --u_final
   --u_non_staggered_raw         velocity at the points of the grid
-  --copy_sensor_mask            repeat the sensor mask in the output
+  --copy_sensor_mask            copy the sensor mask to the output
   -h, --help                    this text
   --version                     version
 """
@@ -45,7 +45,7 @@ Usage: {program} -i INPUT -o OUTPUT [options]
 
 @dataclass
 class Options:
-    """What a command line says; `quantities` are names of `seiche.ultrasound.records.Request`."""
+    """Values of a command line; `quantities` are names of `seiche.ultrasound.records.Request`."""
 
     input: str = ""
     output: str = ""
@@ -68,13 +68,13 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Return what the arguments say; long options may be abbreviated.
+    """Return the options of a command line; long options may be abbreviated.
 
     Raises:
         CaseError: an unknown option, or a value out of its range.
     """
     try:
-        pairs, rest = getopt.gnu_getopt(_without_bare_gpu(arguments), "i:o:t:g:r:c:s:puh", _LONG)
+        pairs, positional = getopt.gnu_getopt(_without_bare_gpu(arguments), "i:o:t:g:r:c:s:puh", _LONG)
     except getopt.GetoptError as error:
         raise CaseError(str(error)) from error
     options = Options()
@@ -82,25 +82,21 @@ def parse(arguments: list[str]) -> Options:
         _set(options, flag.lstrip("-"), value)
     if options.help or options.version:
         return options
-    if rest:
-        raise CaseError(f"argument {rest[0]!r} belongs to no option")
+    if positional:
+        raise CaseError(f"argument {positional[0]!r} is not an option")
     for flag, name in (("-i", options.input), ("-o", options.output)):
         if not name:
             raise CaseError(f"option {flag} is missing")
     periods = options.checkpoint_interval is not None or options.checkpoint_steps is not None
     if periods != (options.checkpoint_file is not None):
-        raise CaseError("--checkpoint_file needs --checkpoint_interval or --checkpoint_timesteps, and they need it")
+        raise CaseError("--checkpoint_file and --checkpoint_interval or --checkpoint_timesteps must be used together")
     if not options.quantities and not options.final:
         options.quantities = ["p"]
     return options
 
 
 def refuse_same_files(options: Options) -> None:
-    """Refuse a command line that would write over a file that it reads, or two files in one place.
-
-    Raises:
-        CaseError: two of input, output and checkpoint are one file, or no file could be made there.
-    """
+    """Raise CaseError if two of input, output and checkpoint are the same file, or a folder is missing."""
     checkpoint = [("--checkpoint_file", options.checkpoint_file)] if options.checkpoint_file is not None else []
     named = [("-i", options.input), ("-o", options.output), *checkpoint]
     for (flag, name), (other_flag, other) in combinations(named, 2):
@@ -114,17 +110,16 @@ def refuse_same_files(options: Options) -> None:
 
 
 def _without_bare_gpu(arguments: list[str]) -> list[str]:
-    """Return the arguments less a -g that no number follows: the first free GPU is the default."""
+    """Return the arguments without a -g that has no number: the first free GPU is the default."""
     following = [*arguments[1:], "-"]
     return [one for one, after in zip(arguments, following, strict=False) if one != "-g" or not after.startswith("-")]
 
 
 def _set(options: Options, name: str, value: str) -> None:
     name = {"p": "p_raw", "u": "u_raw", "h": "help"}.get(name, name)
-    if name in _SERIES:
-        _add(options.quantities, _SERIES[name])
-    elif name in _AGGREGATES:
-        _add(options.final if name.endswith("_final") else options.quantities, name)
+    if name in _SERIES or name in _AGGREGATES:
+        names, record = options.final if name.endswith("_final") else options.quantities, _SERIES.get(name, name)
+        names += [record] if record not in names else []
     elif name in ("copy_sensor_mask", "help", "version"):
         setattr(options, name, True)
     elif name in ("i", "o"):
@@ -136,7 +131,7 @@ def _set(options: Options, name: str, value: str) -> None:
     elif name == "g":
         options.gpus = tuple(_whole(name, one, 0, 4096) for one in value.split(","))
         if len(set(options.gpus)) < len(options.gpus):
-            raise CaseError(f"-g {value}: names a GPU twice")
+            raise CaseError(f"-g {value}: a GPU is named twice")
     elif name == "r":
         options.progress = _whole(name, value, 1, 100)
     elif name == "c":
@@ -146,7 +141,7 @@ def _set(options: Options, name: str, value: str) -> None:
     elif name == "overlap":
         options.overlap = _whole(name, value, 0, 32)
         if 0 < options.overlap < 4:
-            raise CaseError(f"--overlap {value}: not 0, or between 4 and 32")
+            raise CaseError(f"--overlap {value}: not 0 or between 4 and 32")
     elif name == "benchmark":
         options.benchmark = _whole(name, value, 1, 1 << 62)
     elif name == "verbose":
@@ -155,11 +150,6 @@ def _set(options: Options, name: str, value: str) -> None:
         options.checkpoint_steps = _whole(name, value, 1, 1 << 62)
     else:
         options.checkpoint_interval = float(_whole(name, value, 1, 1 << 62))
-
-
-def _add(names: list[str], name: str) -> None:
-    if name not in names:
-        names.append(name)
 
 
 def _whole(name: str, value: str, least: int, most: int) -> int:

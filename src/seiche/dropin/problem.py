@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An input file of k-Wave as a problem of the k-space solver; axes are (z, y, x), so that x is the last."""
+"""Conversion of an input file of k-Wave to a problem of the k-space solver; axes are (z, y, x), with x last."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from seiche.io.formats.kwave import KWaveInput
 from seiche.ultrasound.problem import Absorption, Field, MaskSource, Mode, Pml, Problem
 
 _MODES: tuple[Mode, ...] = ("dirichlet", "additive-no-correction", "additive")
-#: Relative difference up to which a given staggered density counts as the mean of neighbours: single precision.
+#: Relative difference up to which a staggered density counts as the mean of neighbours: single precision.
 _SAME = 3e-7
 
 
-def problem_of(found: KWaveInput, steps: int | None = None) -> Problem:
-    """Return the problem of an input file, of the first `steps` steps only if they are given.
+def problem_of(data: KWaveInput, steps: int | None = None) -> Problem:
+    """Return the problem of an input file, limited to its first `steps` steps if given.
 
     Raises:
-        FormatError: the file asks for something impossible.
+        FormatError: the file defines an impossible problem.
     """
-    axes = tuple(reversed(found.axes))
-    shape = found.shape[-len(axes) :]
+    axes = tuple(reversed(data.axes))
+    shape = data.shape[-len(axes) :]
 
     def on_grid(value: npt.NDArray[np.float32] | float) -> Field:
         return value.reshape(shape) if isinstance(value, np.ndarray) else value
 
-    medium, scalars = found.medium, found.scalars
+    medium, scalars = data.medium, data.scalars
     density = on_grid(medium["rho0"])
     staggered = tuple(on_grid(medium[f"rho0_sg{axis}"]) for axis in axes)
     absorption = None
@@ -35,7 +35,7 @@ def problem_of(found: KWaveInput, steps: int | None = None) -> Problem:
         stokes = scalars["absorbing_flag"] == 2
         power = float(medium["alpha_power"])
         absorption = Absorption(on_grid(medium["alpha_coeff"]), 2.0 if stokes else power, stokes)
-    pressure = found.initial_pressure
+    pressure = data.initial_pressure
     try:
         return Problem(
             axes=axes,
@@ -51,48 +51,48 @@ def problem_of(found: KWaveInput, steps: int | None = None) -> Problem:
             absorption=absorption,
             pml=tuple(Pml(int(scalars[f"pml_{axis}_size"]), scalars[f"pml_{axis}_alpha"]) for axis in axes),
             initial_pressure=None if pressure is None else pressure.reshape(shape),
-            sources=tuple(_sources(found)),
+            sources=tuple(_sources(data)),
         )
     except CaseError as error:
-        raise found.fail("input", str(error)) from error
+        raise data.fail("input", str(error)) from error
 
 
-def _sources(found: KWaveInput) -> list[MaskSource]:
+def _sources(data: KWaveInput) -> list[MaskSource]:
     sources = []
-    for name, source in found.sources.items():
+    for name, source in data.sources.items():
         kind = "p" if name == "p" else "u"
-        points = found.source_points[kind]
+        points = data.source_points[kind]
         if name == "transducer":
             sources.append(
-                MaskSource("x", points, source.samples, _MODES[1], source.steps, delays=found.transducer_delays)
+                MaskSource("x", points, source.samples, _MODES[1], source.steps, delays=data.transducer_delays)
             )
         else:
-            mode = _MODES[int(found.scalars[f"{kind}_source_mode"])]
+            mode = _MODES[int(data.scalars[f"{kind}_source_mode"])]
             sources.append(MaskSource("p" if kind == "p" else name[1], points, source.samples, mode, source.steps))
     return sources
 
 
 def _are_means(density: Field, staggered: tuple[Field, ...]) -> bool:
-    """Return whether the staggered densities are what the solver finds itself: then they need no memory."""
-    for axis, given in enumerate(staggered):
+    """Return whether the staggered densities are the means that the solver computes itself, without an array."""
+    for axis, values in enumerate(staggered):
         if not isinstance(density, np.ndarray):
-            if isinstance(given, np.ndarray) or abs(given / density - 1) > _SAME:
+            if isinstance(values, np.ndarray) or abs(values / density - 1) > _SAME:
                 return False
             continue
-        moved = np.concatenate([density.take(range(1, density.shape[axis]), axis), density.take([-1], axis)], axis)
-        if np.max(np.abs(np.asarray(given) / (0.5 * (density + moved)) - 1)) > _SAME:
+        shifted = np.concatenate([density.take(range(1, density.shape[axis]), axis), density.take([-1], axis)], axis)
+        if np.max(np.abs(np.asarray(values) / (0.5 * (density + shifted)) - 1)) > _SAME:
             return False
     return True
 
 
-def sensor_points(found: KWaveInput) -> npt.NDArray[np.int64]:
-    """Return the indices of the sensor's points, cuboid after cuboid where it has cuboids."""
-    if found.sensor_points is not None:
-        return found.sensor_points
-    assert found.sensor_corners is not None
-    _, middle, last = found.shape
+def sensor_points(data: KWaveInput) -> npt.NDArray[np.int64]:
+    """Return the indices of the sensor's points, cuboid after cuboid for cuboids."""
+    if data.sensor_points is not None:
+        return data.sensor_points
+    assert data.sensor_corners is not None
+    _, middle, last = data.shape
     parts = []
-    for x1, y1, z1, x2, y2, z2 in found.sensor_corners:
+    for x1, y1, z1, x2, y2, z2 in data.sensor_corners:
         z, y, x = np.ix_(np.arange(z1, z2 + 1), np.arange(y1, y2 + 1), np.arange(x1, x2 + 1))
         parts.append(((z * middle + y) * last + x).reshape(-1))
     return np.concatenate(parts)

@@ -172,7 +172,7 @@ def source_of(source: Any, grid: Grid) -> Source:
         present = {name: value for name, value in present.items() if value is not None and np.any(value)}
         if mask is None and present:
             raise CaseError(
-                f"source.{kind}_mask: is missing; {' and '.join(f'source.{one}' for one in present)} need it"
+                f"source.{kind}_mask: is missing; required for {' and '.join(f'source.{one}' for one in present)}"
             )
         if mask is None or not present:
             continue

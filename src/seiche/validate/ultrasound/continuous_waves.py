@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steady tones against exact solutions: transducers, harmonics, layers of bone, and the order of the schemes."""
+"""Continuous waves against exact solutions: transducers, harmonics, layers of bone, and the order of the schemes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ONEIL = "O'Neil 1949, doi:10.1121/1.1906542"
 _FUBINI = "Blackstock 1966, doi:10.1121/1.1909986"
 _MENDOUSSE = "Mendousse 1953, doi:10.1121/1.1907007"
 _AUBRY = "Aubry et al. 2022, doi:10.1121/10.0013426"
-_TONE = 5e5
+_FREQUENCY = 5e5
 
 
 def transducers(setting: Setting) -> list[Check]:
@@ -27,8 +27,8 @@ def transducers(setting: Setting) -> list[Check]:
     bowl, piston = (20e-3, 12e-3) if setting.quick else (64e-3, 20e-3)
     checks = []
     for name, size in (("bowl", bowl), ("piston", piston)):
-        z, found = _on_axis(setting, name, size)
-        k, half = 2 * np.pi * _TONE / C, size / 2
+        z, computed = _on_axis(setting, name, size)
+        k, half = 2 * np.pi * _FREQUENCY / C, size / 2
         if name == "bowl":
             height = size - np.sqrt(size**2 - half**2)
             far = np.sqrt((z - height) ** 2 + half**2)
@@ -37,11 +37,11 @@ def transducers(setting: Setting) -> list[Check]:
             exact = np.where(near, k * height, np.abs(2 / ratio * np.sin(k * (far - z) / 2)))
         else:
             exact = 2 * np.abs(np.sin(k / 2 * (np.sqrt(z**2 + half**2) - z)))
-        error = float(np.abs(found - exact).max() / exact.max())
+        error = float(np.abs(computed - exact).max() / exact.max())
         plot = partial(
             profile_figure,
             exact=(z * 1e3, exact),
-            measured={"computed": (z[::2] * 1e3, found[::2])},
+            measured={"computed": (z[::2] * 1e3, computed[::2])},
             x_label="distance (mm)",
             y_label="pressure over rho c u",
         )
@@ -52,19 +52,19 @@ def transducers(setting: Setting) -> list[Check]:
 
 def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
     """Return distances from a source (m), beyond eight points, and the amplitude over that at its surface."""
-    dx, period = C / _TONE / 6, 20
+    dx, period = C / _FREQUENCY / 6, 20
     before, layer = 14, 10
     length = int((1.3 if name == "bowl" else 2.5) * size / dx) + before + layer
     width = int(size / dx) + 2 * (layer + 4)
     shape = (length + length % 2, width + width % 2, width + width % 2)
-    travel = np.hypot(length, width) * dx / C * _TONE
+    travel = np.hypot(length, width) * dx / C * _FREQUENCY
     steps = period * int(np.ceil(travel + 8))
-    grid = Grid(shape, dx, 1 / _TONE / period, steps)
+    grid = Grid(shape, dx, 1 / _FREQUENCY / period, steps)
     start = float(grid.positions("x")[before])
     vertex, focus = (start, 0.0, 0.0), (start + size, 0.0, 0.0)
     shape_of_source = Bowl(vertex, focus, size, size) if name == "bowl" else Disc(vertex, focus, size)
-    emitter = Emitter(shape_of_source, _tone(grid, _TONE, 3))
-    sensor = Sensor(record=(), frequencies=(_TONE,), frequency_window=(steps - 4 * period, steps))
+    emitter = Emitter(shape_of_source, _ramped_sine(grid, _FREQUENCY, 3))
+    sensor = Sensor(record=(), frequencies=(_FREQUENCY,), frequency_window=(steps - 4 * period, steps))
     options: dict[str, Any] = {"pml_size": layer, "device": setting.device}
     found = simulate(grid, Medium(C), Source(emitters=(emitter,)), sensor, **options)["p_amplitude"][0]
     inside = slice(before + 8, shape[0] - layer - 2)
@@ -72,7 +72,7 @@ def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
     return grid.positions("x")[inside] - start, np.asarray(axis, np.float64)
 
 
-def _tone(grid: Grid, frequency: float, ramp: float) -> Floats:
+def _ramped_sine(grid: Grid, frequency: float, ramp: float) -> Floats:
     assert grid.steps is not None and grid.time_step is not None
     cycles = frequency * np.arange(grid.steps) * grid.time_step
     return np.asarray(np.sin(2 * np.pi * cycles) * np.minimum(1.0, cycles / ramp))
@@ -84,7 +84,7 @@ def harmonics(setting: Setting) -> list[Check]:
 
     checks = []
     for alpha in (0.0, 0.25):
-        found, s, shock = _harmonics(setting, alpha)
+        computed, s, shock = _harmonics(setting, alpha)
         n = np.arange(1, 6)
         if alpha == 0:
             exact, name, source = 2 / (n * s) * jv(n, n * s), "Fubini", _FUBINI
@@ -95,7 +95,7 @@ def harmonics(setting: Setting) -> list[Check]:
             wave = -4 / gol * (weights * m * np.sin(m * theta)).sum(0)
             wave /= ive(0, gol / 2) + 2 * (weights * np.cos(m * theta)).sum(0)
             exact, name, source = 2 / 2000 * np.abs(np.fft.rfft(wave))[1:6], "Mendousse", _MENDOUSSE
-        error = float(np.abs(found - exact).max())
+        error = float(np.abs(computed - exact).max())
         checks.append(Check(f"{name}: largest error of five harmonics over p0", error, 3e-4, reference=source))
     return checks
 
@@ -117,7 +117,7 @@ def _harmonics(setting: Setting, alpha: float) -> tuple[Floats, float, float]:
     return 2 / period * np.abs(np.fft.rfft(p[-period:].astype(float)))[1:6] / p0, far * dx / shock, shock
 
 
-#: Layers (material, thickness in m) of the transcranial benchmarks with flat bone, and what lies behind.
+#: Layers (material, thickness in m) of the transcranial benchmarks with flat bone, and the medium after them.
 _LAYERS = {
     "BM3": ((("cortical bone", 6.5e-3),), "water"),
     "BM4": ((("skin", 4e-3), ("cortical bone", 1.5e-3), ("trabecular bone", 4e-3), ("cortical bone", 1e-3)), "brain"),
@@ -127,58 +127,58 @@ _LAYERS = {
 def bone(setting: Setting) -> list[Check]:
     """Transmission at normal incidence through the flat bone of two benchmarks, absorption included."""
     checks = []
-    for name, (layers, behind) in _LAYERS.items():
-        exact = abs(transmission(_TONE, layers, behind))
+    for name, (layers, last) in _LAYERS.items():
+        exact = abs(transmission(_FREQUENCY, layers, last))
         for scheme in ("local4", "exact"):
-            found = _transmitted(setting, layers, behind, scheme)
+            computed = _transmitted(setting, layers, last, scheme)
             title = f"{name}, {scheme}: transmission at 500 kHz, difference from {exact:.4f}"
-            checks.append(Check(title, abs(found - exact), 0.01, reference=_AUBRY))
+            checks.append(Check(title, abs(computed - exact), 0.01, reference=_AUBRY))
     return checks
 
 
-def transmission(frequency: float, layers: Any, behind: str) -> complex:
-    """Return the pressure that a plane wave keeps from water through layers, by the transfer matrix."""
+def transmission(frequency: float, layers: Any, last_medium: str) -> complex:
+    """Return the pressure transmission of a plane wave from water through layers, by the transfer matrix."""
     total = np.eye(2, dtype=complex)
     for material, thick in layers:
-        found = MATERIALS[material]
-        k = 2 * np.pi * frequency / found.sound_speed - 1j * found.absorption * DB
-        z = found.density * 2 * np.pi * frequency / k
+        medium = MATERIALS[material]
+        k = 2 * np.pi * frequency / medium.sound_speed - 1j * medium.absorption * DB
+        z = medium.density * 2 * np.pi * frequency / k
         total = total @ np.array(
             [[np.cos(k * thick), 1j * z * np.sin(k * thick)], [1j * np.sin(k * thick) / z, np.cos(k * thick)]]
         )
-    water, last = (MATERIALS[one].density * MATERIALS[one].sound_speed for one in ("water", behind))
+    water, last = (MATERIALS[one].density * MATERIALS[one].sound_speed for one in ("water", last_medium))
     return complex(2 / (total[0, 0] + total[0, 1] / last + water * (total[1, 0] + total[1, 1] / last)))
 
 
-def _transmitted(setting: Setting, layers: Any, behind: str, scheme: str) -> float:
-    """Return the transmission that is computed in one dimension, with absorption by relaxation around the tone."""
+def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -> float:
+    """Return the transmission computed in one dimension, with absorption by relaxation around the frequency."""
     dx = 0.125e-3 if setting.quick else 0.0625e-3
     spread = round(0.125e-3 / dx)
     n, first = 640 * spread, 240 * spread
-    period = int(np.ceil(1 / _TONE / ((0.15 if setting.quick else 0.08) * dx / 2800.0)))
-    steps = int(60e-6 * _TONE * period)
-    grid = Grid((n,), dx, 1 / _TONE / period, steps)
+    period = int(np.ceil(1 / _FREQUENCY / ((0.15 if setting.quick else 0.08) * dx / 2800.0)))
+    steps = int(60e-6 * _FREQUENCY * period)
+    grid = Grid((n,), dx, 1 / _FREQUENCY / period, steps)
     x = np.arange(n)
-    heard = []
+    amplitudes = []
     for present in (False, True):
         speed, density, alpha = np.full(n, C), np.full(n, RHO), np.zeros(n)
         at = first
-        for material, thick in [*layers, (behind, None)]:
+        for material, thick in [*layers, (last_medium, None)]:
             end = n if thick is None else at + round(thick / dx)
-            found = MATERIALS[material]
+            properties = MATERIALS[material]
             if present:
-                absorbed = 0.0 if thick is None else found.alpha_coeff(2.0)
-                speed[at:end], density[at:end], alpha[at:end] = found.sound_speed, found.density, absorbed
+                absorbed = 0.0 if thick is None else properties.alpha_coeff(2.0)
+                speed[at:end], density[at:end], alpha[at:end] = properties.sound_speed, properties.density, absorbed
             at = end
         medium = Medium(speed, density, alpha_coeff=alpha, alpha_power=2.0, sound_speed_ref=2800.0)
         if not present:
             medium = Medium(speed, density, sound_speed_ref=2800.0)
-        source = Source(p_mask=x == 120 * spread, p=_tone(grid, _TONE, 3))
+        source = Source(p_mask=x == 120 * spread, p=_ramped_sine(grid, _FREQUENCY, 3))
         sensor = Sensor(x == 400 * spread)
         options: dict[str, Any] = {"pml_size": 60, "device": setting.device, "precision": "float64", "scheme": scheme}
         p = simulate(grid, medium, source, sensor, **options)["p"][0]
-        heard.append(np.abs((p[-period:] * np.exp(-2j * np.pi * np.arange(period) / period)).sum()))
-    return float(heard[1] / heard[0])
+        amplitudes.append(np.abs((p[-period:] * np.exp(-2j * np.pi * np.arange(period) / period)).sum()))
+    return float(amplitudes[1] / amplitudes[0])
 
 
 def contrast(setting: Setting) -> list[Check]:
@@ -192,7 +192,7 @@ def contrast(setting: Setting) -> list[Check]:
 
 
 def orders(setting: Setting) -> list[Check]:
-    """Orders in time where the sound speed varies, and the error that is left in space."""
+    """Orders in time in a medium with varying sound speed, and the remaining error in space."""
     checks, numbers = [], np.array([0.4, 0.2, 0.1])
     for scheme, order in (("exact", 2.0), ("local4", 4.0)):
         fine = _across(setting, scheme if scheme == "local4" else "local4", 0.0125, smooth=True)
@@ -200,13 +200,13 @@ def orders(setting: Setting) -> list[Check]:
         plot = partial(
             convergence_figure, sizes=1 / numbers, errors={scheme: errors}, order=order, x_label="1 / Courant number"
         )
-        found = observed_order(1 / numbers, errors)
-        checks.append(Check(f"{scheme}: order in time", found, order - 0.2, "above", plot=plot))
+        order_found = observed_order(1 / numbers, errors)
+        checks.append(Check(f"{scheme}: order in time", order_found, order - 0.2, "above", plot=plot))
     return checks
 
 
 def _across(setting: Setting, scheme: str, cfl: float, *, smooth: bool = False) -> npt.NDArray[np.float64]:
-    """Return a pulse of a carrier after it went through the slow half of a row and into the fast one."""
+    """Return a pulse of a carrier after it crossed the slow part of a row into the fast one."""
     n, wave, ratio = (256, 12.0, 1.5) if smooth else (240, 5.0, 1.8)
     x = np.arange(n, dtype=np.float64)
     steepness = 0.1 if smooth else 1e3

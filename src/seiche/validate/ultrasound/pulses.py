@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pulses of sound against exact solutions: photoacoustic sources, absorption and dispersion, layers at the border."""
+"""Pulses against exact solutions: photoacoustic sources, absorption and dispersion, absorbing layers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def photoacoustic_gaussian(setting: Setting) -> list[Check]:
 
 
 def photoacoustic_sphere(setting: Setting) -> list[Check]:
-    """A ball of pressure: an N-wave p0 (r - ct)/(2r); its flanks are as wide as the filter of its edge."""
+    """A ball of pressure: an N-wave p0 (r - ct)/(2r), with edges as wide as the filter of the initial pressure."""
     n, radius, away, steps = (72, 12e-4, 24, 120) if setting.quick else (160, 30e-4, 60, 300)
     dx = 1e-4
     grid = Grid((n,) * 3, dx, 0.3 * dx / C, steps)
@@ -76,7 +76,7 @@ def power_laws(setting: Setting) -> list[Check]:
         (1.5, None, 0.01),
         (2.0, None, 0.006),
     ):
-        found, speed, f = _spectra(setting, y, mode)
+        computed, speed, f = _spectra(setting, y, mode)
         w, a0 = 2 * np.pi * f, 0.5 * DB * (1e-6 / (2 * np.pi)) ** y
         centre = 2 * np.pi * np.sqrt(0.5e6 * 5e6)
         if y == 1:
@@ -87,12 +87,12 @@ def power_laws(setting: Setting) -> list[Check]:
         plot = partial(
             profile_figure,
             exact=(f / 1e6, exact),
-            measured={"computed": (f[::8] / 1e6, found[::8])},
+            measured={"computed": (f[::8] / 1e6, computed[::8])},
             x_label="frequency (MHz)",
             y_label="absorption (Np/m)",
         )
         kind = f"power law y = {y:g}{', by relaxation' if mode else ''}"
-        error = float(np.abs(found / exact - 1).max())
+        error = float(np.abs(computed / exact - 1).max())
         slower = float(np.abs(speed * (1 / C + dispersion) - 1).max())
         checks += [
             Check(f"{kind}: relative error of the absorption", error, losses, reference=_SZABO, plot=plot),
@@ -125,7 +125,7 @@ def _spectra(setting: Setting, y: float, mode: str | None) -> tuple[Floats, Floa
 
 
 def absorbing_layer(setting: Setting) -> list[Check]:
-    """What comes back from the borders, straight and under 45 degrees."""
+    """Reflections from the borders at normal incidence and at 45 degrees."""
     n, dx = 256, 1e-4
     x = np.arange(n)
     start = np.exp(-((x - 128) ** 2) / (2 * 4.0**2))
@@ -133,15 +133,15 @@ def absorbing_layer(setting: Setting) -> list[Check]:
     options: dict[str, Any] = {"smooth_p0": False, "precision": "float64", **_options(setting)}
     p = simulate(grid, Medium(C), Source(p0=start), Sensor(x == 128), **options)["p"][0]
     straight = 20 * np.log10(np.abs(p[500:]).max() / np.abs(p).max())
-    # A wave that hits the border on its way from (0, -40) to (0, 40), against the same in a wider grid.
-    heard = []
+    # A wave from (0, -40) to (0, 40) that is reflected at the border, against the same in a wider grid.
+    recorded = []
     for width in (96, 224):
         plane = Grid((width, 224), dx, 0.3 * dx / C, 520)
         a, b = np.meshgrid(*[plane.positions(axis) for axis in plane.axes], indexing="ij")
         pulse = np.exp(-(a**2 + (b + 40 * dx) ** 2) / (2 * (4 * dx) ** 2))
         mask = (a == 0) & (np.abs(b - 40 * dx) < dx / 2)
-        heard.append(simulate(plane, Medium(C), Source(p0=pulse), Sensor(mask), **options)["p"][0])
-    oblique = 20 * np.log10(np.abs(heard[0] - heard[1]).max() / np.abs(heard[1]).max())
+        recorded.append(simulate(plane, Medium(C), Source(p0=pulse), Sensor(mask), **options)["p"][0])
+    oblique = 20 * np.log10(np.abs(recorded[0] - recorded[1]).max() / np.abs(recorded[1]).max())
     return [
         Check("absorbing layer of 20 points, straight: what comes back", float(straight), -80.0, unit="dB"),
         Check("absorbing layer of 20 points, 45 degrees: what comes back", float(oblique), -80.0, unit="dB"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One leg of a simulation of k-Wave files: from the start, or from a checkpoint, to the next checkpoint or the end.
+"""One run segment of a k-Wave simulation: from the start or a checkpoint, to the next checkpoint or the end.
 
-On several ranks every one reads the input and computes a part of the grid; the first alone has the output file.
+Every rank reads the input and computes a part of the grid; rank 0 alone opens the output file.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import UltrasoundSolver
 
 CREATED_BY = f"Seiche {__version__}"
-#: Numbers of the input that the output repeats, if they are there.
+#: Numbers of the input that are copied to the output, if present.
 _REPEATED = (
     *("Nx", "Ny", "Nz", "dt", "dx", "dy", "dz", "c_ref"),
-    *(f"pml_{axis}_{what}" for axis in "xyz" for what in ("size", "alpha")),
+    *(f"pml_{axis}_{key}" for axis in "xyz" for key in ("size", "alpha")),
     *(f"{name}_source_flag" for name in ("ux", "uy", "uz", "p", "p0", "transducer")),
     *("nonuniform_grid_flag", "nonlinear_flag", "absorbing_flag", "axisymmetric_flag"),
     *("p_source_mode", "p_source_many", "u_source_mode", "u_source_many"),
 )
-#: Phases whose times an output file says, summed over legs.
+#: Phases whose times are written to the output file, summed over segments.
 _PHASES = ("data_loading", "pre-processing", "simulation", "post-processing", "total")
-#: Seconds between two looks at the clock and at signals.
-_LOOK_EVERY = 0.2
-#: Bytes of series that ranks keep before the first one writes them.
-_KEPT = 64 << 20
+#: Seconds between checks of the clock and of signals.
+_POLL_INTERVAL = 0.2
+#: Bytes of series that ranks buffer before rank 0 writes them.
+_BUFFER_BYTES = 64 << 20
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class Leg:
-    """One leg of a simulation; every method is collective over the ranks."""
+class RunSegment:
+    """One run segment of a simulation; every method is collective over the ranks."""
 
     def __init__(self, options: Options, device: str, world: World | None = None) -> None:
-        """Read the input, make the solver, and go back to a checkpoint if there is one.
+        """Read the input, create the solver, and restore a checkpoint if there is one.
 
         Raises:
-            SeicheError: with a line that says what is wrong.
+            SeicheError: with one line on the cause.
         """
         self._options, self._world = options, world or World.serial()
         self._marks = [time.perf_counter()]
@@ -87,7 +87,7 @@ class Leg:
             sink=self._write_rows,
         )
         if world.size > 1 and "u_non_staggered" in options.quantities:
-            raise CaseError("--u_non_staggered_raw: is recorded on one GPU only")
+            raise CaseError("--u_non_staggered_raw: needs a single GPU")
         basis = None if world.size == 1 else "local" if options.overlap else "global"
         try:
             return UltrasoundSolver(
@@ -99,7 +99,7 @@ class Leg:
                 threads=options.threads,
             )
         except CaseError as error:
-            hint = "; take a narrower --overlap, or 0" if options.overlap and str(error).startswith("split:") else ""
+            hint = "; use a smaller --overlap, or 0" if options.overlap and str(error).startswith("split:") else ""
             raise CaseError(f"{error}{hint}") from None
 
     def _write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
@@ -107,7 +107,7 @@ class Leg:
         self._output.write_rows(name, row, values)
 
     def _open(self) -> tuple[int, Arrays, Arrays] | None:
-        """Open the output file, and return time step, fields and aggregates of the checkpoint, if there is one."""
+        """Open the output file, and return time step, fields and aggregates of the checkpoint, if any."""
         options, found = self._options, None
         if options.checkpoint_file is not None and Path(options.checkpoint_file).exists():
             found = read_checkpoint(options.checkpoint_file, self._input, tuple(self._names.values()), self._records())
@@ -120,7 +120,7 @@ class Leg:
             t_index, fields = found
             output.check_leg(t_index, str(options.checkpoint_file))
             aggregates = {name: output.read_aggregate(name) for name in self._aggregates}
-            stored = (t_index, {name: fields[at] for name, at in self._names.items()}, aggregates)
+            stored = (t_index, {name: fields[key] for name, key in self._names.items()}, aggregates)
         for name in self._series:
             output.create_series(name, self._problem.steps - options.first, self.solver.recorder.sensors)
         return stored
@@ -128,18 +128,18 @@ class Leg:
     def _state(self, t_index: int, fields: Arrays, aggregates: Arrays) -> State:
         """Return this rank's rows of the fields and aggregates of a checkpoint."""
         points, sensors = self.solver.keys["points"], self.solver.keys["sensors"]
-        everywhere = {**fields, **{name: one for name, one in aggregates.items() if name.endswith("_all")}}
-        sensed = {name: one[sensors] for name, one in aggregates.items() if not name.endswith("_all")}
+        everywhere = {**fields, **{name: values for name, values in aggregates.items() if name.endswith("_all")}}
+        sensed = {name: values[sensors] for name, values in aggregates.items() if not name.endswith("_all")}
         rows = {
             "points": RowSet(
-                points, self._problem.points, {name: one.reshape(-1)[points] for name, one in everywhere.items()}
+                points, self._problem.points, {name: values.reshape(-1)[points] for name, values in everywhere.items()}
             ),
             "sensors": RowSet(sensors, self.solver.recorder.sensors, sensed),
         }
         return State(t_index, rows)
 
     def _records(self) -> str:
-        """Return what all legs of a simulation must have in common."""
+        """Return the records, which must be the same in all segments of a simulation."""
         options = self._options
         names = " ".join(sorted(options.quantities)) or "nothing"
         return f"{names} from step {options.first + 1} to {self._problem.steps}"
@@ -148,24 +148,26 @@ class Leg:
         """Compute to the end (None), to the next checkpoint (0), or until a signal (its number)."""
         solver, options, steps = self.solver, self._options, self._problem.steps
         end = steps if options.checkpoint_steps is None else min(steps, solver.step + options.checkpoint_steps)
-        left = float("inf") if options.checkpoint_interval is None else options.checkpoint_interval
-        deadline = self._marks[0] + left
-        portion, number, chunk = max(1, steps * options.progress // 100), 0, 1
-        largest = max(1, _KEPT // max(1, 4 * len(self._series) * self.solver.recorder.sensors))
+        interval = float("inf") if options.checkpoint_interval is None else options.checkpoint_interval
+        deadline = self._marks[0] + interval
+        report_every, number, chunk = max(1, steps * options.progress // 100), 0, 1
+        largest = max(1, _BUFFER_BYTES // max(1, 4 * len(self._series) * self.solver.recorder.sensors))
         with stop_signals() as request:
             while solver.step < end:
-                now = min(chunk, portion - solver.step % portion, end - solver.step)
+                steps_now = min(chunk, report_every - solver.step % report_every, end - solver.step)
                 begin = time.perf_counter()
-                solver.advance(now)
-                pace = (time.perf_counter() - begin) / now
-                if self._world.rank == 0 and (solver.step % portion == 0 or solver.step == steps):
+                solver.advance(steps_now)
+                step_time = (time.perf_counter() - begin) / steps_now
+                if self._world.rank == 0 and (solver.step % report_every == 0 or solver.step == steps):
                     self._report()
-                late = time.perf_counter() >= deadline
-                # The same decision on every rank.
-                pace, number, over = self._world.allreduce_max(np.array([pace, request.number, late], np.float64))
-                if number or over:
+                timeout = time.perf_counter() >= deadline
+                # All ranks make the same decision.
+                step_time, number, expired = self._world.allreduce_max(
+                    np.array([step_time, request.number, timeout], np.float64)
+                )
+                if number or expired:
                     break
-                chunk = max(1, min(int(_LOOK_EVERY / max(pace, 1e-9)), largest))
+                chunk = max(1, min(int(_POLL_INTERVAL / max(step_time, 1e-9)), largest))
         self._marks.append(time.perf_counter())
         if solver.step == steps:
             return None
@@ -177,7 +179,7 @@ class Leg:
         print(f"{100 * done / steps:5.1f} %   step {done} of {steps}   {seconds:8.1f} s", flush=True)
 
     def finish(self, *, complete: bool) -> None:
-        """Write what the output file has beside series, and the checkpoint of a leg that is not the last."""
+        """Complete the output file, and write the checkpoint unless this is the last segment."""
         solver, options, recorder = self.solver, self._options, self.solver.recorder
         aggregates: Arrays = {}
         for name in self._aggregates:
@@ -189,7 +191,7 @@ class Leg:
                     aggregates[f"{name}_final"] = solver.field(name).reshape(self._input.shape)
         fields: Arrays = {}
         if not complete and options.checkpoint_file is not None:
-            fields = {at: solver.field(name).reshape(self._input.shape) for name, at in self._names.items()}
+            fields = {key: solver.field(name).reshape(self._input.shape) for name, key in self._names.items()}
         machine = self._world.allgather(
             (
                 f"{platform.node()} ({solver.backend.describe()})",
@@ -202,7 +204,7 @@ class Leg:
             Path(options.checkpoint_file).unlink(missing_ok=True)
 
     def _write(self, aggregates: Arrays, fields: Arrays, machine: list[tuple[str, int, int]]) -> None:
-        """Write the last of a leg; the checkpoint comes after the output that it goes with is on the disk."""
+        """Write all but the series; the checkpoint is written after its output is on the disk."""
         output, options = self._output, self._options
         assert output is not None
         for name, values in aggregates.items():
@@ -222,16 +224,16 @@ class Leg:
             names = {"created_by": CREATED_BY, "records": self._records()}
             write_checkpoint(options.checkpoint_file, self._input, fields, step, **names)
 
-    def _spent(self) -> dict[str, float]:
+    def _phase_seconds(self) -> dict[str, float]:
         pairs = zip(self._marks[1:], self._marks[:-1], self._earlier, strict=True)
-        spent = [end - begin + before for end, begin, before in pairs]
-        return dict(zip(_PHASES, [*spent, sum(spent)], strict=True))
+        seconds = [end - begin + before for end, begin, before in pairs]
+        return dict(zip(_PHASES, [*seconds, sum(seconds)], strict=True))
 
     def _header(self, machine: list[tuple[str, int, int]]) -> dict[str, str]:
         hosts, cores, memory = zip(*machine, strict=True)
         times = {
             f"{phase}_execution_time" if phase == "total" else f"{phase}_phase_execution_time": f"{seconds:8.2f}s"
-            for phase, seconds in self._spent().items()
+            for phase, seconds in self._phase_seconds().items()
         }
         return {
             **attributes("output", self._input.description, CREATED_BY),
@@ -243,7 +245,7 @@ class Leg:
         }
 
     def about(self) -> list[str]:
-        """Return lines on what is computed where (--verbose 2)."""
+        """Return lines on the problem and its decomposition (--verbose 2)."""
         problem, world = self._problem, self._world
         extents = " x ".join(str(n) for n in reversed(problem.shape))
         records = ", ".join([*self._options.quantities, *self._options.final])
@@ -255,22 +257,22 @@ class Leg:
         return lines
 
     def warnings(self) -> list[str]:
-        """Return a line for each thing that speaks against the problem as it is."""
+        """Return a line for each weakness of the problem."""
         return list(advice(self._problem, "exact"))
 
     def times(self) -> str:
-        """Return a line on the seconds of the phases, those of earlier legs included (--verbose 1)."""
-        return ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in self._spent().items())
+        """Return a line with the seconds of each phase, earlier segments included (--verbose 1)."""
+        return ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in self._phase_seconds().items())
 
     def stopped(self, number: int) -> str:
-        """Return what to say of a leg that a signal ended."""
-        left = self._options.checkpoint_file
-        rest = "the output is not complete" if left is None else f"the same command goes on from {left}"
+        """Return the message for a segment that a signal ended."""
+        path = self._options.checkpoint_file
+        outcome = "the output is incomplete" if path is None else f"run the same command to continue from {path}"
         steps = self._problem.steps
-        return f"stopped by {signal.Signals(number).name} at step {self.solver.step} of {steps}; {rest}"
+        return f"stopped by {signal.Signals(number).name} at step {self.solver.step} of {steps}; {outcome}"
 
     def close(self) -> None:
-        """Close the output file and what messages travel by."""
+        """Close the output file and the solver."""
         if self._output is not None:
             self._output.close()
         self.solver.close()
