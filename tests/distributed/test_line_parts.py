@@ -154,7 +154,9 @@ def test_lines_that_parts_cannot_have_are_said_on_all_ranks() -> None:
     words = "transforms: no extent close to parts of 24x22 points has only factors up to 7; use library"
     with pytest.raises(CaseError, match=words):
         UltrasoundSolver(problem, world=world, sharing=Sharing("local", 4, (2, 1)), transforms="lines", threads=1)
-    with pytest.raises(CaseError, match="transforms: lines do not support the global basis on several ranks; use library"):
+    with pytest.raises(
+        CaseError, match="transforms: lines do not support the global basis on several ranks; use library"
+    ):
         given: Any = {"world": world, "sharing": Sharing("global"), "transforms": "lines", "threads": 1}
         UltrasoundSolver(problem_of((32, 27)), **given)
 

@@ -139,7 +139,9 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
     with pytest.raises(CaseError, match='basis: the local4 scheme has no local basis; use "global"'):
         UltrasoundSolver(problem, world=world, scheme="local4", sharing=Sharing("local"))
     row = problem_of(*packet((96,), 5)[:3], Layers.of(packet((96,), 5)[0], 10, 2.0, True))
-    with pytest.raises(CaseError, match="scheme: on a grid with one axis the separable scheme needs a single rank; use the exact one"):
+    with pytest.raises(
+        CaseError, match="scheme: on a grid with one axis the separable scheme needs a single rank; use the exact one"
+    ):
         UltrasoundSolver(row, world=world, scheme="separable")
 
 

@@ -27,7 +27,9 @@ GOOD: dict[str, Any] = {
     "pml_size": 4,
 }
 WAVE = np.ones(5)
-OTHER = "{}: a {} is not a seiche.ultrasound.{}; for objects of k-wave-python use seiche.ultrasound.kwave.kspaceFirstOrder"
+OTHER = (
+    "{}: a {} is not a seiche.ultrasound.{}; for objects of k-wave-python use seiche.ultrasound.kwave.kspaceFirstOrder"
+)
 ROUGH = 1500.0 + np.arange(480).reshape(SHAPE)
 
 
@@ -49,8 +51,8 @@ def complaint(**change: Any) -> str:
         ({"medium": Medium(1500.0, alpha_coeff=0.5)}, "medium.alpha_power: is missing; alpha_coeff is set"),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.0)},
-            "alpha_power: 1 is too close to 1, where the dispersion term tan(pi y/2) is singular; use another exponent, or"
-            ' switch dispersion off (alpha_mode = "no_dispersion")',
+            "alpha_power: 1 is too close to 1, where the dispersion term tan(pi y/2) is singular; use another exponent,"
+            ' or switch dispersion off (alpha_mode = "no_dispersion")',
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="none")},  # type: ignore[arg-type]
@@ -217,8 +219,8 @@ def test_unknown_record_is_named_with_the_known_ones():
     [
         (((2, 3, 4, 5), 1e-4), "grid.shape: 4 axes; need 1, 2 or 3"),
         (((1, 20), 1e-4), "grid.shape: (1, 20) has an axis of fewer than 2 points"),
-        (((10, 20), (1e-4, 1e-4, 1e-4)), "grid.spacing: (0.0001, 0.0001, 0.0001) is not one positive number an axis"),
-        ((10, -1.0), "grid.spacing: -1.0 is not one positive number an axis"),
+        (((10, 20), (1e-4, 1e-4, 1e-4)), "grid.spacing: (0.0001, 0.0001, 0.0001) is not one positive number per axis"),
+        ((10, -1.0), "grid.spacing: -1.0 is not one positive number per axis"),
         ((None, 1e-4), "grid.shape: None is not a number of points for each axis"),
         ((10, 1e-4, "1 us"), "grid.time_step: is not an array of numbers"),
         ((10, 1e-4, 1e-8, 0), "grid.steps: 0 time steps; need at least 1"),

@@ -120,7 +120,7 @@ def test_rank_has_the_gpu_at_its_place_in_the_list(monkeypatch):
     assert launch.device_of((), World(1, 2, 1, 2)) == "cuda"
     assert [launch.device_of((3, 1), World(r, 2, r, 2)) for r in range(2)] == ["cuda:3", "cuda:1"]
     assert launch.device_of((3, 1), World(3, 4, 1, 2)) == "cuda:1"  # two ranks on each of two hosts
-    with pytest.raises(CaseError, match=r"^-g 0,1: 2 GPUs for 3 ranks on this host; name one GPU a rank$"):
+    with pytest.raises(CaseError, match=r"^-g 0,1: 2 GPUs for 3 ranks on this host; name one GPU per rank$"):
         launch.device_of((0, 1), World(0, 3, 0, 3))
     monkeypatch.setenv("SEICHE_DROPIN_RANKS", "2")
     with pytest.raises(CaseError, match=r"^-g: the ranks are not connected; mpi4py and mpiexec use different MPI"):

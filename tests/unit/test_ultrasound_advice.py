@@ -153,7 +153,9 @@ def warned(**change: Any) -> list[str]:
 
 def test_contrast_that_the_exact_scheme_gets_wrong_is_warned_of():
     (line,) = warned()
-    assert line.startswith("scheme exact: waves of 2.925e+05 Hz that cross the grid have phase errors up to 0.61 rad: the")
+    assert line.startswith(
+        "scheme exact: waves of 2.925e+05 Hz that cross the grid have phase errors up to 0.61 rad: the"
+    )
     assert "use scheme local4 (0.0004 rad) or a time step of" in line
     assert warned(scheme="local4") == []
     assert warned(contrast=1.02) == []

@@ -76,7 +76,9 @@ def test_contrast_is_advised_against_by_the_check_and_noted_by_the_run(tmp_path,
     text += 'lower = ["4 mm", "-9 mm"]\nupper = ["8 mm", "9 mm"]\n'
     path = case(tmp_path, text)
     assert main(["check", str(path)]) == 0
-    assert "advice: scheme exact: waves of 5e+05 Hz that cross the grid have phase errors up to" in capsys.readouterr().out
+    assert (
+        "advice: scheme exact: waves of 5e+05 Hz that cross the grid have phase errors up to" in capsys.readouterr().out
+    )
     assert main(["run", str(path)]) == 0
     assert "seiche: note: scheme exact: waves of 5e+05 Hz" in capsys.readouterr().err
 

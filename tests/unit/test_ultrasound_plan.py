@@ -46,7 +46,7 @@ def test_the_basis_follows_the_speed_of_links_and_the_work_of_overlaps() -> None
         assert plan.predicted[plan.basis] == min(plan.predicted.values())
         assert plan.describe().startswith(f"basis {plan.basis}")
         assert ": local " in plan.describe()
-        assert "ms a step predicted" in plan.describe()
+        assert "ms per step predicted" in plan.describe()
     # Twice the bytes of a number: both take longer.
     double = choose(problem, possible_splits(problem.shape, 2, 4), machine, places(2), 8)
     assert all(double.predicted[name] > narrow.predicted[name] for name in double.predicted)

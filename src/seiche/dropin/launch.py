@@ -19,11 +19,7 @@ _CALL = "from seiche.dropin.command import cuda; cuda()"
 
 
 def device_of(gpus: Sequence[int], world: World) -> str:
-    """Return the device of this rank: one of the named GPUs, or the first free one for a single rank without a number.
-
-    Raises:
-        CaseError: the number of GPUs differs from the number of ranks on this host.
-    """
+    """Return the GPU of this rank: a named or the first free one; raise CaseError if their number is wrong."""
     if not gpus:
         return "cuda:free" if world.size == 1 else "cuda"
     if len(gpus) != world.local_size:
@@ -31,17 +27,13 @@ def device_of(gpus: Sequence[int], world: World) -> str:
             raise CaseError("-g: the ranks are not connected; mpi4py and mpiexec use different MPI libraries")
         named = ",".join(map(str, gpus))
         raise CaseError(
-            f"-g {named}: {len(gpus)} GPUs for {world.local_size} ranks on this host; name one GPU a rank"
+            f"-g {named}: {len(gpus)} GPUs for {world.local_size} ranks on this host; name one GPU per rank"
         )
     return f"cuda:{gpus[world.local_rank]}"
 
 
 def start_ranks(ranks: int, arguments: Sequence[str]) -> None:
-    """Replace this process by mpiexec with the same command line on `ranks` ranks; return only in those ranks.
-
-    Raises:
-        CaseError: there is no MPI on this machine.
-    """
+    """Replace this process by mpiexec with the same command line on `ranks` ranks; raise CaseError without MPI."""
     if os.environ.get(_STARTED):
         return
     local_launcher = Path(sys.executable).with_name("mpiexec")

@@ -68,11 +68,7 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Return the options of a command line; long options may be abbreviated.
-
-    Raises:
-        CaseError: an unknown option, or a value out of its range.
-    """
+    """Return the options of a command line; long ones may be abbreviated. Raise CaseError for invalid ones."""
     try:
         pairs, positional = getopt.gnu_getopt(_without_bare_gpu(arguments), "i:o:t:g:r:c:s:puh", _LONG)
     except getopt.GetoptError as error:

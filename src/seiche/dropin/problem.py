@@ -16,11 +16,7 @@ _SAME = 3e-7
 
 
 def problem_of(data: KWaveInput, steps: int | None = None) -> Problem:
-    """Return the problem of an input file, limited to its first `steps` steps if given.
-
-    Raises:
-        FormatError: the file defines an impossible problem.
-    """
+    """Return the problem of an input file, or its first `steps` steps; raise FormatError if it is impossible."""
     axes = tuple(reversed(data.axes))
     shape = data.shape[-len(axes) :]
 

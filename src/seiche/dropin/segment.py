@@ -54,11 +54,7 @@ class RunSegment:
     """One run segment of a simulation; every method is collective over the ranks."""
 
     def __init__(self, options: Options, device: str, world: World | None = None) -> None:
-        """Read the input, create the solver, and restore a checkpoint if there is one.
-
-        Raises:
-            SeicheError: with one line on the cause.
-        """
+        """Read the input, create the solver, and restore a checkpoint, if any; raise SeicheError with the cause."""
         self._options, self._world = options, world or World.serial()
         self._marks = [time.perf_counter()]
         on_rank_zero(self._world, lambda: refuse_same_files(options))

@@ -16,7 +16,7 @@ from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import is_mass
 
-#: Points a wavelength: a warning below the second number, no waves at all below the first.
+#: Points per wavelength: a warning below the second number, no waves at all below the first.
 PPW_LEAST, PPW_ADVISED = 2.0, 4.0
 #: Phase error in radians across the grid above which the scheme is unsuitable.
 PHASE_ADVISED = 0.1
@@ -46,7 +46,7 @@ def highest_frequency(problem: Problem) -> tuple[float, float] | None:
 
 
 def points_per_wavelength(problem: Problem, frequency: float) -> float:
-    """Return points a wavelength at the lowest sound speed, along the axis with the widest spacing."""
+    """Return points per wavelength at the lowest sound speed, along the axis with the widest spacing."""
     return float(np.min(problem.sound_speed)) / (frequency * max(problem.spacing))
 
 
@@ -111,7 +111,7 @@ def memory(
     half = points // problem.shape[-1] * (problem.shape[-1] // 2 + 1)
     spectra = half * 2 * size * max(2, dimensions)
     total = points * size * (1 + 2 * dimensions)
-    fractional = problem.absorption is not None and not problem.absorption.stokes
+    fractional = problem.has_fractional_terms
     if scheme == "exact":
         total += spectra + half * size
     else:
@@ -135,11 +135,10 @@ def shared_fields(problem: Problem, scheme: str) -> int:
     if scheme == "exact":
         return 1 + (problem.dimensions if density_varies and problem.staggered_density is None else 0)
     absorption, local = problem.absorption, scheme == "local4"
-    fractional = absorption is not None and not absorption.stokes
     columns = 3 + local + (problem.BonA is not None) + (absorption is not None)
     staggered = any(varies(field) for field in problem.staggered_density or ())
     medium = 2 if local and (density_varies or varies(problem.sound_speed)) else int(density_varies)
-    return 1 + fractional + columns + medium + staggered
+    return 1 + problem.has_fractional_terms + columns + medium + staggered
 
 
 def _arrays(problem: Problem, scheme: str) -> int:

@@ -16,7 +16,7 @@ from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Field, MaskSource, Mode
 from seiche.ultrasound.shapes import Floats, Quadrature, Shape
 
-#: Half width in points of the windowed sinc, and the shape of its Kaiser window: waves of four points a wavelength or
+#: Half width in points of the windowed sinc, and the shape of its Kaiser window: waves of four points per wavelength or
 #: more are reproduced to 2e-4, of three to 2e-3 (found by trying all positions between two points).
 HALF_WIDTH, WINDOW = 6, 8.0
 #: Quadrature points for each spacing of the grid, along each direction of a shape.
@@ -118,7 +118,7 @@ class Emitter:
         for option, value, default in (("delays", self.delays, 0.0), ("apodisation", self.apodisation, 1.0)):
             array = np.full(count, default) if value is None else real_numbers(f"{name}.{option}", value)
             if array.shape != (count,) or not np.isfinite(array).all():
-                raise CaseError(f"{name}: {option} are not {count} finite numbers, one a shape")
+                raise CaseError(f"{name}: {option} are not {count} finite numbers, one per shape")
             arrays.append(array)
         if arrays[0].min() < 0:
             raise CaseError(f"{name}: a delay of {arrays[0].min():g} s is negative")

@@ -10,7 +10,7 @@ velocity     rows back, u, rows of u forward 12
 divergence   middle axis 6; first axis, times D- kappa, 6; middle axis back 6
 density      rows back, rho, p 10
 
-On a part with overlaps, messages overlap with these passes, and rows are tapered as they are loaded (`line_items.py`).
+On a part with overlaps, messages overlap with these passes, and rows are tapered on loading (`line_items.py`).
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class ExactLinesScheme(ExactScheme):
         return bound
 
     def _density_rows(self) -> list[Bound]:
-        """Return the conservation of mass; power-law rows that no neighbour needs are transformed at once."""
+        """Return the conservation of mass; power-law rows that no neighbour needs are also transformed."""
         state, own = self._state, self._rows.own
         finish = finish_of(state)
         if finish != "power-law" or not self._rows.slabs:

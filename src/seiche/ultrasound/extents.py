@@ -13,7 +13,7 @@ from seiche.kernels.registry.kspace_lines import fixed_transform, step_cost
 from seiche.ultrasound.local_basis import Part
 from seiche.ultrasound.problem import Window
 
-#: A part may grow by a tenth of its points, or by `_FEWEST` points, so that its lines can be transformed.
+#: An extent may increase by a tenth, or by `_FEWEST` points, to one whose lines can be transformed.
 _LARGEST_SHARE, _FEWEST = 10, 4
 #: Relative cost within which extents count as equally cheap; the widest overlap has the smallest error.
 _AS_CHEAP = 1.02

@@ -65,13 +65,8 @@ class Records:
     """
 
     def __init__(self, partition: Partition, state: DeviceState, request: Request) -> None:
-        """Bind the records of this rank (collective).
-
-        Raises:
-            CaseError: an unknown quantity, a sensor outside the grid, or a record that several ranks do not support.
-        """
+        """Bind the records of this rank (collective); raise CaseError for requests that are impossible here."""
         self._partition, self._request, self.sensors = partition, request, request.sensors
-        self._real = state.real
         self._rows: GatheredRows | None = None
         self.keys = np.arange(self.sensors)
         if partition.basis is not None:
@@ -95,17 +90,14 @@ class Records:
         if self._rows is not None:
             self._rows.flush_to_sink()
 
-    def _names(self, *, series: bool) -> tuple[str, ...]:
-        return self._request.names(self._partition.problem.axes, series=series)
-
     def series_names(self) -> tuple[str, ...]:
         """Return the names of the series (not collective)."""
-        return self._names(series=True)
+        return self._request.names(self._partition.problem.axes, series=True)
 
     @property
     def aggregates(self) -> tuple[str, ...]:
         """Return the names of the aggregates (not collective)."""
-        return self._names(series=False)
+        return self._request.names(self._partition.problem.axes, series=False)
 
     def series(self, name: str) -> npt.NDArray[Any]:
         """Return a series from memory: (steps recorded, sensors)."""
@@ -118,7 +110,7 @@ class Records:
         series = name.endswith("_series")
         if len(self.keys):
             return self.local.series(name.removesuffix("_series")).T if series else self.local.raw_aggregate(name)
-        return np.zeros((0, self.local.recorded) if series else 0, self._real)
+        return np.zeros((0, self.local.recorded) if series else 0, self.local.real)
 
     def _all_sensors(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values at all sensors, (sensors, ...)."""

@@ -22,7 +22,7 @@ class Grid:
 
     Attributes:
         shape: points along each axis.
-        spacing: metres between points, one number or one an axis.
+        spacing: metres between points, one number or one per axis.
         time_step: seconds; see `with_time`.
         steps: number of time steps.
     """
@@ -33,11 +33,7 @@ class Grid:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        """Convert shape and spacing to tuples.
-
-        Raises:
-            CaseError: not one to three axes, too few points or steps, or a spacing that is not positive.
-        """
+        """Convert shape and spacing to tuples; raise CaseError for values out of range."""
         if not isinstance(self.shape, (int, np.integer)) and np.ndim(self.shape) != 1:
             raise CaseError(f"grid.shape: {self.shape} is not a number of points for each axis")
         shape = (self.shape,) if isinstance(self.shape, (int, np.integer)) else tuple(self.shape)
@@ -60,7 +56,7 @@ class Grid:
             float(d) for d in (np.full(len(shape), spacing_values) if spacing_values.ndim == 0 else spacing_values)
         ]
         if len(spacing) != len(shape) or not all(np.isfinite(d) and d > 0 for d in spacing):
-            raise CaseError(f"grid.spacing: {self.spacing} is not one positive number an axis")
+            raise CaseError(f"grid.spacing: {self.spacing} is not one positive number per axis")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "spacing", tuple(spacing))
 

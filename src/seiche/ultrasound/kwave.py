@@ -63,8 +63,8 @@ def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
         medium: a kWaveMedium.
         source: a kSource.
         sensor: a kSensor; by default the whole grid is recorded.
-        pml_size: points of the absorbing layer, one number, one an axis, or "auto".
-        pml_alpha: its strength, one number or one an axis.
+        pml_size: points of the absorbing layer, one number, one per axis, or "auto".
+        pml_alpha: its strength, one number or one per axis.
         pml_inside: whether the layer is a part of the grid; else the grid is enlarged.
         use_sg: must be True.
         use_kspace: must be True.
@@ -99,8 +99,8 @@ def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
     grid = grid_of(kgrid)
     dimensions = len(grid.shape)
     automatic = isinstance(pml_size, str) and pml_size.lower() == "auto"
-    sizes = _auto_sizes(grid.shape) if automatic else _one_an_axis("pml_size", pml_size, dimensions)
-    alphas = _one_an_axis("pml_alpha", pml_alpha, dimensions)
+    sizes = _auto_sizes(grid.shape) if automatic else _one_per_axis("pml_size", pml_size, dimensions)
+    alphas = _one_per_axis("pml_alpha", pml_alpha, dimensions)
     requested = _requested(sensor, grid)
     results = simulate(
         grid,
@@ -122,11 +122,7 @@ def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
 
 
 def grid_of(kgrid: Any) -> Grid:
-    """Return the grid of a kWaveGrid.
-
-    Raises:
-        CaseError: its time is not set.
-    """
+    """Return the grid of a kWaveGrid; raise CaseError if its time is not set."""
     if "auto" in (str(kgrid.Nt), str(kgrid.dt)):
         raise CaseError("kgrid.Nt, kgrid.dt: are not set; call kgrid.makeTime or kgrid.setTime")
     shape = tuple(int(n) for n in np.atleast_1d(kgrid.N))
@@ -205,7 +201,7 @@ def sensor_of(sensor: Any, grid: Grid, results: list[str]) -> Sensor:
 
 
 def _requested(sensor: Any, grid: Grid) -> list[str]:
-    """Return the names of single results of a sensor: "u" means one an axis. Raise CaseError for an unknown name."""
+    """Return the names of single results of a sensor: "u" means one per axis. Raise CaseError for an unknown name."""
     record = getattr(sensor, "record", None) or ("p", "p_final")
     valid = {f"p{suffix}" for suffix in _SUFFIXES}
     for axis in grid.axes:
@@ -263,8 +259,8 @@ def _field(name: str, value: Any, shape: tuple[int, ...], *, as_array: bool = Fa
     return array.reshape(shape)
 
 
-def _one_an_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
-    """Return one number an axis; the last one applies to all further axes."""
+def _one_per_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
+    """Return one number per axis; the last one applies to all further axes."""
     if isinstance(value, str):
         raise CaseError(f"{name}: {value!r} is not a number, a tuple of numbers or 'auto' (pml_size)")
     numbers = tuple(float(one) for one in np.atleast_1d(np.asarray(value, np.float64)))

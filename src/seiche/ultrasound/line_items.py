@@ -21,11 +21,7 @@ class Axis:
     """Lines along one of the three axes: their transform, and their layout in a spectrum."""
 
     def __init__(self, state: DeviceState, axis: int) -> None:
-        """Find the transform.
-
-        Raises:
-            CaseError: the length has a prime factor above 7.
-        """
+        """Find the transform; raise CaseError for a length with a prime factor above 7."""
         self.length = int(state.extents[axis])
         first = axis == 3 - state.problem.dimensions
         real = state.precision
@@ -70,7 +66,7 @@ class ItemSpan:
 
 
 class LineRows:
-    """Rows of a state in batches of two a complex line, and their planes.
+    """Rows of a state in batches of two per complex line, and their planes.
 
     Attributes:
         own, own_planes: batches with rows that this rank updates, and their planes.

@@ -69,22 +69,17 @@ class LinePasses:
         bound = []
         for axis, lines in self._lines.items():
             first, final = begins and axis == self.axes[0], ends and axis == self.axes[-1]
-            bound.append(
-                state.bind(
-                    line_registry.line_correction(kind, varying, lines.shape),
-                    items=lines.items,
-                    p=state.p,
-                    sum=target,
-                    forward=lines.forward,
-                    back=lines.back,
-                    density=density,
-                    medium=medium,
-                    lines=lines.members,
-                    component=axis * problem.points,
-                    scale=problem.time_step**2 / 12 if final else 0.0,
-                    first=int(first),
-                )
-            )
+            spec = line_registry.line_correction(kind, varying, lines.shape)
+            members = {
+                "p": state.p,
+                "sum": target,
+                "forward": lines.forward,
+                "back": lines.back,
+                "lines": lines.members,
+            }
+            members |= {"density": density, "medium": medium, "component": axis * problem.points, "first": int(first)}
+            scale = problem.time_step**2 / 12 if final else 0.0
+            bound.append(state.bind(spec, items=lines.items, **members, scale=scale))
         return bound
 
     def step(
@@ -105,21 +100,15 @@ class LinePasses:
         spec = line_registry.line_step(kind, varying, nonlinear, lines.shape, momentum=momentum, mass=mass)
         first, end = lines.table, lines.table + lines.length
         plain, staggered = self._layers
+        members = {"p": corrected, "u": state.u[axis], "rho": state.rho[axis], "total": self.total, "rate": self.rate}
+        members |= {"forward": lines.forward, "back": lines.back, "lines": lines.members, "density": density}
         return state.bind(
             spec,
             items=lines.items,
-            p=corrected,
-            u=state.u[axis],
-            rho=state.rho[axis],
-            total=self.total,
-            rate=self.rate,
-            forward=lines.forward,
-            back=lines.back,
+            **members,
             pml=plain[first:end],
             pml_staggered=(staggered if layers else self._no_layer)[first:end],
-            density=density,
             medium=medium,
-            lines=lines.members,
             component=axis * problem.points,
             dt=problem.time_step if dt is None else dt,
             first=int(axis == 0),

@@ -15,7 +15,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.problem import Field, MaskSource, Problem, Window
 
 Floats = npt.NDArray[np.float64]
-#: Slopes of the bell with the smallest error at four points a wavelength, by the width of the overlap.
+#: Slopes of the bell with the smallest error at four points per wavelength, by the width of the overlap.
 _SLOPES = ((2, 4, 6, 8, 12, 16, 24, 32), (0.6, 1.0, 1.5, 2.0, 2.7, 3.0, 3.3, 3.6))
 OVERLAPS = (4, 32)
 
@@ -44,11 +44,7 @@ class Part:
 
 
 def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> list[Part]:
-    """Return the parts of a grid cut into `split` pieces along its axes, in C order.
-
-    Raises:
-        CaseError: `split` has another number of axes, or pieces are too thin for the overlap.
-    """
+    """Return the parts of a grid cut into `split` pieces along its axes, in C order; CaseError if they are too thin."""
     if len(split) != len(shape) or min(split) < 1:
         raise CaseError(f"split: {split} is not one number of pieces for each of {len(shape)} axes")
     _check_overlap(overlap)
@@ -75,12 +71,9 @@ def least_overlap(parts: Iterable[Part]) -> int:
 
 
 def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, ...]:
-    """Return the split into `ranks` pieces whose largest part, overlaps included, has the fewest points.
+    """Return the split into `ranks` pieces whose largest part has the fewest points; raise CaseError without any split.
 
     Of equal splits it is the one that cuts the first axes most, which leaves rows and planes whole.
-
-    Raises:
-        CaseError: no split is possible.
     """
     splits = possible_splits(shape, ranks, overlap)
     if not splits:

@@ -100,11 +100,7 @@ class Medium:
 
 
 def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
-    """Return a number, or an array of the grid's shape; a constant array becomes one number.
-
-    Raises:
-        CaseError: another shape, or not numbers.
-    """
+    """Return a number, or an array of the grid's shape; a constant array becomes one number. CaseError otherwise."""
     array = np.asarray(value) if getattr(value, "dtype", None) == np.float32 else real_numbers(name, value)
     if array.size == 1:
         return float(array.ravel()[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conversion of user input to real numbers."""
+"""Conversion of user input to real numbers; messages begin with `name`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from seiche.errors import CaseError
 
 
 def real_numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return an array in double precision.
-
-    Raises:
-        CaseError: `value` is not an array of real numbers; the message begins with `name`.
-    """
+    """Return an array in double precision; raise CaseError for anything but real numbers."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":  # not complex numbers, nor texts that parse as numbers
@@ -25,11 +21,7 @@ def real_numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def one_number(name: str, value: npt.ArrayLike) -> float:
-    """Return a real number.
-
-    Raises:
-        CaseError: `value` is not a single number; the message begins with `name`.
-    """
+    """Return a real number; raise CaseError for none or several."""
     array = real_numbers(name, value)
     if array.size != 1:
         raise CaseError(f"{name}: shape {array.shape} is not one number")
@@ -37,11 +29,7 @@ def one_number(name: str, value: npt.ArrayLike) -> float:
 
 
 def whole_number(name: str, value: float) -> int:
-    """Return an integer.
-
-    Raises:
-        CaseError: `value` is not whole; the message begins with `name`.
-    """
+    """Return an integer; raise CaseError for other numbers."""
     try:
         if int(value) == value:
             return int(value)

@@ -28,7 +28,7 @@ class LocalBasis:
 
     Args:
         world: the ranks.
-        parts: all parts, one a rank.
+        parts: all parts, one per rank.
         slope: of the bell; by default the best one for the overlap.
         transport: of the messages.
     """

@@ -76,11 +76,7 @@ class Partition:
 
 
 def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[str, Any]) -> Partition:
-    """Return the parts of a problem; `options` are those of the solver (collective).
-
-    Raises:
-        CaseError: the grid cannot be cut in this way.
-    """
+    """Return the parts of a problem for options of the solver (collective); raise CaseError if it cannot be cut."""
     shape, transforms = problem.shape, options["transforms"]
     if world.size == 1 and sharing.basis is None:
         parts = [Part(0, tuple(Window(n, 0, n, 0) for n in shape))]

@@ -29,9 +29,9 @@ from seiche.ultrasound.slabs import slabs_of
 
 Basis: TypeAlias = Literal["auto", "local", "global"]
 Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
-#: Default width of the overlaps: errors of 1e-3 to 1e-4 at four points a wavelength.
+#: Default width of the overlaps: errors of 1e-3 to 1e-4 at four points per wavelength.
 OVERLAP = 12
-#: Bytes a point and step in single precision: passes and transforms, without and with power-law absorption.
+#: Bytes per point and step in single precision: passes and transforms, without and with power-law absorption.
 _PASSES, _TRANSFORM = {False: 120, True: 180}, 24
 #: Both where kernels transform the lines of a part.
 _BY_LINES = {False: 220, True: 328}
@@ -77,7 +77,9 @@ class Plan:
 
     def describe(self) -> str:
         """Return the plan as one line."""
-        times = "; ".join(f"{name} {1e3 * seconds:.3g} ms a step predicted" for name, seconds in self.predicted.items())
+        times = "; ".join(
+            f"{name} {1e3 * seconds:.3g} ms per step predicted" for name, seconds in self.predicted.items()
+        )
         split = "" if self.split is None else f" {' x '.join(map(str, self.split))}"
         return f"basis {self.basis}{split}" + (f": {times}" if times else "")
 
@@ -89,11 +91,7 @@ def check_basis(basis: str) -> None:
 
 
 def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
-    """Return the basis of a scheme for a requested one; only the exact scheme has a local basis.
-
-    Raises:
-        CaseError: an unknown basis, or one that the scheme lacks.
-    """
+    """Return the basis of a scheme for a requested one; raise CaseError for a local one unless the scheme is exact."""
     check_basis(basis)
     if scheme == "exact":
         return basis
@@ -149,10 +147,6 @@ def choose(
     return Plan(basis, finite, split if basis == "local" else None)
 
 
-def _is_power_law(problem: Problem) -> bool:
-    return problem.absorption is not None and not problem.absorption.stokes
-
-
 def _memory_seconds(machine: Machine, size: int, gpus: bool, points: int, bytes_a_point: float) -> float:
     """Return the time of a rank's memory for bytes that are given for single precision."""
     kind = "device" if gpus else "host"
@@ -170,7 +164,7 @@ def _local_seconds(
     size: int,
     lines: Real | None,
 ) -> float:
-    gpus, power = all(place.gpu for place in places), _is_power_law(problem)
+    gpus, power = all(place.gpu for place in places), problem.has_fractional_terms
     fields = 1 + problem.dimensions + 2 * power
     points = max(int(np.prod(part.shape)) for part in parts)
     by_lines = lines is not None and widened(parts, lines) is not None
@@ -183,14 +177,14 @@ def _local_seconds(
         sent = [shared_points(other, part) * size for other in parts]
         peers = [other.rank for other in parts]
         times = transport_times(machine, places, part.rank, peers, sent=sent, received=received)
-        slowest = max(slowest, fields * min(times.values()))  # a message a field, without overlap in time
+        slowest = max(slowest, fields * min(times.values()))  # one message per field, without overlap in time
     return total + slowest
 
 
 def _global_seconds(
     problem: Problem, slabs: Sequence[Part], machine: Machine, places: Sequence[RankPlace], size: int
 ) -> float:
-    gpus, power = all(place.gpu for place in places), _is_power_law(problem)
+    gpus, power = all(place.gpu for place in places), problem.has_fractional_terms
     points = max(int(np.prod(part.shape)) for part in slabs)
     work = _PASSES[power] + (_TRANSFORM + _PACKED) * _TRANSFORMS[power]
     message = points * size / len(slabs)
@@ -235,11 +229,7 @@ def parts_for(
     overlap: int,
     lines: Real | None = None,
 ) -> list[Part]:
-    """Return the parts of a grid, one a rank; overlaps are widened for `lines` of that precision.
-
-    Raises:
-        CaseError: the grid cannot be cut in this way.
-    """
+    """Return the parts of a grid by rank, with overlaps widened for `lines`; raise CaseError if it cannot be cut."""
     if basis == "global":
         return slabs_of(shape, ranks)
     parts = parts_of(shape, best_split(shape, ranks, overlap) if split is None else split, overlap)

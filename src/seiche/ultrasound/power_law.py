@@ -43,7 +43,7 @@ def power_law_errors(absorption: Absorption, sound_speed: Field, frequency: floa
     """
     y, omega = absorption.alpha_power, 2 * np.pi * frequency
     strength = np.asarray(neper_coefficient(absorption)) * omega ** (y - 1) * np.asarray(as_double(sound_speed))
-    loss = float(np.max(strength))  # in nepers a radian
+    loss = float(np.max(strength))  # in nepers per radian
     turning = 0.0 if absorption.stokes or not absorption.dispersion else loss * float(np.tan(np.pi * y / 2))
     k = complex_wave_number(loss if absorption.losses else 0.0, turning, y)
     speed = (1 + turning) / k.real - 1 if 1 + turning > 0 else np.nan

@@ -45,7 +45,7 @@ class Absorption:
 
 @dataclass(frozen=True)
 class Pml:
-    """An absorbing layer of `size` points at both ends of an axis, of strength `alpha` (nepers a point)."""
+    """An absorbing layer of `size` points at both ends of an axis, of strength `alpha` (nepers per point)."""
 
     size: int
     alpha: float
@@ -121,7 +121,7 @@ class Problem:
         relaxation: relaxation processes instead; `sound_speed` is then the unrelaxed one.
         initial_pressure: p0 in Pa.
         sources: signals at points.
-        window: position in a larger grid, an entry an axis; absorbing layers are those of the larger grid.
+        window: position in a larger grid, one entry per axis; absorbing layers are those of the larger grid.
         share: this rank's part of the spectrum of that larger grid, where transforms cover it (slabs.py).
     """
 
@@ -144,11 +144,7 @@ class Problem:
     share: Share | None = None
 
     def __post_init__(self) -> None:
-        """Check all values.
-
-        Raises:
-            CaseError: a value is outside its range.
-        """
+        """Raise CaseError for a value outside its range."""
         dimensions = len(self.axes)
         if not 1 <= dimensions <= 3 or {len(self.shape), len(self.spacing), len(self.pml)} != {dimensions}:
             raise CaseError(f"grid: {self.shape} points, {self.spacing} m and axes {self.axes} are inconsistent")
@@ -180,6 +176,11 @@ class Problem:
             self._check_field("initial pressure", self.initial_pressure)
         for source in self.sources:
             self._check_source(source)
+
+    @property
+    def has_fractional_terms(self) -> bool:
+        """Return whether absorption needs fractional Laplacians."""
+        return self.absorption is not None and not self.absorption.stokes
 
     @property
     def dimensions(self) -> int:

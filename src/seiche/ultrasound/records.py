@@ -107,12 +107,8 @@ class Recorder:
     """Records of a request from the fields of a state, with the number of `sensors` and of steps `recorded`."""
 
     def __init__(self, state: DeviceState, request: Request) -> None:
-        """Allocate rings and aggregates, and bind their kernels.
-
-        Raises:
-            CaseError: an unknown quantity, or a sensor outside the grid.
-        """
-        self._state, self.request, self.sensors = state, request, request.sensors
+        """Bind rings and aggregates; raise CaseError for an unknown quantity, or a sensor outside the grid."""
+        self._state, self.request, self.sensors, self.real = state, request, request.sensors, state.real
         self._series: dict[str, _Series] = {}
         self.aggregates: dict[str, Array] = {}
         self._work: list[Bound] = []
@@ -271,7 +267,7 @@ class Recorder:
     def series(self, name: str) -> npt.NDArray[Any]:
         """Return a series from memory: (steps recorded, sensors)."""
         blocks = self._series[name].blocks
-        return np.concatenate(blocks) if blocks else np.zeros((0, self.sensors), self._state.real)
+        return np.concatenate(blocks) if blocks else np.zeros((0, self.sensors), self.real)
 
     def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return the accumulator of an aggregate, flat: the sum of squares for a root mean square."""
@@ -286,11 +282,7 @@ class Recorder:
         return arrays
 
     def set_state(self, steps: int, rows: RowSet | None) -> None:
-        """Continue after `steps` steps from raw aggregates, and from series, by sensor, unless there is a sink.
-
-        Raises:
-            CaseError: an array is missing or has another shape.
-        """
+        """Continue after `steps` steps from raw aggregates, and series without a sink; CaseError if one is missing."""
         recorded, in_memory = self.recorded_of(steps), self.request.sink is None
         aggregates = [name for name in self.aggregates if not name.endswith("_all")]
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(aggregates, ())

@@ -62,10 +62,7 @@ def fit(
 ) -> tuple[Array, Array, float]:
     """Return strengths, times and the unrelaxed speed that follow a power law within `band` (Hz).
 
-    The speed is exact at the geometric mean of the band.
-
-    Raises:
-        CaseError: the fit deviates by more than a fifth of the absorption, or an invalid band.
+    The speed is exact at the geometric mean of the band. CaseError if the absorption deviates by more than a fifth.
     """
     low, high = band
     if not 0 < low < high < np.inf:
@@ -115,9 +112,7 @@ def tissues_of(
 ) -> Relaxation:
     """Return the processes of every distinct combination of coefficient, exponent and sound speed on a grid.
 
-    Raises:
-        CaseError: numbers that are not finite, too many combinations, an exponent outside 0 < y <= 2, or a fit that
-            fails.
+    Raise CaseError for values out of range, too many combinations, or a fit that fails.
     """
     fields = [
         np.broadcast_to(np.asarray(one, np.float64), shape).reshape(-1)

@@ -42,11 +42,7 @@ class Sensor:
     frequency_window: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        """Convert one record or one frequency to a tuple.
-
-        Raises:
-            CaseError: records that are no names, a step that is not a whole number, or frequencies that are no numbers.
-        """
+        """Convert a single record or frequency to a tuple; raise CaseError for values of other types."""
         if not isinstance(self.record, (str, Sequence)):
             raise CaseError(f"sensor.record: {self.record!r} is not a name or names of records")
         object.__setattr__(self, "record", (self.record,) if isinstance(self.record, str) else tuple(self.record))

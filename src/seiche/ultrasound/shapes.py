@@ -36,11 +36,7 @@ class Shape(Protocol):
         """Return the extent of the shape, m."""
 
     def quadrature(self, spacing: float) -> Quadrature:
-        """Return points with distances of about `spacing` (m).
-
-        Raises:
-            CaseError: the shape is impossible.
-        """
+        """Return points with distances of about `spacing` (m); raise CaseError for an impossible shape."""
 
 
 @dataclass(frozen=True)

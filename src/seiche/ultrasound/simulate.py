@@ -40,11 +40,7 @@ class Layers:
     def of(
         cls, grid: Grid, size: int | tuple[int, ...] | None, alpha: float | tuple[float, ...], inside: bool
     ) -> Layers:
-        """Return the layers of a grid; a single number applies to every axis.
-
-        Raises:
-            CaseError: not one number an axis.
-        """
+        """Return the layers of a grid; a single number applies to every axis. Raise CaseError for other counts."""
         dimensions = len(grid.shape)
         size = PML_SIZES[dimensions] if size is None else size
         size_values = np.atleast_1d(real_numbers("pml_size", size))
@@ -84,10 +80,10 @@ def simulate(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the records of the sensor by name, on every rank; no argument is changed. Collective.
 
-    Rank 0 warns of weaknesses such as too few points a wavelength or an unsuitable scheme.
+    Rank 0 warns of weaknesses such as too few points per wavelength or an unsuitable scheme.
 
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
-    outside). Velocities have one entry an axis ("ux"). Series of cuboids are in the order of the cuboids, each in C
+    outside). Velocities have one entry per axis ("ux"). Series of cuboids are in the order of the cuboids, each in C
     order. "I" is the intensity p u at equal places and times, "I_avg" its mean. With frequencies, "p_amplitude" and
     "p_phase" are (n_frequencies, *grid).
 
@@ -149,11 +145,7 @@ def refuse_others(grid: Grid, medium: Medium, source: Source, sensor: Sensor) ->
 
 
 def refuse_unstable(problem: Problem, scheme: str, name: str = "grid.time_step") -> float:
-    """Return the longest stable time step in s, infinity if every one is.
-
-    Raises:
-        CaseError: that of the problem is longer; the message begins with `name`.
-    """
+    """Return the longest stable time step in s, or infinity; raise CaseError if that of the problem is longer."""
     limit = longest_time_step(problem, scheme)
     if problem.time_step > limit:
         raise CaseError(
@@ -164,11 +156,7 @@ def refuse_unstable(problem: Problem, scheme: str, name: str = "grid.time_step")
 
 
 def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, smooth_p0: bool = True) -> Problem:
-    """Return the problem that these objects define.
-
-    Raises:
-        CaseError: an impossible value.
-    """
+    """Return the problem that these objects define; raise CaseError for impossible values."""
     assert grid.time_step is not None and grid.steps is not None
     shape, grow = grid.shape, layers.outside
 

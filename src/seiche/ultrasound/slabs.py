@@ -28,11 +28,7 @@ from seiche.ultrasound.two_layouts import Transposer, copies, transposition
 
 
 def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
-    """Return the slabs of a grid along its first axis, one a rank, nearly equal.
-
-    Raises:
-        CaseError: a grid of one axis, or of fewer planes or shares than ranks.
-    """
+    """Return nearly equal slabs along the first axis, one per rank; raise CaseError for too few planes or shares."""
     if len(shape) == 1:
         raise CaseError("basis: a grid with one axis cannot be cut into slabs; use the local basis")
     if min(shape[0], _divided(shape)) < ranks:
@@ -137,7 +133,7 @@ class Slabs:
 
     Args:
         world: the ranks.
-        parts: all slabs, one a rank.
+        parts: all slabs, one per rank.
         strategy: transport of the messages (seiche.machine.collectives).
         columns: the problem on this rank's columns, for axis-wise schemes (two_layouts.py).
     """
@@ -166,7 +162,7 @@ class Slabs:
 
 
 class SlabTransforms(Transforms):
-    """Transforms of the whole grid. A spectrum has `_room` complex numbers a field, more than a rank has points."""
+    """Transforms of the whole grid. A spectrum has `_room` complex numbers, more than this rank has points."""
 
     def __init__(
         self, world: World, state: DeviceState, parts: Sequence[Part], *, strategy: Any, exchanges: list[Exchange]

@@ -73,9 +73,7 @@ class UltrasoundSolver(SolverBase):
         sources: those in the part of this rank.
 
     Raises:
-        CaseError: an unknown precision or scheme, a record that the scheme or several ranks do not support, or a grid
-            that
-            cannot be cut according to `sharing`.
+        CaseError: an unknown option, an unsupported record, or a grid that cannot be cut according to `sharing`.
         BackendUnavailable: the device is missing, or has too little memory.
     """
 

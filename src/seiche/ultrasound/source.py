@@ -46,11 +46,7 @@ class Source:
     emitters: tuple[Emitter, ...] = ()
 
     def __post_init__(self) -> None:
-        """Convert one emitter to a tuple.
-
-        Raises:
-            CaseError: an object is not an emitter.
-        """
+        """Convert one emitter to a tuple; raise CaseError for other objects."""
         if isinstance(self.emitters, Emitter):
             object.__setattr__(self, "emitters", (self.emitters,))
         if not all(isinstance(one, Emitter) for one in self.emitters):
@@ -100,11 +96,7 @@ class Source:
 
 
 def mask_points(name: str, mask: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return the indices of the points of a mask in C order.
-
-    Raises:
-        CaseError: no mask, another shape than the grid's, or no points.
-    """
+    """Return the indices of the points of a mask in C order; raise CaseError unless it has the grid's shape."""
     if mask is None:
         raise CaseError(f"{name}: is missing")
     array = np.asarray(mask)

@@ -55,15 +55,9 @@ class SourceStages:
             target, fields = state.u[state.problem.axes.index(source.quantity)], 1
         if source.mode == "additive":
             return self._bind_corrected(source, target, fields)
-        return state.bind(
-            registry.inject(source.mode == "dirichlet", state.precision),
-            items=source.points.size,
-            field=target,
-            points=self._points(source.points),
-            signal=self._signal(source),
-            distance=state.problem.points,
-            fields=fields,
-        )
+        spec = registry.inject(source.mode == "dirichlet", state.precision)
+        members = {"field": target, "points": self._points(source.points), "signal": self._signal(source)}
+        return state.bind(spec, items=source.points.size, **members, distance=state.problem.points, fields=fields)
 
     def _points(self, points: Any) -> Array:
         return self._state.backend.upload(np.ascontiguousarray(points, np.uint32))

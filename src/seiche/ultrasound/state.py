@@ -109,7 +109,7 @@ class DeviceState:
     Attributes:
         real, precision: type of real numbers, for NumPy and for kernels.
         p: pressure (points,).
-        u, rho: velocity and density, (D, points), a component an axis of the grid.
+        u, rho: velocity and density, (D, points), one component per axis.
         clock: the number of the present step, (1,) int64.
         rows: layout of the rows as kernels expect it; `row_count` is their number.
         spectral_rows: the same for rows of spectra, which may differ on several ranks; `spectral_count` of them.
@@ -124,11 +124,7 @@ class DeviceState:
         local: LocalBasis | Slabs | None = None,
         components: int | None = None,
     ) -> None:
-        """Allocate fields at rest; velocity and density have `components`, by default one for each axis.
-
-        Raises:
-            BackendUnavailable: the device has too little memory.
-        """
+        """Allocate zero fields, with `components` of velocity and density; raise BackendUnavailable without memory."""
         self.backend, self.problem, self.real, self.local = backend, problem, np.dtype(real), local
         self.precision: Real = "float32" if self.real == np.float32 else "float64"
         self.extents = operators.padded_shape(problem)
@@ -196,7 +192,7 @@ class DeviceState:
 
     @property
     def work(self) -> Array:
-        """Return the work spectra, one a component and at least two: (n, *half shape). Any stage may overwrite them."""
+        """Return the work spectra, at least two and one per component: (n, *half shape). Any stage overwrites them."""
         if self._work is None:
             count = max(2, self.problem.dimensions)
             self._work = self.backend.zeros((count, *self.transforms.spectrum_shape), self.transforms.complex)

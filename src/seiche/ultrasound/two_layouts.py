@@ -107,11 +107,7 @@ class TwoLayoutScheme(AxisWiseScheme):
         state: the slab of this rank.
         columns: its columns, with the components of the first axis.
         transposer: between the two.
-        name: "separable" or "local4".
-        fixed: use kernels compiled for the lengths of the axes where there are such.
-
-    Raises:
-        CaseError: an axis is too long for these kernels.
+        name, fixed: as for `AxisWiseScheme`.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ _FREQUENCY = 5e5
 
 
 def transducers(setting: Setting) -> list[Check]:
-    """Pressure on the axis of a bowl and of a piston in water at 500 kHz, six points a wavelength."""
+    """Pressure on the axis of a bowl and of a piston in water at 500 kHz, six points per wavelength."""
     bowl, piston = (20e-3, 12e-3) if setting.quick else (64e-3, 20e-3)
     checks = []
     for name, size in (("bowl", bowl), ("piston", piston)):
@@ -182,7 +182,7 @@ def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -
 
 
 def contrast(setting: Setting) -> list[Check]:
-    """A wave that crosses a step of the sound speed by 1.8, five points a wavelength, 16 wavelengths, CFL 0.3."""
+    """A wave that crosses a step of the sound speed by 1.8, five points per wavelength, 16 wavelengths, CFL 0.3."""
     fine = _across(setting, "local4", 0.3 / 8)
     errors = {scheme: relative_error(_across(setting, scheme, 0.3), fine) for scheme in ("exact", "local4")}
     return [
