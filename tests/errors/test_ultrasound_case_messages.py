@@ -27,7 +27,7 @@ from ultrasound_cases import BASIC, case
             'solver: "ultrasond" is not known; expected "flow", "blood", "ultrasound" or',
         ),
         ("[layer]", "[lair]", "lair: unknown key"),
-        ("shape = [48, 40]", "shape = [48, 1]", "grid.shape: (48, 1) has an axis of less than 2 points"),
+        ("shape = [48, 40]", "shape = [48, 1]", "grid.shape: (48, 1) has an axis of fewer than 2 points"),
         ("shape = [48, 40]", "shape = [48.5, 40]", "grid.shape[0]: 48.5 is not a whole number"),
         ("cfl = 0.3", 'cfl = 0.3\ntime_step = "1 us"', "grid: give at most one of cfl and time_step; both are given"),
         ('sound_speed = "1500 m/s"\n', "", "medium.sound_speed: is missing; give it, a material or a file"),

@@ -108,7 +108,9 @@ def refuse_same_files(options: Options) -> None:
 def _without_bare_gpu(arguments: list[str]) -> list[str]:
     """Return the arguments without a -g that has no number: the first free GPU is the default."""
     following = [*arguments[1:], "-"]
-    return [one for one, after in zip(arguments, following, strict=False) if one != "-g" or not after.startswith("-")]
+    return [
+        flag for flag, value in zip(arguments, following, strict=False) if flag != "-g" or not value.startswith("-")
+    ]
 
 
 def _set(options: Options, name: str, value: str) -> None:
@@ -123,37 +125,37 @@ def _set(options: Options, name: str, value: str) -> None:
     elif name == "checkpoint_file":
         options.checkpoint_file = value
     elif name == "t":
-        options.threads = _whole(name, value, 1, 4096)
+        options.threads = _integer(name, value, 1, 4096)
     elif name == "g":
-        options.gpus = tuple(_whole(name, one, 0, 4096) for one in value.split(","))
+        options.gpus = tuple(_integer(name, one, 0, 4096) for one in value.split(","))
         if len(set(options.gpus)) < len(options.gpus):
             raise CaseError(f"-g {value}: a GPU is named twice")
     elif name == "r":
-        options.progress = _whole(name, value, 1, 100)
+        options.progress = _integer(name, value, 1, 100)
     elif name == "c":
-        options.compression = _whole(name, value, 0, 9)
+        options.compression = _integer(name, value, 0, 9)
     elif name == "s":
-        options.first = _whole(name, value, 1, 1 << 62) - 1
+        options.first = _integer(name, value, 1, 1 << 62) - 1
     elif name == "overlap":
-        options.overlap = _whole(name, value, 0, 32)
+        options.overlap = _integer(name, value, 0, 32)
         if 0 < options.overlap < 4:
             raise CaseError(f"--overlap {value}: not 0 or between 4 and 32")
     elif name == "benchmark":
-        options.benchmark = _whole(name, value, 1, 1 << 62)
+        options.benchmark = _integer(name, value, 1, 1 << 62)
     elif name == "verbose":
-        options.verbose = _whole(name, value, 0, 2)
+        options.verbose = _integer(name, value, 0, 2)
     elif name == "checkpoint_timesteps":
-        options.checkpoint_steps = _whole(name, value, 1, 1 << 62)
+        options.checkpoint_steps = _integer(name, value, 1, 1 << 62)
     else:
-        options.checkpoint_interval = float(_whole(name, value, 1, 1 << 62))
+        options.checkpoint_interval = float(_integer(name, value, 1, 1 << 62))
 
 
-def _whole(name: str, value: str, least: int, most: int) -> int:
+def _integer(name: str, value: str, lowest: int, highest: int) -> int:
     dashes = "-" if len(name) == 1 else "--"
     try:
         number = int(value)
     except ValueError:
         raise CaseError(f"{dashes}{name} {value}: not a whole number") from None
-    if not least <= number <= most:
-        raise CaseError(f"{dashes}{name} {value}: not between {least} and {most}")
+    if not lowest <= number <= highest:
+        raise CaseError(f"{dashes}{name} {value}: not between {lowest} and {highest}")
     return number

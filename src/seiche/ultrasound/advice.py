@@ -14,7 +14,7 @@ from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.power_law import power_law_errors
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
-from seiche.ultrasound.source_stages import is_mass
+from seiche.ultrasound.source_stages import on_density
 
 #: Points per wavelength: a warning below the second number, no waves at all below the first.
 PPW_LEAST, PPW_ADVISED = 2.0, 4.0
@@ -167,7 +167,7 @@ def _sources(problem: Problem, size: int, half: int, spectra: int) -> int:
         if source.mode == "additive":
             corrected = True
             if source.samples.shape[1] == 1 and source.delays is None:
-                masks.add((id(source.points), id(source.weights), is_mass(source)))
+                masks.add((id(source.points), id(source.weights), on_density(source)))
     return total + len(masks) * problem.points * size + (half * size + spectra if corrected else 0)
 
 

@@ -66,9 +66,9 @@ class AxisWiseScheme:
         half_step = -state.problem.time_step / 2
         velocity = [passes.step(k, self._corrected, mass=False, layers=False, dt=half_step) for k in passes.axes]
         begin = [initial_density(state, passes.medium), self._correction]
-        return [*begin, stage("initial velocity", *velocity), *self.restored()]
+        return [*begin, stage("initial velocity", *velocity), *self.after_restore()]
 
-    def restored(self) -> list[Stage]:
+    def after_restore(self) -> list[Stage]:
         """Return the stages that follow when densities and velocities were set."""
         if self._total is None:
             return []
@@ -76,7 +76,7 @@ class AxisWiseScheme:
         total = state_of_density(state, self._passes.medium, "keep-sum", total=self._total, rate_row=row)
         return [stage("initial sum", total)]
 
-    def settle(self) -> None:
+    def complete_fields(self) -> None:
         """Do nothing: every field is complete."""
 
 

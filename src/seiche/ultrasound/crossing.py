@@ -40,10 +40,10 @@ def crossing_error(points_per_wavelength: float, overlap: int, cfl: float = 0.3)
     total, places = 2 * core, (0, core)
     windows = [Window(total, start, core, overlap) for start in places]
     taper = bell(windows[0])
-    numbers = [one.indices(clipped=False) for one in windows]
+    indices = [window.indices(clipped=False) for window in windows]
 
     def parts(factor: Complexes, values: Floats) -> Floats:
-        cut = [np.fft.ifft(factor * np.fft.fft(taper * values[k])).real[overlap : overlap + core] for k in numbers]
+        cut = [np.fft.ifft(factor * np.fft.fft(taper * values[k])).real[overlap : overlap + core] for k in indices]
         return np.concatenate(cut)
 
     def whole(factor: Complexes, values: Floats) -> Floats:
@@ -95,7 +95,7 @@ def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
 def cuts_on_the_way(parts: Iterable[Part]) -> int:
     """Return the number of cuts on a path through the grid from corner to corner."""
     places = [part.place for part in parts]
-    return sum(len({one[axis].start for one in places}) - 1 for axis in range(len(places[0])))
+    return sum(len({slices[axis].start for slices in places}) - 1 for axis in range(len(places[0])))
 
 
 def _factors(length: int, sign: int, cfl: float) -> Complexes:

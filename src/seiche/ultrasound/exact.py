@@ -105,11 +105,11 @@ class ExactScheme:
         density = stage("density", self._density_alone)
         return [*momentum, *divergence, density, *mass_source, stage("pressure", self._pressure_alone), *fractional]
 
-    def restored(self) -> list[Stage]:
+    def after_restore(self) -> list[Stage]:
         """Return the stages that follow when densities and velocities were set: none."""
         return []
 
-    def settle(self) -> None:
+    def complete_fields(self) -> None:
         """Do nothing: every field is complete."""
 
     def start(self) -> list[Stage]:

@@ -44,12 +44,12 @@ def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
 
 
 def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:
-    least, last = window.extent, axis == dimensions - 1
+    smallest, last = window.extent, axis == dimensions - 1
     if not window.overlap:
-        return window if fixed_transform(least, last, real) is not None else None
-    most = least + max(_FEWEST, least // _LARGEST_SHARE)
-    near = range(least, max(least, min(most, window.total, 2 * window.core)) + 1)  # as `parts_of` allows
-    costs = {extent: extent * step_cost(extent, last, real) for extent in near if not last or extent % 2 == 0}
+        return window if fixed_transform(smallest, last, real) is not None else None
+    largest = smallest + max(_FEWEST, smallest // _LARGEST_SHARE)
+    candidates = range(smallest, max(smallest, min(largest, window.total, 2 * window.core)) + 1)  # as `parts_of` allows
+    costs = {extent: extent * step_cost(extent, last, real) for extent in candidates if not last or extent % 2 == 0}
     cheapest = min(costs.values(), default=float("inf"))
     if cheapest == float("inf"):
         return None

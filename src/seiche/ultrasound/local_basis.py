@@ -30,17 +30,17 @@ class Part:
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the points along each axis, overlaps included."""
-        return tuple(one.extent for one in self.windows)
+        return tuple(window.extent for window in self.windows)
 
     @property
     def core(self) -> tuple[slice, ...]:
         """Return the slices of the own points in the part."""
-        return tuple(slice(one.overlap, one.overlap + one.core) for one in self.windows)
+        return tuple(slice(window.overlap, window.overlap + window.core) for window in self.windows)
 
     @property
     def place(self) -> tuple[slice, ...]:
         """Return the slices of the own points in the whole grid."""
-        return tuple(slice(one.start, one.start + one.core) for one in self.windows)
+        return tuple(slice(window.start, window.start + window.core) for window in self.windows)
 
 
 def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> list[Part]:
@@ -67,7 +67,7 @@ def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> li
 
 def least_overlap(parts: Iterable[Part]) -> int:
     """Return the width of the narrowest overlap of any part, 0 where no axis is cut."""
-    return min((one.overlap for part in parts for one in part.windows if one.overlap), default=0)
+    return min((window.overlap for part in parts for window in part.windows if window.overlap), default=0)
 
 
 def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, ...]:
@@ -107,8 +107,8 @@ def _factorizations(number: int, count: int) -> Iterator[tuple[int, ...]]:
         return
     for first in range(1, number + 1):
         if number % first == 0:
-            for rest in _factorizations(number // first, count - 1):
-                yield (first, *rest)
+            for others in _factorizations(number // first, count - 1):
+                yield (first, *others)
 
 
 def slope_of(overlap: int) -> float:

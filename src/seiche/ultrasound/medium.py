@@ -146,10 +146,10 @@ def _limit_of_losses(problem: Problem) -> float:
     for _ in range(50):
         loss = highest * float(np.min(tau)) * correction * wave_number ** (y - 1)
         dt = (loss + np.sqrt(loss**2 + 4 * slowing)) / (slowing * wave_number * correction * highest)
-        after = float(np.sinc(reference * wave_number * min(dt, 2 * np.pi / (reference * wave_number)) / 2 / np.pi))
-        if after < 0.05:
+        updated = float(np.sinc(reference * wave_number * min(dt, 2 * np.pi / (reference * wave_number)) / 2 / np.pi))
+        if updated < 0.05:
             return float(dt)
-        if abs(after - correction) < 1e-6:
+        if abs(updated - correction) < 1e-6:
             break
-        correction = after
+        correction = updated
     return float(dt)

@@ -95,7 +95,7 @@ def square_table(problem: Problem) -> Real:
 def on_spectrum(problem: Problem, function: Callable[[Real], Real], dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
     """Return function(|k|) on the half spectrum, shape (n0, n1, half), computed plane by plane in double precision."""
     squares = [np.zeros(1)] * (3 - problem.dimensions) + [k * k for k in wave_numbers(problem)]
-    result = np.empty([len(one) for one in squares], dtype)
+    result = np.empty([len(axis_squares) for axis_squares in squares], dtype)
     plane = squares[1][:, None] + squares[2][None, :]
 
     def compute(a: int) -> None:

@@ -33,7 +33,7 @@ Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
 OVERLAP = 12
 #: Bytes per point and step in single precision: passes and transforms, without and with power-law absorption.
 _PASSES, _TRANSFORM = {False: 120, True: 180}, 24
-#: Both where kernels transform the lines of a part.
+#: Passes and transforms together where kernels transform the lines of a part.
 _BY_LINES = {False: 220, True: 328}
 _TRANSFORMS = {False: 10, True: 14}
 #: Bytes read and written to pack a message's half spectrum, or to taper a field.
@@ -199,7 +199,7 @@ def shared_points(part: Part, owner: Part) -> int:
     for window, owned in zip(part.windows, owner.windows, strict=True):
         numbers: npt.NDArray[np.int64] = window.indices(clipped=False)
         counts.append(int(np.count_nonzero((numbers >= owned.start) & (numbers < owned.start + owned.core))))
-    own = int(np.prod([one.core for one in part.windows])) if part.rank == owner.rank else 0
+    own = int(np.prod([own_window.core for own_window in part.windows])) if part.rank == owner.rank else 0
     return int(np.prod(counts)) - own
 
 
@@ -214,7 +214,7 @@ def plan_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[s
     machine = machine_in_use(world, None)
     lines = lines_of(options)
     possible = possible_splits(problem.shape, world.size, sharing.overlap)
-    splits = {one: _for_lines(parts, lines) for one, parts in possible.items()}
+    splits = {cut: _for_lines(parts, lines) for cut, parts in possible.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
     return choose(problem, splits, machine, places(backend, world), size, lines=lines)

@@ -21,7 +21,7 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Field: TypeAlias = "float | Floats"
 Mode = Literal["dirichlet", "additive-no-correction", "additive"]
 #: Number of points that 32-bit indices can address.
-MOST_POINTS = 1 << 32
+MAX_POINTS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -156,16 +156,16 @@ class Problem:
                 raise CaseError(f"pml_size: {layer.size} along {name} is not between 0 and half of {points} points")
             if not (np.isfinite(layer.alpha) and layer.alpha >= 0):
                 raise CaseError(f"pml_alpha: {layer.alpha} along {name} is not a number >= 0")
-        if self.points >= MOST_POINTS:
-            raise CaseError(f"grid: {self.points} points; at most {MOST_POINTS - 1} fit on one device")
+        if self.points >= MAX_POINTS:
+            raise CaseError(f"grid: {self.points} points; at most {MAX_POINTS - 1} fit on one device")
         if self.steps < 1:
             raise CaseError(f"grid: {self.steps} time steps; need at least 1")
         _positive("grid: time step", self.time_step)
         self._check_field("sound_speed", self.sound_speed, lowest=0.0, exclusive=True)
         _positive("reference sound speed", self.reference_speed)
         self._check_field("density", self.density, lowest=0.0, exclusive=True)
-        for one in self.staggered_density or ():
-            self._check_field("staggered density", one, lowest=0.0, exclusive=True)
+        for density in self.staggered_density or ():
+            self._check_field("staggered density", density, lowest=0.0, exclusive=True)
         if self.BonA is not None:
             self._check_field("BonA", self.BonA)
         if self.absorption is not None:
@@ -190,7 +190,7 @@ class Problem:
     @property
     def whole_shape(self) -> tuple[int, ...]:
         """Return the points along each axis of the whole grid."""
-        return self.shape if self.window is None else tuple(one.total for one in self.window)
+        return self.shape if self.window is None else tuple(window.total for window in self.window)
 
     @property
     def transform_shape(self) -> tuple[int, ...]:

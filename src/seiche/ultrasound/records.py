@@ -126,11 +126,11 @@ class Recorder:
 
     def _check(self) -> None:
         request, points = self.request, self._state.problem.points
-        known = {f"p{kind}" for kind in ("", "_max", "_min", "_rms", "_max_all", "_min_all")}
-        known |= {f"u{name[1:]}" for name in known} | {"u_non_staggered"}
+        valid = {f"p{kind}" for kind in ("", "_max", "_min", "_rms", "_max_all", "_min_all")}
+        valid |= {f"u{name[1:]}" for name in valid} | {"u_non_staggered"}
         for quantity in request.quantities:
-            if quantity not in known:
-                raise CaseError(f"record: {quantity!r} is not one of {', '.join(sorted(known))}")
+            if quantity not in valid:
+                raise CaseError(f"record: {quantity!r} is not one of {', '.join(sorted(valid))}")
         for indices in (request.points, request.nodes):
             if indices is not None and indices.size and (indices.min() < 0 or indices.max() >= points):
                 raise CaseError(f"sensor: a point lies outside the grid of {points} points")
@@ -139,14 +139,13 @@ class Recorder:
         if request.quantities and not 0 <= request.first < self._state.problem.steps:
             steps = self._state.problem.steps
             raise CaseError(f"sensor: the first recorded step, {request.first + 1}, is not between 1 and {steps}")
-        for one in request.harmonics:
-            if not 0 <= one.first < one.last <= self._state.problem.steps or not one.frequency > 0:
-                raise CaseError(f"record: harmonics at {one.frequency:g} Hz over steps {one.first} to {one.last}")
+        for harmonic in request.harmonics:
+            name = f"harmonics at {harmonic.frequency:g} Hz"
+            if not 0 <= harmonic.first < harmonic.last <= self._state.problem.steps or not harmonic.frequency > 0:
+                raise CaseError(f"record: {name} over steps {harmonic.first} to {harmonic.last}")
             highest = 0.5 / self._state.problem.time_step
-            if one.frequency > highest:
-                raise CaseError(
-                    f"record: harmonics at {one.frequency:g} Hz exceed the Nyquist frequency, {highest:g} Hz"
-                )
+            if harmonic.frequency > highest:
+                raise CaseError(f"record: {name} exceed the Nyquist frequency, {highest:g} Hz")
 
     def _sensor_members(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
         """Return kind and members of the sensors, for arrays (points,) or for padded rows."""
@@ -212,12 +211,14 @@ class Recorder:
             state.transforms.inverse(spectrum),
         ]
 
-    def _add_harmonics(self, one: Harmonics) -> None:
+    def _add_harmonics(self, harmonic: Harmonics) -> None:
         state = self._state
         time = np.arange(state.problem.steps) * state.problem.time_step
-        active = (np.arange(len(time)) >= one.first) & (np.arange(len(time)) < one.last)
-        phase = 2 * np.pi * one.frequency * time
-        factors = np.stack([np.cos(phase), np.sin(phase)], axis=1) * active[:, None] * 2 / (one.last - one.first)
+        active = (np.arange(len(time)) >= harmonic.first) & (np.arange(len(time)) < harmonic.last)
+        phase = 2 * np.pi * harmonic.frequency * time
+        factors = (
+            np.stack([np.cos(phase), np.sin(phase)], axis=1) * active[:, None] * 2 / (harmonic.last - harmonic.first)
+        )
         cosine, sine = (state.backend.zeros(state.problem.points, state.real) for _ in range(2))
         self._harmonics.append((cosine, sine))
         spec = registry.harmonic("everywhere", state.precision)
@@ -228,7 +229,7 @@ class Recorder:
     def due(self, t: int) -> tuple[bool, bool]:
         """Return whether sensors, and whether harmonics, record step t."""
         sensed = bool(self._work) and self.request.first <= t < self._state.problem.steps
-        return sensed, any(one.first <= t < one.last for one in self.request.harmonics)
+        return sensed, any(harmonic.first <= t < harmonic.last for harmonic in self.request.harmonics)
 
     def work(self, sensed: bool, harmonics: bool) -> Bound:
         """Return the work that records the present fields for sensors and for harmonics."""
@@ -254,10 +255,10 @@ class Recorder:
     def _flush(self, series: _Series) -> None:
         """Flush the rows since the last flush, which may wrap around the end of the ring."""
         count = self.recorded - series.written
-        at = series.written % series.rows
-        parts = [slice(at, min(at + count, series.rows)), slice(0, max(0, at + count - series.rows))]
+        offset = series.written % series.rows
+        pieces = [slice(offset, min(offset + count, series.rows)), slice(0, max(0, offset + count - series.rows))]
         download = self._state.backend.download
-        rows = np.concatenate([download(series.ring[part]) for part in parts])
+        rows = np.concatenate([download(series.ring[piece]) for piece in pieces])
         if self.request.sink is None:
             series.blocks.append(rows)
         else:
@@ -312,8 +313,8 @@ def finished(name: str, raw: npt.NDArray[Any], recorded: int, shape: tuple[int, 
 def half_step_later(series: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a series (times, sensors) of the velocity at the times of the pressure, half a step later (eq. 20)."""
     count = len(series)
-    numbers = np.fft.rfftfreq(count) * 2 * np.pi
-    phase = np.exp(0.5j * numbers)
+    frequencies = np.fft.rfftfreq(count) * 2 * np.pi
+    phase = np.exp(0.5j * frequencies)
     if count % 2 == 0:
         phase[-1] = phase[-1].real
     return np.asarray(np.fft.irfft(np.fft.rfft(series, axis=0) * phase[:, None], count, axis=0), series.dtype)

@@ -16,7 +16,7 @@ from seiche.kernels.registry.kspace import PROCESSES
 #: speed.
 _FASTEST = 10.0
 #: Number of tissues with labels of 8 bits.
-MOST_TISSUES = 256
+MAX_TISSUES = 256
 
 Array = npt.NDArray[np.float64]
 
@@ -79,8 +79,8 @@ def fit(
         return strengths, times, float(sound_speed / unscaled_speed[0])
 
     def misfit(x: Array) -> Array:
-        found, phase_speed = response(f, *unpack(x))
-        return np.asarray(np.nan_to_num(np.concatenate([found / alpha - 1, phase_speed / speed - 1]), nan=10.0))
+        absorption, phase_speed = response(f, *unpack(x))
+        return np.asarray(np.nan_to_num(np.concatenate([absorption / alpha - 1, phase_speed / speed - 1]), nan=10.0))
 
     lowest = np.log(np.repeat([1e-9, 1 / (_FASTEST * w[-1])], PROCESSES))
     highest = np.log(np.repeat([0.9, _FASTEST / w[0]], PROCESSES))
@@ -90,9 +90,9 @@ def fit(
         columns = w[:, None] ** 2 * times / (1 + (w[:, None] * times) ** 2) / (2 * sound_speed) / alpha[:, None]
         strengths, _ = nnls(columns, np.ones(len(f)))
         start = np.log(np.concatenate([np.maximum(strengths, 1e-3 * strengths.max()), times]))
-        found = least_squares(misfit, np.clip(start, lowest, highest), bounds=(lowest, highest), max_nfev=300)
-        if best is None or found.cost < best.cost:
-            best = found
+        result = least_squares(misfit, np.clip(start, lowest, highest), bounds=(lowest, highest), max_nfev=300)
+        if best is None or result.cost < best.cost:
+            best = result
     assert best is not None
     strengths, times, unrelaxed = unpack(np.asarray(best.x))
     if not np.abs(misfit(best.x)[: len(f)]).max() < 0.2 or strengths.sum() >= 1:
@@ -115,18 +115,18 @@ def tissues_of(
     Raise CaseError for values out of range, too many combinations, or a fit that fails.
     """
     fields = [
-        np.broadcast_to(np.asarray(one, np.float64), shape).reshape(-1)
-        for one in (alpha_coeff, alpha_power, sound_speed)
+        np.broadcast_to(np.asarray(values, np.float64), shape).reshape(-1)
+        for values in (alpha_coeff, alpha_power, sound_speed)
     ]
     for name, field in zip(("alpha_coeff", "alpha_power", "sound_speed"), fields, strict=True):
         if not np.isfinite(field).all():
             raise CaseError(f"medium.{name}: not every value is a finite number")
     tissues, labels = np.unique(np.stack(fields), axis=1, return_inverse=True)
     count = tissues.shape[1]
-    if count > MOST_TISSUES:
+    if count > MAX_TISSUES:
         raise CaseError(
             f"medium: {count} combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption allows"
-            f" {MOST_TISSUES}: round them to fewer tissues"
+            f" {MAX_TISSUES}: round them to fewer tissues"
         )
     if not (tissues[0] >= 0).all():
         raise CaseError(f"medium.alpha_coeff: {tissues[0].min():g} is not >= 0")

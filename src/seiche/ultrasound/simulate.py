@@ -18,7 +18,7 @@ from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 from seiche.ultrasound.plan import Sharing
-from seiche.ultrasound.problem import MOST_POINTS, Field, Pml, Problem
+from seiche.ultrasound.problem import MAX_POINTS, Field, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request, components_of, half_step_later
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -51,8 +51,8 @@ class Layers:
             raise CaseError(f"pml_size, pml_alpha: {size} and {alpha} are not one number for each of {dimensions} axes")
         if min(sizes) < 0:
             raise CaseError(f"pml_size: {min(sizes)} is negative")
-        if not inside and math.prod(n + 2 * m for n, m in zip(grid.shape, sizes, strict=True)) >= MOST_POINTS:
-            raise CaseError(f"pml_size: with layers of {size} points outside, the grid has {MOST_POINTS} or more")
+        if not inside and math.prod(n + 2 * m for n, m in zip(grid.shape, sizes, strict=True)) >= MAX_POINTS:
+            raise CaseError(f"pml_size: with layers of {size} points outside, the grid has {MAX_POINTS} or more")
         return cls(sizes, alphas, inside)
 
     @property
@@ -108,7 +108,7 @@ def simulate(
         UnstableError: the pressure is no longer finite.
         BackendUnavailable: no such device, or too little memory.
     """
-    refuse_others(grid, medium, source, sensor)
+    check_types(grid, medium, source, sensor)
     grid = grid.completed(medium.sound_speed)
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
@@ -133,7 +133,7 @@ def simulate(
     return results
 
 
-def refuse_others(grid: Grid, medium: Medium, source: Source, sensor: Sensor) -> None:
+def check_types(grid: Grid, medium: Medium, source: Source, sensor: Sensor) -> None:
     """Raise CaseError for arguments of other types, including those of k-wave-python."""
     arguments = ("grid", grid, Grid), ("medium", medium, Medium), ("source", source, Source), ("sensor", sensor, Sensor)
     for name, value, kind in arguments:

@@ -34,8 +34,8 @@ def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
     if min(shape[0], _divided(shape)) < ranks:
         raise CaseError(f"basis: {'x'.join(map(str, shape))} points cannot be cut into slabs for {ranks} ranks")
     bounds = _bounds(shape[0], ranks)
-    rest = tuple(Window(n, 0, n, 0) for n in shape[1:])
-    return [Part(rank, (Window(shape[0], a, b - a, 0), *rest)) for rank, (a, b) in enumerate(pairwise(bounds))]
+    other_axes = tuple(Window(n, 0, n, 0) for n in shape[1:])
+    return [Part(rank, (Window(shape[0], a, b - a, 0), *other_axes)) for rank, (a, b) in enumerate(pairwise(bounds))]
 
 
 def _divided(shape: tuple[int, ...]) -> int:
@@ -97,19 +97,19 @@ def _between(density: Field, axis: int) -> Field:
     return means
 
 
-def _everywhere(source: MaskSource, here: tuple[MaskSource, ...]) -> MaskSource | None:
+def _everywhere(source: MaskSource, local_sources: tuple[MaskSource, ...]) -> MaskSource | None:
     """Return a source on a slab; one that needs transforms acts on every rank, with zero weights if need be."""
     if source.mode != "additive":
-        return here[0] if here else None
+        return local_sources[0] if local_sources else None
     single = source.samples.shape[1] == 1
-    if not here:
+    if not local_sources:
         samples = source.samples if single else np.zeros((len(source.samples), 2))
         delays = None if source.delays is None else np.zeros(samples.shape[1], np.int64)
         count = samples.shape[1]
         return replace(
             source, points=np.zeros(count, np.int64), samples=samples, weights=np.zeros(count), delays=delays
         )
-    source_here = here[0]
+    source_here = local_sources[0]
     if single or len(source_here.points) > 1:
         return source_here
     # A single signal would count as that of all points; a second, silent one prevents this.
@@ -189,12 +189,12 @@ class SlabTransforms(Transforms):
     def _layouts(self, field: Array) -> tuple[Array, Array, list[tuple[Array, Array]]]:
         """Return a field as planes, as columns, and pairs of its pieces by rank: in the messages, in the planes."""
         height, divided, inner = self._heights[self._world.rank], self._bounds[-1], self._inner
-        planes, pairs, at = field[: height * divided * inner].reshape(height, divided, inner), [], 0
+        planes, pairs, offset = field[: height * divided * inner].reshape(height, divided, inner), [], 0
         for first, last in pairwise(self._bounds):
             size = height * (last - first) * inner
-            message = self._messages[at : at + size].reshape(height, last - first, inner)
+            message = self._messages[offset : offset + size].reshape(height, last - first, inner)
             pairs.append((message, planes[:, first:last]))
-            at += size
+            offset += size
         width = self._bounds[self._world.rank + 1] - self._bounds[self._world.rank]
         columns = field[: sum(self._heights) * width * inner].reshape(sum(self._heights), width * inner)
         return planes.reshape(height, *self._planes.spectrum_shape), columns, pairs
@@ -205,7 +205,7 @@ class SlabTransforms(Transforms):
         if key not in self._bound_exchanges:
             height, width = self._heights[self._world.rank], columns.shape[1]
             out = [height * (b - a) * self._inner for a, b in pairwise(self._bounds)]
-            arriving = [one * width for one in self._heights]
+            arriving = [rows * width for rows in self._heights]
             ends = (self._messages[: sum(out)], out), (columns.reshape(-1), arriving)
             send, receive = ends[::-1] if back else ends
             made = transposition(self._world, send, receive, self._strategy, self._exchanges)

@@ -131,11 +131,11 @@ class UltrasoundSolver(SolverBase):
             if isinstance(state.local, Slabs):
                 return TwoLayoutScheme(state, *state.local.open_columns(state), self.scheme, fixed=fixed)
             return AxisWiseScheme(state, self.scheme, fixed=fixed)
-        whole = state.local is not None and state.local.overlaps is None
+        global_basis = state.local is not None and state.local.overlaps is None
         lines = transforms == "lines"
         if transforms == "auto":
-            lines = self.backend.prefers_fused_transforms and not whole and has_lines(problem, state.precision)
-        if lines and whole:
+            lines = self.backend.prefers_fused_transforms and not global_basis and has_lines(problem, state.precision)
+        if lines and global_basis:
             raise CaseError("transforms: lines do not support the global basis on several ranks; use library")
         return ExactLinesScheme(state) if lines else ExactScheme(state)
 
@@ -239,7 +239,7 @@ class UltrasoundSolver(SolverBase):
     def _block(self, name: str) -> npt.NDArray[Any]:
         """Return a field at this rank's own points; collective for the velocity along the first axis."""
         if name == f"u{self.problem.axes[0]}":
-            self._scheme.settle()
+            self._scheme.complete_fields()
         return self._partition.own(self.backend.download(self._state.arrays[name]))
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
@@ -258,7 +258,7 @@ class UltrasoundSolver(SolverBase):
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same as device views of the stored fields; collective for the velocity along the first axis."""
         if {"velocity", f"u{self.problem.axes[0]}"} & set(names):
-            self._scheme.settle()
+            self._scheme.complete_fields()
         shape, core = self.part.shape, self.part.core
         stored = {**self._state.arrays, "pressure": self._state.p}
         views = {name: stored[name].reshape(shape)[core] for name in names if name != "velocity"}
@@ -294,7 +294,7 @@ class UltrasoundSolver(SolverBase):
         steps differ as the decompositions do, by round-off for slabs. Series with a sink are not included.
         """
         self._collect()
-        self._scheme.settle()
+        self._scheme.complete_fields()
         points = {
             name: self._partition.own(self.backend.download(array)).reshape(-1) for name, array in self._arrays.items()
         }
@@ -321,7 +321,7 @@ class UltrasoundSolver(SolverBase):
         for name, array in arrays.items():
             self.backend.assign(array, self._partition.padded(rows.arrays[name][:], self._state.real))
         self.backend.assign(self._state.clock, np.array([state.step], np.int64))
-        for stage in self._scheme.restored():
+        for stage in self._scheme.after_restore():
             stage.action()
         self.step = state.step
 

@@ -39,19 +39,19 @@ class SourceStages:
 
     def pressure(self, active: Iterable[bool]) -> list[Bound]:
         """Return the work of the active sources of pressure."""
-        return [bound for (source, bound), acts in zip(self._bound, active, strict=True) if acts and is_mass(source)]
+        return [bound for (source, bound), acts in zip(self._bound, active, strict=True) if acts and on_density(source)]
 
     def velocity(self, active: Iterable[bool]) -> list[Bound]:
         """Return the work of the active sources of velocity."""
         both = zip(self._bound, active, strict=True)
-        return [bound for (source, bound), acts in both if acts and not is_mass(source)]
+        return [bound for (source, bound), acts in both if acts and not on_density(source)]
 
     def _bind(self, source: MaskSource) -> Bound:
         state = self._state
         if not source.points.size:  # it acts on other ranks
             return _no_points
         target, fields = state.rho, state.problem.dimensions
-        if not is_mass(source):
+        if not on_density(source):
             target, fields = state.u[state.problem.axes.index(source.quantity)], 1
         if source.mode == "additive":
             return self._bind_corrected(source, target, fields)
@@ -140,6 +140,6 @@ def _no_points() -> None:
     """Do nothing: the stage of a source that acts on other ranks only, so that all ranks have the same stages."""
 
 
-def is_mass(source: MaskSource) -> bool:
+def on_density(source: MaskSource) -> bool:
     """Return whether a source acts on the density."""
     return source.quantity == "p"

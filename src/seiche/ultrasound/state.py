@@ -239,24 +239,24 @@ class DeviceState:
         fields = {"p": self.p}
         for name, components in (("u", self.u), ("rho", self.rho)):
             fields |= {f"{name}{axis}": components[k] for k, axis in enumerate(self.problem.axes)}
-        return fields | {f"memory{k}": one for k, one in enumerate(self._cache.get("relaxation", ()))}
+        return fields | {f"memory{k}": memory for k, memory in enumerate(self._cache.get("relaxation", ()))}
 
 
 def stage(name: str, *work: Bound) -> Stage:
     """Return one stage for several actions in order, with the sum of their bytes."""
     run = work[0] if len(work) == 1 else ActionSequence(work)
-    return Stage(name, run, sum(getattr(one, "bytes", 0) for one in work))
+    return Stage(name, run, sum(getattr(action, "bytes", 0) for action in work))
 
 
 def stages(name: str, *work: Bound) -> list[Stage]:
     """Return several actions in order as stages: one for each message, and one for the work between messages."""
     result = []
-    for is_message, actions in groupby(_flat(work), lambda one: isinstance(one, MessageAction)):
+    for is_message, actions in groupby(_flat(work), lambda action: isinstance(action, MessageAction)):
         if is_message:
             result += [
-                Stage(one.name, one, one.bytes, useful=False, messages=one.messages)
-                for one in actions
-                if isinstance(one, MessageAction)
+                Stage(action.name, action, action.bytes, useful=False, messages=action.messages)
+                for action in actions
+                if isinstance(action, MessageAction)
             ]
         else:
             result.append(stage(name, *actions))
@@ -264,5 +264,5 @@ def stages(name: str, *work: Bound) -> list[Stage]:
 
 
 def _flat(work: Iterable[Bound]) -> Iterator[Bound]:
-    for one in work:
-        yield from _flat(one.actions) if isinstance(one, ActionSequence) else (one,)
+    for action in work:
+        yield from _flat(action.actions) if isinstance(action, ActionSequence) else (action,)

@@ -37,15 +37,15 @@ class Transposer:
     ) -> None:
         self._world, self._strategy, self._exchanges = world, strategy, exchanges
         self._backend = planes.backend
-        height, divided, *rest = planes.problem.shape
-        self._shape = (height, divided, *(rest or [1]))
+        height, divided, *last = planes.problem.shape
+        self._shape = (height, divided, *(last or [1]))
         width = columns.problem.shape[1]
         self._heights = world.allgather(height)
         self._ends = [sum(world.allgather(width)[:rank]) for rank in range(world.size + 1)]
         self._buffer = self._backend.zeros(planes.problem.points, planes.real)
         inner = self._shape[2]
         self._sent = [height * (b - a) * inner for a, b in pairwise(self._ends)]
-        self._received = [one * width * inner for one in self._heights]
+        self._received = [rows * width * inner for rows in self._heights]
 
     def out(self, planes: Array, columns: Array) -> list[Bound]:
         """Return the work that sends a field from planes to columns. Binding may overwrite the columns."""
@@ -58,11 +58,11 @@ class Transposer:
 
     def _pairs(self, field: Array) -> list[tuple[Array, Array]]:
         """Return the parts of a field of planes by rank of their columns, each with its place in the messages."""
-        planes, pairs, at = field.reshape(self._shape), [], 0
+        planes, pairs, offset = field.reshape(self._shape), [], 0
         for (first, last), size in zip(pairwise(self._ends), self._sent, strict=True):
-            message = self._buffer[at : at + size].reshape(self._shape[0], last - first, self._shape[2])
+            message = self._buffer[offset : offset + size].reshape(self._shape[0], last - first, self._shape[2])
             pairs.append((planes[:, first:last], message))
-            at += size
+            offset += size
         return pairs
 
     def _copies(self, pairs: list[tuple[Array, Array]]) -> Bound:
@@ -172,14 +172,14 @@ class TwoLayoutScheme(AxisWiseScheme):
             *stages("initial density", *self._density_out),
             *stages("correction", *self._correct),
             *stages("initial velocity", along, *self._corrected_back, *slab),
-            *super().restored(),
+            *super().after_restore(),
         ]
 
-    def restored(self) -> list[Stage]:
+    def after_restore(self) -> list[Stage]:
         """Return the stages that follow when densities and velocities of the slab were set; collective."""
-        return [*stages("restored", *self._density_out, *self._velocity_out), *super().restored()]
+        return [*stages("restored", *self._density_out, *self._velocity_out), *super().after_restore()]
 
-    def settle(self) -> None:
+    def complete_fields(self) -> None:
         """Copy velocities along the first axis to the slab; collective."""
-        for one in self._velocity_back:
-            one()
+        for action in self._velocity_back:
+            action()
