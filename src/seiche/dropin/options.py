@@ -16,6 +16,16 @@ _LONG = (
     *(*_SERIES, *_AGGREGATES, "copy_sensor_mask", "help", "version"),
     *("benchmark=", "verbose=", "checkpoint_file=", "checkpoint_interval=", "checkpoint_timesteps=", "overlap="),
 )
+#: Attribute of `Options`, and the lowest and highest value, by option.
+_TEXTS = {"i": "input", "o": "output", "checkpoint_file": "checkpoint_file"}
+_INTEGERS = {
+    "t": ("threads", 1, 4096),
+    "r": ("progress", 1, 100),
+    "c": ("compression", 0, 9),
+    "verbose": ("verbose", 0, 2),
+    "benchmark": ("benchmark", 1, 1 << 62),
+    "checkpoint_timesteps": ("checkpoint_steps", 1, 1 << 62),
+}
 
 USAGE = """\
 Usage: {program} -i INPUT -o OUTPUT [options]
@@ -120,32 +130,21 @@ def _set(options: Options, name: str, value: str) -> None:
         names += [record] if record not in names else []
     elif name in ("copy_sensor_mask", "help", "version"):
         setattr(options, name, True)
-    elif name in ("i", "o"):
-        setattr(options, {"i": "input", "o": "output"}[name], value)
-    elif name == "checkpoint_file":
-        options.checkpoint_file = value
-    elif name == "t":
-        options.threads = _integer(name, value, 1, 4096)
+    elif name in _TEXTS:
+        setattr(options, _TEXTS[name], value)
+    elif name in _INTEGERS:
+        attribute, lowest, highest = _INTEGERS[name]
+        setattr(options, attribute, _integer(name, value, lowest, highest))
     elif name == "g":
         options.gpus = tuple(_integer(name, one, 0, 4096) for one in value.split(","))
         if len(set(options.gpus)) < len(options.gpus):
             raise CaseError(f"-g {value}: a GPU is named twice")
-    elif name == "r":
-        options.progress = _integer(name, value, 1, 100)
-    elif name == "c":
-        options.compression = _integer(name, value, 0, 9)
     elif name == "s":
         options.first = _integer(name, value, 1, 1 << 62) - 1
     elif name == "overlap":
         options.overlap = _integer(name, value, 0, 32)
         if 0 < options.overlap < 4:
             raise CaseError(f"--overlap {value}: not 0 or between 4 and 32")
-    elif name == "benchmark":
-        options.benchmark = _integer(name, value, 1, 1 << 62)
-    elif name == "verbose":
-        options.verbose = _integer(name, value, 0, 2)
-    elif name == "checkpoint_timesteps":
-        options.checkpoint_steps = _integer(name, value, 1, 1 << 62)
     else:
         options.checkpoint_interval = float(_integer(name, value, 1, 1 << 62))
 

@@ -30,9 +30,8 @@ class Medium:
         BonA: parameter of nonlinearity B/A.
         alpha_coeff, alpha_power: absorption alpha_coeff f^alpha_power in dB/(MHz^y cm).
         alpha_mode: "no_absorption" or "no_dispersion" omit one of the two terms. "stokes" has the exponent 2 without
-            transforms. "relaxation" fits relaxation processes: no transforms, any exponent up to 2 including 1, which
-            may
-            vary in space; the sound speed is then that at the geometric mean of the band.
+            transforms. "relaxation" fits relaxation processes, without transforms, for exponents up to 2 that may vary
+            in space. The sound speed is then that at the geometric mean of the band.
         sound_speed_ref: c_ref of the k-space correction; the greatest sound speed by default.
         relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
     """

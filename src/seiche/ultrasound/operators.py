@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables of the k-space scheme: wave numbers, derivatives, correction, absorbing layers (theory/ultrasound, section 2).
 
-A table along axes contains the three axes of a padded shape one after another; an axis that the grid lacks has extent
-1.
-The last axis of a spectrum has half the wave numbers.
+Tables along axes contain the three axes of a padded shape one after another; a missing axis has extent 1. The last axis
+of a spectrum has half the wave numbers.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The parts of a grid, one a rank.
+    """The parts of a grid, one per rank.
 
     Attributes:
         world: the ranks.

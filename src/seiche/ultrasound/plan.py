@@ -47,13 +47,11 @@ class Sharing:
     Attributes:
         basis: "local": overlapping parts with separate transforms; "global": slabs with transforms of the whole grid;
             "auto": the faster one by the machine file in use. The default is local, or global for axis-wise schemes.
-            One
-            rank has the whole grid unless a basis is given.
-        overlap: minimum number of points that parts share with each neighbour; widened where this allows line
-            transforms.
-            For the local basis, as `split` and `slope`.
-        split: pieces along each axis; by default those with the least work.
-        slope: of the bell; by default the best one for the overlap.
+            One rank has the whole grid unless a basis is given.
+        overlap: minimum number of points that parts of the local basis share with each neighbour; widened where this
+            allows line transforms.
+        split: pieces along each axis of the local basis; by default those with the least work.
+        slope: of the bell of the local basis; by default the best one for the overlap.
         transport: of the messages.
     """
 

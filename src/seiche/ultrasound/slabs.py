@@ -51,10 +51,9 @@ def _bounds(count: int, ranks: int) -> list[int]:
 def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wise: bool = False) -> Problem:
     """Return the problem on the slab of a rank.
 
-    Densities between two slabs are means over the cut, and are therefore given at staggered points. Sources that are
-    corrected over the whole grid stay on every rank. In `axis_wise` schemes no slab needs the densities between slabs,
-    but
-    all sources stay, since all ranks must agree which of them act.
+    Densities between two slabs are means over the cut, given at staggered points. Sources that are corrected over the
+    whole grid stay on every rank. In `axis_wise` schemes slabs do not need these densities. All their sources stay,
+    since all ranks must agree which of them act.
     """
     bounds = _bounds(_divided(problem.shape), len(parts))
     density = problem.density
