@@ -69,7 +69,7 @@ def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, cap
     ("changes", "words"),
     [
         (["run.error=1e-12", "run.basis=local"], "run.error: 1e-12 is not kept by any overlap of 2 ranks, the widest"),
-        (["run.split=[2, 1]", "run.basis=global"], "run.split: (2, 1) is for the local basis only; the global"),
+        (["run.split=[2, 1]", "run.basis=global"], "run.split: (2, 1) goes with the local basis; the global one has"),
         (["run.error=0.1", "run.overlap=8"], "run: give at most one of overlap and error; both are given"),
         (["run.split=[0, 2]"], "run.split[0]: 0"),
         (["run.error=2"], "run.error: 2"),
