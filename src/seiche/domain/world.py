@@ -132,12 +132,8 @@ class World:
         self.comm.Abort(1)
 
 
-def raise_together(world: World, problem: str | None) -> None:
-    """Raise the problem of the lowest rank that has one on all ranks, so that none waits for one that gave up.
-
-    Raises:
-        TransportError: some rank has a problem.
-    """
+def raise_together(world: World, problem: str | None, error: type[Exception] = TransportError) -> None:
+    """Raise `error` with the problem of the lowest rank that has one, on all ranks (collective)."""
     first = next((text for text in world.allgather(problem) if text is not None), None)
     if first is not None:
-        raise TransportError(first)
+        raise error(first)

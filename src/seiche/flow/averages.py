@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wall shear stress over a window of time: its mean, how much it turns, how long fluid stays (theory/flow, eq. 22)."""
+"""Time-averaged wall shear stress, oscillatory shear index and relative residence time (theory/flow, eq. 22)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ Floats = npt.NDArray[np.float64]
 
 
 class WallAverages:
-    """Sums of samples at the wall sites of this rank, kept in the device's memory in double precision."""
+    """Sums of samples at the wall sites of this rank, in device memory in double precision."""
 
     def __init__(self, solver: FlowSolver) -> None:
-        """Begin without a sample."""
         self._solver, self._rows = solver, solver.measures.wall_rows()
         self.samples = 0
         self._vector = solver.backend.zeros(3 * len(self._rows), np.float64)
         self._length = solver.backend.zeros(len(self._rows), np.float64)
 
     def sample(self) -> None:
-        """Add the wall shear stress of now (collective)."""
+        """Add the current wall shear stress (collective)."""
         stress = self._solver.measures.wall_shear_stress().astype(np.float64)
         x, y, z = stress[0::3], stress[1::3], stress[2::3]
         self._vector += stress
@@ -33,19 +32,19 @@ class WallAverages:
         self.samples += 1
 
     def clear(self) -> None:
-        """Forget all samples."""
+        """Discard all samples."""
         self.samples = 0
         self._vector[:] = 0.0
         self._length[:] = 0.0
 
     def means(self) -> tuple[Floats, Floats]:
-        """Return mean magnitude (n_owned,) and mean vector (n_owned, 3) over the samples, zero off the wall.
+        """Return the mean magnitude (n_owned,) and mean vector (n_owned, 3) of the samples, zero off the wall.
 
         Raises:
             ValueError: there is no sample.
         """
         if not self.samples:
-            raise ValueError("no sample of the wall shear stress was taken")
+            raise ValueError("no sample of the wall shear stress: call sample() first")
         state = self.state()["wall_averages"] / self.samples
         return state[:, 0], state[:, 1:]
 
@@ -57,15 +56,15 @@ class WallAverages:
         return {"wall_averages": sums}
 
     def load_state(self, state: dict[str, npt.NDArray[Any]], samples: int) -> None:
-        """Set what `state()` returned after `samples` samples, for the rows of `owned`.
+        """Restore the result of `state()` after `samples` samples, for the rows of `owned`.
 
         Raises:
             CaseError: the array is missing or has another shape.
         """
         expected, sums = (len(self._solver.owned), 4), state.get("wall_averages")
         if sums is None or sums.shape != expected:
-            found = "nothing" if sums is None else sums.shape
-            raise CaseError(f"state 'wall_averages': expected an array of shape {expected}, found {found}")
+            actual = "nothing" if sums is None else sums.shape
+            raise CaseError(f"state 'wall_averages': expected an array of shape {expected}, found {actual}")
         self.samples = samples
         self._solver.backend.assign(self._length, np.ascontiguousarray(sums[self._rows, 0], np.float64))
         self._solver.backend.assign(self._vector, np.ascontiguousarray(sums[self._rows, 1:], np.float64).reshape(-1))

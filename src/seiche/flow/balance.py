@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fluid, a wall and an iolet site cost, measured while a solver runs, and the weights that share them evenly.
+"""Measured costs of fluid, wall and iolet sites, and the weights for load balancing.
 
-The time of a sweep is taken as (fluid sites) a + (wall sites) b, that of an iolet stage as (its sites) c. Every sweep
-and every iolet stage of every rank is one equation; a, b, c >= 0 are the least-squares solution of relative errors.
-What wall sites cost beside the rest holds also what they bring along: tiles that are partly empty, masks that are read.
+A sweep is modelled as (fluid sites) a + (wall sites) b, an iolet stage as (its sites) c. Every sweep and every iolet
+stage of every rank is one equation; a, b, c >= 0 are the least-squares solution of the relative errors. The extra cost
+of wall sites includes related costs such as partly empty tiles and reading masks.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SiteCosts:
-    """Seconds a step of every fluid site, and what a site with a wall or an iolet link costs more."""
+    """Seconds per step of a fluid site, and the extra cost of a site with a wall or an iolet link."""
 
     fluid: float
     wall: float
     iolet: float
 
     def weights(self, sites: SiteSet) -> Floats:
-        """Return the cost of every site (n,), that of a site without cut links being one."""
+        """Return the cost of every site (n,) relative to a site without cut links."""
         if not self.fluid > 0.0:
             return np.ones(len(sites))
         wall, iolet = kinds(sites)
@@ -42,7 +42,7 @@ class SiteCosts:
 
 
 def kinds(sites: SiteSet) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return which sites (n,) have a link to a wall, and which one to an iolet."""
+    """Return flags (n,) of the sites with a wall link and of those with an iolet link."""
     wall, iolet = np.zeros(len(sites), bool), np.zeros(len(sites), bool)
     wall[sites.boundary] = (sites.link_kind == LinkKind.WALL).any(axis=1)
     iolet[sites.boundary] = ((sites.link_kind == LinkKind.INLET) | (sites.link_kind == LinkKind.OUTLET)).any(axis=1)
@@ -50,12 +50,12 @@ def kinds(sites: SiteSet) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
 def measure_costs(solver: FlowSolver, steps: int = 48) -> SiteCosts:
-    """Return the costs that `steps` steps of `solver` show on all ranks (collective; the solver's state moves on)."""
+    """Return the costs from timing `steps` steps of `solver` on all ranks (collective; advances the solver)."""
     return measure_times(solver, steps)[0]
 
 
 def measure_times(solver: FlowSolver, steps: int = 48) -> tuple[SiteCosts, dict[str, float]]:
-    """Return the costs as `measure_costs` does, and the shortest time of every stage of this rank in seconds."""
+    """Return the result of `measure_costs`, and the shortest time of every stage of this rank in seconds."""
     timers = StageTimers(solver.backend.clock(), every=1, skip=8)
     before, solver.timers = solver.timers, timers
     try:
@@ -65,21 +65,20 @@ def measure_times(solver: FlowSolver, steps: int = 48) -> tuple[SiteCosts, dict[
     finally:
         solver.timers = before
     times = {name: time.minimum for name, time in timers.times().items() if time.samples}
-    rows = [row for part in solver.world.allgather(_equations(solver, times)) for row in part]
+    rows = [row for rank_rows in solver.world.allgather(_equations(solver, times)) for row in rank_rows]
     return fit_costs(np.array(rows).reshape(-1, 4)), times
 
 
 def moved_state(old: FlowSolver, new: FlowSolver) -> State:
-    """Return the state of `old` with the rows of `new`, the same sites on the same ranks (collective)."""
+    """Return the state of `old` redistributed to the partition of `new`, a solver of the same sites (collective)."""
     state = old.state()
     sites = state.rows[SITES]
     present = {name: values[:] for name, values in sites.arrays.items()}
     target = new.region.owner[old.owned]
-    parts = []
-    for rank in range(old.world.size):
-        rows = np.flatnonzero(target == rank)
-        parts.append((old.owned[rows], {name: values[rows] for name, values in present.items()}))
-    received = old.world.alltoall(parts)
+    by_rank = [np.flatnonzero(target == rank) for rank in range(old.world.size)]
+    received = old.world.alltoall(
+        [(old.owned[rows], {name: values[rows] for name, values in present.items()}) for rows in by_rank]
+    )
     order = np.argsort(np.concatenate([keys for keys, _ in received]))
     arrays = {name: np.concatenate([rows[name] for _, rows in received])[order] for name in present}
     return replace(state, rows={SITES: RowSet(new.owned, sites.total, arrays)})
@@ -103,7 +102,7 @@ def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float,
 
 
 def fit_costs(rows: Floats) -> SiteCosts:
-    """Return the costs that fit `rows` (n, 4: fluid, wall and iolet sites, seconds) best, none of them negative."""
+    """Return the non-negative costs that fit `rows` (n, 4: fluid, wall and iolet sites, seconds) best."""
     from scipy.optimize import nnls
 
     rows = rows[rows[:, 3] > 0.0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which storage layout a run gets: by the bytes that a step must move, and how fast a layout was seen to move them."""
+"""Choice of the storage layout, from the bytes moved per step and the measured efficiency of each layout."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from seiche.flow.velocity_set import D3Q19, VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE
 
 LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
-#: The layouts that keep populations: for every collision.
+#: The layouts that store populations, for every collision.
 LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-8")
-#: Share of the copy bandwidth of a GPU at which a step moves its bytes, by the precision of storage: in tiles without
-#: walls and in tiles with walls. From boxes and tubes on one H100 (docs/performance/tuning.md). Of tiles-4 and of
-#: doubles in tiles-8 only the sum of both was measured, of moments in doubles nothing: taken as in floats.
+#: Effective bandwidth of a step over the copy bandwidth of a GPU by storage precision, in tiles without and with walls.
+#: Measured in boxes and tubes on one H100 (docs/performance/tuning.md). For tiles-4 and float64 tiles-8 only the sum of
+#: both was measured. Float64 moments were not measured; their values are those of float32.
 SHARES: dict[LayoutName, dict[str, tuple[float, float]]] = {
     "list-ab": {"float64": (0.95, 0.95), "float32": (0.94, 0.94), "float16": (0.96, 0.96)},
     "list-aa": {"float64": (0.92, 0.92), "float32": (0.89, 0.89), "float16": (0.86, 0.86)},
@@ -36,7 +36,7 @@ SHARES: dict[LayoutName, dict[str, tuple[float, float]]] = {
 
 
 def layouts_for(model: FlowModel | None) -> tuple[LayoutName, ...]:
-    """Return the layouts that a model can run in: moments hold only what the regularised collision leaves."""
+    """Return the layouts available to a model; "moments" requires the regularised collision."""
     if model is None or not isinstance(model.collision, Regularised):
         return LAYOUT_NAMES
     return (*LAYOUT_NAMES, "moments")
@@ -50,11 +50,7 @@ def tile_edge(layout: LayoutName) -> int:
 
 
 def make_layout(name: LayoutName, backend: Backend, world: World, region: Region, precision: Precision) -> Layout:
-    """Return the populations of a rank's sites in a layout.
-
-    Raises:
-        CaseError: the layout cannot hold these sites.
-    """
+    """Return the populations of a rank's sites in a layout; CaseError if the layout cannot store these sites."""
     arguments = (backend, world, region, precision.storage)
     try:
         if name == "moments":
@@ -67,17 +63,17 @@ def make_layout(name: LayoutName, backend: Backend, world: World, region: Region
 
 
 def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
-    """Return the predicted bytes of a step a fluid site.
+    """Return the predicted bytes per step and fluid site; s is the size of a stored number.
 
     Lists: 2 Q s and the adjacency (4 (Q - 1) B every step, or every second one in place). Tiles: 2 Q s for every site
-    of a tile that is not alone in its run of 32 bytes, 112 B of table a tile, 4 B of mask a site in tiles with walls.
-    Moments are tiles with 10 numbers a site (14 halves); what neighbours read again is taken to come from the cache.
+    in a 32-byte run that contains fluid, 112 B of table per tile, 4 B of mask per site of tiles with walls. Moments:
+    tiles with 10 numbers per site (14 halves); repeated reads by neighbours are assumed to hit the cache.
     """
     return sum(_moved(sites, layout, storage, velocity_set))
 
 
 def _moved(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet) -> tuple[float, float]:
-    """Return the same in two parts, of tiles without walls (and of lists) and of tiles with walls."""
+    """Return the bytes of `step_bytes` in two parts: tiles without walls (or lists), and tiles with walls."""
     size = np.dtype(storage).itemsize
     populations = 2 * size * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
@@ -92,20 +88,20 @@ def _moved(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Veloc
     walled = np.zeros(len(tiles), bool)
     walled[np.searchsorted(tiles, key[sites.boundary])] = True
     walled |= counts < edge**3
-    # memory moves in runs of 32 bytes: a run is moved when one of its sites is fluid
+    # Memory moves in runs of 32 bytes: a run is moved if it contains a fluid site.
     run = run_of(storage) if layout == "moments" else max(1, 32 // size)
     inside = sites.coords % edge
     lane = inside[:, 0] + edge * (inside[:, 1].astype(np.int64) + edge * inside[:, 2])
     lanes = edge**3
     places = len(np.unique(key * (lanes // run) + lane // run)) * run if len(tiles) < len(sites) else len(sites)
-    beside = int(np.count_nonzero(walled))
-    free = (lanes * populations + 112.0) * (len(tiles) - beside)
-    every = places * populations + 112.0 * len(tiles) + 4.0 * lanes * beside
-    return free / len(sites), (every - free) / len(sites)
+    walled_tiles = int(np.count_nonzero(walled))
+    free = (lanes * populations + 112.0) * (len(tiles) - walled_tiles)
+    total = places * populations + 112.0 * len(tiles) + 4.0 * lanes * walled_tiles
+    return free / len(sites), (total - free) / len(sites)
 
 
 def step_time(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
-    """Return the predicted time of a step a fluid site on a GPU, in bytes that a plain copy moves meanwhile."""
+    """Return the predicted time per step and fluid site on a GPU, in bytes that a plain copy moves in that time."""
     (free, walled), shares = _moved(sites, layout, storage, velocity_set), SHARES[layout][storage]
     return free / shares[0] + walled / shares[1]
 
@@ -119,17 +115,16 @@ def choose_layout(
     *,
     model: FlowModel | None = None,
 ) -> LayoutName:
-    """Return `layout`, or for "auto" the one of `candidates` whose steps are predicted to be the fastest.
+    """Return `layout`, or for "auto" the one of `candidates` with the shortest predicted step.
 
-    Raises:
-        CaseError: an unknown name, tiles that do not fit the periods, moments with another collision than the
-            regularised one.
+    Raises CaseError for an unknown name, periodic extents that are not multiples of the tile, and "moments" with
+    another collision than the regularised one.
     """
     allowed = layouts_for(model)
     if layout == "moments" and layout not in allowed:
         raise CaseError(
-            'layout "moments" keeps ten numbers a site, which is all that the collision "regularised" leaves and too'
-            " little for others; choose that collision or another layout"
+            'layout "moments" stores ten numbers per site, which is sufficient only for collision = "regularised":'
+            " choose that collision or another layout"
         )
     for name in allowed:
         if layout == name:
@@ -144,24 +139,23 @@ def choose_layout(
 def recommendation(
     sites: SiteSet, storage: str, device: str, velocity_set: VelocitySet = D3Q19, model: FlowModel | None = None
 ) -> str:
-    """Return the layout that "auto" takes and why, in words."""
+    """Return the layout that "auto" selects and the reason, as text."""
     chosen = choose_layout(sites, "auto", storage, device, velocity_set, model=model)
     if not parse_device(device).is_gpu:
         return f"{chosen}: on a CPU as fast as the others, with one copy of the populations"
-    needs = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}
-    listed = ", ".join(f"{name} {needs[name]:.0f}" for name in needs if np.isfinite(needs[name]))
-    words = f"{chosen}: the least time a site and step, in bytes that a copy moves in it ({listed})"
+    times = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}
+    listed = ", ".join(f"{name} {time:.0f}" for name, time in times.items() if np.isfinite(time))
+    text = f"{chosen}: shortest predicted time per site and step, in bytes copied in that time ({listed})"
     moments = step_time(sites, "moments", storage, velocity_set)
-    if "moments" not in needs and moments < needs[chosen]:
-        words += f'; with collision = "regularised" the layout moments takes {moments:.0f}'
-    return words
+    if "moments" not in times and moments < times[chosen]:
+        text += f'; layout moments with collision = "regularised" takes {moments:.0f}'
+    return text
 
 
 def candidates(device: str, model: FlowModel | None) -> tuple[LayoutName, ...]:
-    """Return the layouts among which "auto" chooses on a device.
+    """Return the layouts from which "auto" selects on a device.
 
-    On the CPU that is the list in place alone: the others are hardly faster, and it has one copy of the populations. On
-    a GPU speed goes with bytes, nearly.
+    On the CPU only the in-place list: the others are hardly faster, and it needs one copy of the populations.
     """
     if not parse_device(device).is_gpu:
         return ("list-aa",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Populations behind sites of an opening, for pressures that hold in its plane (theory/flow, eq. 40)."""
+"""Populations of interior neighbours of opening sites, for pressures imposed in the plane (theory/flow, eq. 40)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
-from seiche.domain.world import World
+from seiche.domain.world import World, raise_together
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout, Use
 from seiche.flow.region import Region
@@ -20,7 +20,7 @@ from seiche.halo.plan import build_plan
 from seiche.kernels.registry import flow as registry
 from seiche.machine.in_use import predict_transports
 
-#: A site inside is at most so many lattice vectors away.
+#: Maximum distance of an interior neighbour in lattice vectors.
 FARTHEST = 4
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ Action = Callable[[], None]
 
 
 def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPlane]) -> Floats:
-    """Return the mean distance (m,) of the sites `rows` (m,) of the region from the plane of their `iolet`."""
+    """Return the mean distance (m,) of the sites `rows` (m,) from the plane of their `iolet` along cut links."""
     sites, lattice = region.sites, region.velocity_set
     boundary = region.boundary_rows[np.searchsorted(region.boundary_sites, rows)]
     columns = lattice.link_rows
@@ -43,11 +43,11 @@ def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPla
 def inner_sites(
     sites: SiteSet, coords: npt.NDArray[np.integer[Any]], iolet: Rows, planes: Sequence[IoletPlane]
 ) -> tuple[Rows, Floats]:
-    """Return for sites at `coords` (m, 3) the number (m,) of one behind each, and how much farther it is.
+    """Return the interior neighbour (m,) of the sites at `coords` (m, 3), -1 if none, and its additional depth (m,).
 
-    It lies along the lattice vector closest to the normal and beside no opening; where there is none the number is -1.
+    It lies along the lattice vector closest to the normal and touches no opening.
     """
-    found, farther, find = np.full(len(coords), -1, np.int64), np.ones(len(coords)), sites.finder()
+    neighbour, farther, find = np.full(len(coords), -1, np.int64), np.ones(len(coords)), sites.finder()
     at_opening = np.zeros(len(sites), bool)
     at_opening[sites.boundary] = (sites.link_iolet >= 0).any(axis=1)
     for number in np.unique(iolet):
@@ -55,21 +55,21 @@ def inner_sites(
         straight = rise / np.linalg.norm(LINK_VECTORS, axis=1)
         for vector in np.argsort(-straight, kind="stable")[: np.count_nonzero(straight > 0.5)]:
             for times in range(1, FARTHEST + 1):
-                open_ = np.flatnonzero((iolet == number) & (found < 0))
-                if not len(open_):
+                pending = np.flatnonzero((iolet == number) & (neighbour < 0))
+                if not len(pending):
                     break
-                inside = find(coords[open_] + times * LINK_VECTORS[vector].astype(np.int64))
-                good = (inside >= 0) & ~at_opening[inside]
-                found[open_[good]] = inside[good]
-                farther[open_[good]] = times * rise[vector]
-    return found, farther
+                inside = find(coords[pending] + times * LINK_VECTORS[vector].astype(np.int64))
+                valid = (inside >= 0) & ~at_opening[inside]
+                neighbour[pending[valid]] = inside[valid]
+                farther[pending[valid]] = times * rise[vector]
+    return neighbour, farther
 
 
 class Depths:
-    """What left sites further inside and then arrived there, of this rank and of others, before each step.
+    """Outgoing and incoming populations of interior neighbours before each step, on this rank and others.
 
-    Opening site k takes the density excess at `values[density[k]]` and, for link j, the pair at `values[pairs[j]]`; its
-    own is nearer to the plane's by the part `share[k]` of their difference. Links are those of the sites in order, by
+    Opening site k uses the density excess `values[density[k]]` and, for link j, the pair sum `values[pairs[j]]`.
+    `share[k]` is the interpolation weight from the interior neighbour to the site. Links are ordered by site, then by
     direction; those of site k begin at `first_link[k]`.
     """
 
@@ -84,63 +84,60 @@ class Depths:
         world: World,
         transport: str,
     ) -> None:
-        """Find the sites behind `openings`: rows of the region, iolet and link mask of each, (m,); collective.
+        """Find interior neighbours of `openings`: rows of the region, iolet and link mask, all (m,); collective.
 
-        Raises:
-            CaseError: behind a site there is none.
+        Raises CaseError if a site has no interior neighbour.
         """
         self._backend, self._layout, self._region, self._precision = backend, layout, region, precision
         rows, iolet, masks = openings
         planes, Q = region.sites.iolets, region.velocity_set.Q
         site, farther = inner_sites(region.sites, region.coords[rows], iolet, planes)
-        lost = np.flatnonzero(site < 0)
+        isolated = np.flatnonzero(site < 0)
         problem = None
-        if len(lost):
-            place = region.coords[rows[lost[0]]].tolist()
+        if len(isolated):
+            place = region.coords[rows[isolated[0]]].tolist()
             problem = (
-                f"iolet {planes[iolet[lost[0]]].name!r}: behind its site at {place} there is no other within {FARTHEST}"
-                ' spacings to find its pressure from; use the scheme "anti-bounce-back"'
+                f"iolet {planes[iolet[isolated[0]]].name!r}: no interior site within {FARTHEST} spacings of its site at"
+                f' {place}, which scheme = "plane" needs; use scheme = "anti-bounce-back"'
             )
-        first = next((text for text in world.allgather(problem) if text is not None), None)
-        if first is not None:
-            raise CaseError(first)
+        raise_together(world, problem, CaseError)
         depth = depths_of(region, rows, iolet, planes)
         self.share: Floats = farther / (depth + farther)
         flags = (masks[:, None] >> np.arange(1, Q, dtype=np.uint32)) & 1
         at, direction = np.nonzero(flags)
         self.first_link = np.searchsorted(at, np.arange(len(rows))).astype(np.int32)
         keys = np.concatenate([site * Q, site[at] * Q + direction + 1])
-        places = self._connect(np.unique(keys), world, transport)
-        self.density = places[np.searchsorted(np.unique(keys), keys[: len(rows)])]
-        self.pairs = places[np.searchsorted(np.unique(keys), keys[len(rows) :])]
-        self._kept: list[Any] = []
+        distinct, number = np.unique(keys, return_inverse=True)
+        places = self._connect(distinct, world, transport)[number]
+        self.density, self.pairs = places[: len(rows)], places[len(rows) :]
+        self._arrays: list[Any] = []  # referenced by bound kernels
 
     def _connect(self, keys: Rows, world: World, transport: str) -> npt.NDArray[np.uint32]:
-        """Return where values are found, of `keys` (site Q + direction, 0 for the density); plan their exchange."""
+        """Return the index in `values` of `keys` (site Q + direction, 0 for the density), and plan their exchange."""
         region, Q = self._region, self._region.velocity_set.Q
         owner = region.owner[keys // Q]
         remote = owner != region.rank
         copies = int(np.count_nonzero(remote))
         records: dict[int, int] = {}
 
-        def locate(wanted: Rows) -> Rows:
-            record = [records.setdefault(int(row), len(records)) for row in region.rows_of(wanted // Q)]
-            return np.asarray(copies + np.array(record, np.int64) * Q + wanted % Q)
+        def locate(requests: Rows) -> Rows:
+            record = [records.setdefault(int(row), len(records)) for row in region.rows_of(requests // Q)]
+            return np.asarray(copies + np.array(record, np.int64) * Q + requests % Q)
 
         places = np.cumsum(remote) - 1
         places[~remote] = locate(keys[~remote])
         peers = np.unique(owner[remote])
-        asked = {int(peer): (keys[owner == peer], places[owner == peer].astype(np.uint32)) for peer in peers}
-        plan = build_plan(world, asked, locate)
-        rows, record = (np.array(list(part), np.int64) for part in (records, records.values()))
-        late = self._layout.item[rows] >= self._layout.interior
-        order = np.argsort(late, kind="stable")
-        self._rows, self._first, self._interior = rows[order], copies, int(np.count_nonzero(~late))
+        requests = {int(peer): (keys[owner == peer], places[owner == peer].astype(np.uint32)) for peer in peers}
+        plan = build_plan(world, requests, locate)
+        rows, record = (np.array(list(column), np.int64) for column in (records, records.values()))
+        edge = self._layout.item[rows] >= self._layout.interior
+        order = np.argsort(edge, kind="stable")
+        self._rows, self._first, self._interior = rows[order], copies, int(np.count_nonzero(~edge))
         self._record = self._backend.upload(record[order].astype(np.uint32))
         self._layout.reserve(Use.LEAVING, self._rows, np.zeros(len(rows), np.int64))
-        self._leads_to_site = {q: region.neighbour(q, self._rows) >= 0 for q in range(1, Q)}
-        for q, leads in self._leads_to_site.items():
-            fluid = self._rows[leads]
+        self._has_neighbour = {q: region.neighbour(q, self._rows) >= 0 for q in range(1, Q)}
+        for q, has_neighbour in self._has_neighbour.items():
+            fluid = self._rows[has_neighbour]
             self._layout.reserve(Use.ARRIVING, fluid, np.full(len(fluid), region.velocity_set.opposite[q]))
         self.items = self._backend.upload(self._layout.item[self._rows])
         self.observed: Array = self._backend.zeros(11 * len(rows), self._precision[0])
@@ -152,27 +149,27 @@ class Depths:
             self.exchange.prepare(self.values)
         return places.astype(np.uint32)
 
-    def left(self, phase: int) -> Action | None:
-        """Return the call that takes what left this rank's sites, before all sweeps of a step of this phase, if any."""
+    def outgoing(self, phase: int) -> Action | None:
+        """Return the call that samples outgoing populations of this rank's sites before all sweeps, if any."""
         columns = [self._layout.leaving_slots(phase, q, self._rows) for q in range(self._layout.velocity_set.Q)]
-        return self._look(phase, registry.depth_left, columns, self.span(edge=None))
+        return self._sampling(phase, registry.depth_left, columns, self.span(edge=None))
 
-    def arrived(self, phase: int, *, edge: bool) -> Action | None:
-        """Return the call that adds what arrives at them, after the walls, beside another rank (`edge`) or not."""
+    def incoming(self, phase: int, *, edge: bool) -> Action | None:
+        """Return the call that adds incoming populations after the walls, at rank boundaries (`edge`) or elsewhere."""
         layout, lattice = self._layout, self._layout.velocity_set
         columns = [np.zeros(len(self._rows), np.uint32)]
         for q in range(1, lattice.Q):
-            slots = layout.leaving_slots(phase, q, self._rows)  # at a wall, what it sends back
-            fluid = self._leads_to_site[q]
+            slots = layout.leaving_slots(phase, q, self._rows)  # at a wall, the returning population
+            fluid = self._has_neighbour[q]
             slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), self._rows[fluid])
             columns.append(slots)
-        return self._look(phase, registry.depth_arrived, columns, self.span(edge=edge), observed=self.observed)
+        return self._sampling(phase, registry.depth_arrived, columns, self.span(edge=edge), observed=self.observed)
 
     def span(self, *, edge: bool | None) -> tuple[int, int]:
-        """Return which of the sites are beside another rank (True), which are not (False), or all (None)."""
+        """Return the range of the sites at rank boundaries (True), of the others (False), or of all (None)."""
         return (self._interior if edge else 0, self._interior if edge is False else len(self._rows))
 
-    def _look(
+    def _sampling(
         self,
         phase: int,
         family: Callable[..., Any],
@@ -184,14 +181,8 @@ class Depths:
         if begin == end:
             return None
         kernel = self._backend.load(family(*self._precision, velocity_set=self._layout.velocity_set.name))
-        self._kept.append(self._backend.upload(np.stack(columns)))
-        arguments = self._backend.pack(
-            kernel,
-            f=self._layout.boundary(phase),
-            slots=self._kept[-1],
-            row=self._record,
-            values=self._backend.pointer(self.values) + self._first * np.dtype(self._precision[0]).itemsize,
-            stride=len(self._rows),
-            **more,
-        )
+        self._arrays.append(self._backend.upload(np.stack(columns)))
+        values = self._backend.pointer(self.values) + self._first * np.dtype(self._precision[0]).itemsize
+        members = {"slots": self._arrays[-1], "row": self._record, "values": values, "stride": len(self._rows)}
+        arguments = self._backend.pack(kernel, f=self._layout.boundary(phase), **members, **more)
         return kernel.bind(arguments, begin, end)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a flow must know of what is immersed in it (theory/coupling)."""
+"""Interface between a flow and immersed bodies (theory/coupling)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from seiche.observe.stage import Stage
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Another viscosity inside cells: `ratio` times the outer one.
+    """Viscosity inside cells: `ratio` times the outer one.
 
-    `bits` on the device says which slots are inside; `inside` returns which of the owned sites are, (n_owned,). They
-    are found anew after every step whose number is a multiple of `every`; `begin` is told the number of steps done
+    `bits` on the device flags the slots inside cells; `inside` returns the flags of the owned sites, (n_owned,). Both
+    are updated after every step whose number is a multiple of `every`. `begin` receives the number of completed steps
     before stages are launched or captured.
     """
 
@@ -33,13 +33,13 @@ class Contrast:
 
 @dataclass(frozen=True, eq=False)
 class Immersion:
-    """Something immersed in a fluid.
+    """Bodies immersed in a fluid.
 
-    `force` is the name of its force in the registry, one that keeps the velocity of the sites; `members` are those of
-    its kernel arguments without the model's body force, which goes on; `slots`, one of them, finds the slot of an item.
-    `stages` follow those of every step: velocity to what is immersed, new forces to the sites. `exchanges` are their
-    messages. `prepare`, called by all ranks together before so many steps, returns for how many (one or more) things
-    may go on as they are.
+    `force` is the registry name of their force; it must store the velocity of the sites. `members` are its kernel
+    arguments without the model's body force, which stays active; one of them, `slots`, maps items to slots. `stages`
+    are appended to every step: they interpolate the velocity and spread new forces. `exchanges` are their messages.
+    `prepare(steps)` is collective and returns the number of steps (at least one) that may run without a new
+    preparation.
     """
 
     force: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stages of a step that belong to iolets (theory/flow, section 4): kernels by rule, circuits, the clock."""
+"""Stages of iolets in a step (theory/flow, section 4): boundary kernels, circuits, clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Action = Callable[[], None]
 
 
 class IoletStages:
-    """Makes the stages; `named` puts an action into a range of the profiler."""
+    """Creates the stages of the iolets; `annotate` puts an action into a profiler range."""
 
     def __init__(
         self,
@@ -29,49 +29,48 @@ class IoletStages:
         physics: Physics,
         *,
         precision: tuple[Any, Any],
-        named: Callable[[str, Action], Action],
+        annotate: Callable[[str, Action], Action],
     ) -> None:
-        """Prepare for kernels of `precision` (compute, storage) with the relaxation and force of `physics`."""
-        self._backend, self._layout, self._iolets, self._named = backend, layout, iolets, named
+        """Use kernels of `precision` (compute, storage) with the relaxation and force of `physics`."""
+        self._backend, self._layout, self._iolets, self._annotate = backend, layout, iolets, annotate
         self._physics, self._precision = physics, precision
 
-    def depths_left(self, phase: int) -> list[Stage]:
-        """Return the stage that looks at what left sites behind openings, before all sweeps, if there are any."""
+    def depths_outgoing(self, phase: int) -> list[Stage]:
+        """Return the stage that samples outgoing populations of interior sites near openings, before all sweeps."""
         depths = self._iolets.depths
-        action = depths.left(phase) if depths is not None else None
-        return [Stage("depths left", self._named("depths left", action))] if action is not None else []
+        action = depths.outgoing(phase) if depths is not None else None
+        return [Stage("depths left", self._annotate("depths left", action))] if action is not None else []
 
-    def depths_arrived(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that looks at what arrives there, after the walls; the last one sends it to other ranks."""
+    def depths_incoming(self, phase: int, *, edge: bool) -> list[Stage]:
+        """Return the stage that samples their incoming populations, after the walls; the last one starts the exchange."""
         depths = self._iolets.depths
         if depths is None:
             return []
-        arrived, (begin, end) = depths.arrived(phase, edge=edge), depths.span(edge=edge)
+        sample, (begin, end) = depths.incoming(phase, edge=edge), depths.span(edge=edge)
         actions: list[Action] = []
-        if arrived is not None:
+        if sample is not None:
             observe = self._observation(depths.items, depths.observed, depths.observed.size // 11, phase)
-            actions += [observe(begin, end), arrived]
+            actions += [observe(begin, end), sample]
         exchange = depths.exchange if edge else None
         if exchange is not None:
             actions.append(lambda: exchange.start(depths.values))
         if not actions:
             return []
         name, after = ("depths edge", ("receive halo",)) if edge else ("depths interior", ())
-        left = exchange.sent("depths") if exchange is not None else None
-        return [Stage(name, self._named(name, in_order(actions)), 0, after, messages=left)]
+        messages = exchange.sent("depths") if exchange is not None else None
+        return [Stage(name, self._annotate(name, in_order(actions)), 0, after, messages=messages)]
 
     def _receive_depths(self) -> list[Stage]:
         depths = self._iolets.depths
         exchange = depths.exchange if depths is not None else None
         if depths is None or exchange is None:
             return []
-        receive = self._named("receive depths", lambda: exchange.finish(depths.values))
-        return [
-            Stage("receive depths", receive, 0, ("depths edge",), useful=False, messages=exchange.received("depths"))
-        ]
+        receive, messages = lambda: exchange.finish(depths.values), exchange.received("depths")
+        action = self._annotate("receive depths", receive)
+        return [Stage("receive depths", action, 0, ("depths edge",), useful=False, messages=messages)]
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that keeps the stress of iolet sites, beside another rank (`edge`) or not, if any."""
+        """Return the stage that stores the stress of iolet sites, at rank boundaries (`edge`) or elsewhere, if any."""
         groups = [group for group in self._iolets.groups if group.observed is not None]
         actions = []
         for group in groups:
@@ -82,30 +81,30 @@ class IoletStages:
         if not actions:
             return []
         name = "iolet stress edge" if edge else "iolet stress interior"
-        return [Stage(name, self._named(name, in_order(actions)), 0, ("receive halo",) if edge else ())]
+        return [Stage(name, self._annotate(name, in_order(actions)), 0, ("receive halo",) if edge else ())]
 
     def after_sweep(self, phase: int, after: tuple[str, ...]) -> list[Stage]:
-        """Return what replaces populations that leave through iolets, once the stages `after` are done."""
+        """Return the stages that replace populations leaving through iolets; they follow the stages `after`."""
         circuits, groups = self._iolets.windkessels, self._iolets.groups
         stages = self._receive_depths()
         if circuits is not None:
-            advance, together = self._named("windkessel circuits", circuits.advance), None
-            if circuits.needs_host:
-                together = Messages("windkessel circuits", everyone=True)
-            stages.append(Stage("windkessel circuits", advance, useful=not circuits.needs_host, messages=together))
+            name = "windkessel circuits"
+            messages = Messages(name, everyone=True) if circuits.needs_host else None
+            action = self._annotate(name, circuits.advance)
+            stages.append(Stage(name, action, useful=not circuits.needs_host, messages=messages))
         for name, pressure in (("pressure iolets", True), ("velocity iolets", False)):
             chosen = [group for group in groups if (group.rule is not None) == pressure]
             if chosen:
                 size = 2 * self._layout.velocity_set.Q * np.dtype(self._precision[1]).itemsize
                 traffic = sum(map(len, chosen)) * size
-                needs = (*after, "windkessel circuits") if circuits is not None else after
+                dependencies = (*after, "windkessel circuits") if circuits is not None else after
                 action = in_order([self._replacement(group, phase) for group in chosen])
-                stages.append(Stage(name, self._named(name, action), traffic, needs))
+                stages.append(Stage(name, self._annotate(name, action), traffic, dependencies))
         if circuits is not None:
             driven = [group for group in groups if group.values is None]
             sums = [circuits.summation(g.inflow, g.members["at"]["iolet"], len(g)) for g in driven]
             action = in_order([*sums, circuits.collect])
-            stages.append(Stage("sum outflow", self._named("sum outflow", action), 0, ("pressure iolets",)))
+            stages.append(Stage("sum outflow", self._annotate("sum outflow", action), 0, ("pressure iolets",)))
         if stages:
             tick = self._backend.load(registry.tick())
             action = tick.bind(self._backend.pack(tick, clock=self._iolets.clock), 0, 1)
@@ -123,6 +122,6 @@ class IoletStages:
         return kernel.bind(arguments, 0, len(group))
 
     def _observation(self, sites: Array, out: Array, count: int, phase: int) -> Callable[[int, int], Action]:
-        """Return what makes the call that observes a range of the items `sites` (count,)."""
+        """Return a function of (begin, end) that binds the observation of a range of the items `sites` (count,)."""
         kernel, arguments = self._physics.observation(self._precision, phase, sites=sites, out=out, stride=count)
         return lambda begin, end: kernel.bind(arguments, begin, end)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Iolets of one rank: which sites they touch, the weights of their links, and their values in time.
+"""Iolets of one rank: their sites, link weights and time-dependent values.
 
-Values in time are computed on the host for a block of steps at once and read on the device by a clock, so that any
-function of time works and steps can be captured into a graph.
+Values are computed on the host for a block of steps and indexed on the device by a clock. This allows any function of
+time and the capture of steps into a graph.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from seiche.flow.windkessel import Windkessels, ramp_factor
 BLOCK = 1024
 
 Floats = npt.NDArray[np.float64]
-#: Whole multiples of this are the weights of every velocity set.
+#: The weights of every velocity set are integer multiples of this.
 _WEIGHT_UNIT = 1.0 / 216.0
 
 
@@ -48,16 +48,16 @@ def density_excess(iolet: PressureIolet, time: Floats) -> Floats:
 
 
 def mode_values(iolet: VelocityIolet, time: Floats) -> Floats:
-    """Return the factors of the modes at `time`, shape (n_times, 1 + 2 n_harmonics): mean, then Re and Im of each."""
+    """Return the mode amplitudes at `time`, (n_times, 1 + 2 n_harmonics): mean, then Re and Im of each harmonic."""
     columns = [np.full(len(time), iolet.mean) if iolet.table is None else iolet.table.at(time)]
     for k, harmonic in enumerate(iolet.harmonics, start=1):
-        turning = harmonic * np.exp(2j * np.pi * k * time / iolet.period)
-        columns += [turning.real, turning.imag]
+        phasor = harmonic * np.exp(2j * np.pi * k * time / iolet.period)
+        columns += [phasor.real, phasor.imag]
     return np.asarray(np.stack(columns, axis=1) * ramp_factor(iolet.ramp, time)[:, None])
 
 
 def mode_profiles(iolet: VelocityIolet, radius: float, r: Floats) -> Floats:
-    """Return the profiles of the modes at distances `r` (n,) from the axis (all in sites), shape (n, modes)."""
+    """Return the mode profiles (n, modes) at distances `r` (n,) from the axis; `radius` and `r` in sites."""
     columns = [parabola(r / radius)]
     for k in range(1, len(iolet.harmonics) + 1):
         alpha = radius * math.sqrt(2.0 * np.pi * k / iolet.period / iolet.viscosity)
@@ -68,13 +68,11 @@ def mode_profiles(iolet: VelocityIolet, radius: float, r: Floats) -> Floats:
 
 @dataclass
 class IoletGroup:
-    """The sites of the iolets of one rule on this rank, uploaded; Windkessel outlets have a group of their own.
+    """The uploaded sites of the iolets of one rule on this rank; Windkessel outlets form separate groups.
 
-    Velocity iolets have no `rule` for pressures.
-
-    `iolets` are the numbers of these iolets in the site set; `site_iolet` (m,) the position in `iolets`; `values` has a
-    row a step, or is None for values that change on the device. The first `interior` sites need nothing from another
-    rank. `observed` has room for what the kernel `Observe` says of the sites, for a rule that asks for it.
+    `rule` is None for velocity iolets. `iolets` are their numbers in the site set; `site_iolet` (m,) indexes `iolets`.
+    `values` has a row per step, or is None for values computed on the device. The first `interior` sites need no data
+    from another rank. `observed` stores the output of the kernel `Observe`, for rules that need it.
     """
 
     rule: PressureRule | None
@@ -91,7 +89,7 @@ class IoletGroup:
         return len(self.site_iolet)
 
     def count(self, edge: bool) -> int:
-        """Return the number of sites beside another rank (`edge`), or of the others."""
+        """Return the number of sites at rank boundaries (`edge`), or of the others."""
         return len(self) - self.interior if edge else self.interior
 
 
@@ -111,9 +109,8 @@ class Iolets:
     ) -> None:
         """Find the sites and links of every iolet.
 
-        Raises:
-            CaseError: numbers of planes and conditions differ, an iolet without a radius that needs one, a site that
-                touches two iolets, a site without a value in its iolet's profile, an impossible Windkessel.
+        Raises CaseError if the numbers of planes and conditions differ, a required radius or a profile value is
+        missing, a site touches two iolets, or a Windkessel is impossible.
         """
         if len(region.sites.iolets) != len(model):
             raise CaseError(f"{len(model)} iolet conditions for {len(region.sites.iolets)} iolets of the geometry")
@@ -127,8 +124,8 @@ class Iolets:
         rules = {k: rule_named(c.scheme) for k, c in enumerate(self._model) if not isinstance(c, VelocityIolet)}
         chosen = [k for k, rule in rules.items() if rule.depths]
         if chosen:
-            mine = np.flatnonzero(np.isin(links.iolet, chosen))
-            openings = (links.row[mine], links.iolet[mine], links.mask[mine])
+            rows = np.flatnonzero(np.isin(links.iolet, chosen))
+            openings = (links.row[rows], links.iolet[rows], links.mask[rows])
             self.depths = Depths(
                 backend,
                 layout,
@@ -138,7 +135,7 @@ class Iolets:
                 world=world or World.serial(),
                 transport=transport,
             )
-            self._depth_rows = mine
+            self._depth_rows = rows
         self.groups: list[IoletGroup] = []
         for kind in (PressureIolet, WindkesselIolet):
             for rule in PRESSURE_RULES.values():
@@ -153,11 +150,11 @@ class Iolets:
             return None
         if len(outlets) != len(self._numbers(WindkesselIolet)):
             raise CaseError(f"two Windkessel outlets have the same name, of {', '.join(sorted(outlets))}")
-        whole = np.rint(lattice.weights[1:] / _WEIGHT_UNIT).astype(np.int64)
+        units = np.rint(lattice.weights[1:] / _WEIGHT_UNIT).astype(np.int64)
         flags = (links.mask[:, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
-        mine = np.zeros(len(self._model), np.int64)
-        np.add.at(mine, links.iolet, flags @ whole)
-        total = world.allreduce_sum(mine)
+        weight = np.zeros(len(self._model), np.int64)
+        np.add.at(weight, links.iolet, flags @ units)
+        total = world.allreduce_sum(weight)
         responses = [2.0 * _WEIGHT_UNIT * float(total[k]) for k in self._numbers(WindkesselIolet)]
         return Windkessels(self._backend, world, self.clock, outlets, responses, real=self._real, block=BLOCK)
 
@@ -167,13 +164,14 @@ class Iolets:
     def _add_group(
         self, rule: PressureRule | None, chosen: list[int], timed: bool, layout: Layout, links: _IoletLinks
     ) -> None:
-        """Add the group of the iolets `chosen` if they have sites here; `timed` ones have values a step."""
+        """Add the group of the iolets `chosen` if they have sites on this rank; `timed` ones have values per step."""
         rows = np.flatnonzero(np.isin(links.iolet, chosen))
         if not len(rows):
             return
         rows = rows[np.argsort(layout.item[links.row[rows]], kind="stable")]
-        interior = int(np.count_nonzero(layout.item[links.row[rows]] < layout.interior))
-        # Windkessel outlets are numbered through all schemes, as their circuits are.
+        items = layout.item[links.row[rows]]
+        interior = int(np.count_nonzero(items < layout.interior))
+        # Windkessel outlets are numbered across all schemes, like their circuits.
         chosen = chosen if timed else self._numbers(WindkesselIolet)
         position = np.searchsorted(chosen, links.iolet[rows]).astype(np.int32)
         upload, real = self._backend.upload, self._real
@@ -181,7 +179,7 @@ class Iolets:
         width = sum(self._modes(k) for k in chosen)
         values = self._backend.zeros((BLOCK, width), real) if timed else None
         at = {
-            "sites": upload(layout.item[links.row[rows]]),
+            "sites": upload(items),
             "links": upload(links.mask[rows]),
             "iolet": upload(position),
             "inflow": inflow,
@@ -198,7 +196,7 @@ class Iolets:
     def _rule_members(
         self, rule: PressureRule | None, chosen: list[int], links: _IoletLinks, rows: npt.NDArray[np.int64]
     ) -> dict[str, Any]:
-        """Return what the kernel of a rule needs of the sites `rows` of the links beside their values."""
+        """Return the kernel members of a rule for the sites `rows` of the links, except their values."""
         upload, real = self._backend.upload, self._real
         if rule is None:
             weights, first_link = self._weights(links, rows)
@@ -218,25 +216,25 @@ class Iolets:
         return 1 + 2 * len(condition.harmonics) if isinstance(condition, VelocityIolet) else 1
 
     def _weights(self, links: _IoletLinks, rows: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
-        """Return -6 w_q (n.c_q) profile_mode(middle of the link), (links, modes), and each site's first link."""
+        """Return -6 w_q (n.c_q) profile_mode(link midpoint), (links, modes), and the first link of each site."""
         region, planes = links.region, links.planes
         spacing, lattice = region.sites.spacing, region.velocity_set
         flags = (links.mask[rows, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
         site, direction = np.nonzero(flags)
         q = direction + 1
-        middle = region.coords[links.row[rows][site]] + 0.5 * lattice.vectors[q]
-        weights = np.zeros((len(q), max(self._modes(int(k)) for k in np.unique(links.iolet[rows]))))
-        for iolet in np.unique(links.iolet[rows]):
+        coords = region.coords[links.row[rows][site]]
+        middle = coords + 0.5 * lattice.vectors[q]
+        numbers = np.unique(links.iolet[rows])
+        weights = np.zeros((len(q), max(self._modes(int(k)) for k in numbers)))
+        for iolet in numbers:
             mine = links.iolet[rows][site] == iolet
             plane, condition = planes[iolet], self._model[iolet]
             assert isinstance(condition, VelocityIolet)
             normal = np.array(plane.normal)
             push = -6.0 * lattice.weights[q[mine]] * (lattice.vectors[q[mine]] @ normal)
             if condition.profile is not None:
-                places = region.coords[links.row[rows][site[mine]]]
-                weights[mine, : self._modes(int(iolet))] = (push * values_at(condition.profile, places, plane.name))[
-                    :, None
-                ]
+                profile = push * values_at(condition.profile, coords[mine], plane.name)
+                weights[mine, : self._modes(int(iolet))] = profile[:, None]
                 continue
             if plane.radius is None:
                 raise CaseError(f"iolet {plane.name!r}: a velocity profile needs a radius")
@@ -247,17 +245,16 @@ class Iolets:
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def set_condition(self, number: int, condition: Iolet) -> None:
-        """Take other values for the iolet of this number from the next step on; CaseError for an impossible one."""
+        """Replace the condition of iolet `number` from the next step on; CaseError for an impossible one."""
         if isinstance(condition, WindkesselIolet) and self.windkessels is not None:
             self.windkessels.set_outlet(self._numbers(WindkesselIolet).index(number), condition)
         self._model[number] = condition
-        self._row = BLOCK  # of the values that were made for later steps none holds
+        self._row = BLOCK  # forces new values: those of later steps are invalid
 
     def prepare(self, step: int, steps: int) -> None:
-        """Make the values of the next `steps` steps (at most `BLOCK`) available; a condition holds at t + 1/2."""
-        if not (self.groups or self.windkessels) or (
-            self._row + steps <= BLOCK and self._block_start + self._row == step
-        ):
+        """Upload the values of the next `steps` steps (at most `BLOCK`), which hold at t + 1/2."""
+        available = self._row + steps <= BLOCK and self._block_start + self._row == step
+        if available or not (self.groups or self.windkessels):
             self._row += steps
             return
         time = np.arange(BLOCK, dtype=np.float64) + (step + 0.5)
@@ -278,7 +275,7 @@ class Iolets:
         self._block_start, self._row = step, steps
 
     def inflow(self, count: int, by_site: Sequence[npt.NDArray[Any]]) -> Floats:
-        """Return the mass that entered through each of `count` iolets on this rank, from that `by_site` of a group."""
+        """Return the mass that entered through each of `count` iolets on this rank, from the values `by_site`."""
         total = np.zeros(count)
         for group, mass in zip(self.groups, by_site, strict=True):
             total[group.iolets] += np.bincount(group.site_iolet, mass.astype(np.float64), minlength=len(group.iolets))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a storage layout must tell the solver; `list_layout.py` and `tile_layout.py` are the layouts.
+"""Interface of a storage layout; see `list_layout.py`, `tile_layout.py` and `moment_layout.py`.
 
-Populations are kept shifted by their weight. A site's state between steps is what *leaves* it: the populations after
-the collision, those through iolets already replaced by the ones that come back. Every layout can hand out and take in
-that state, which makes checkpoints independent of layout, ranks and device.
+Populations are stored shifted by their weight. The state of a site between steps is its *outgoing* populations: those
+after the collision, with populations leaving through iolets already replaced by the returning ones. Every layout can
+export and import this state, so checkpoints are independent of layout, ranks and device.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ HaloMode = Literal["gather", "scatter"]
 
 
 class Use(Enum):
-    """What a population beside a boundary is wanted for, by a layout that does not store populations.
+    """How a boundary uses a population, for layouts that do not store all populations.
 
     IOLET: an iolet writes it after the sweep. RETURNED: a wall replaces it before the sweep. LATE: a wall replaces it
-    after the sweep. LEAVING: what left is read. ARRIVING: what arrives is read.
+    after the sweep. LEAVING: the outgoing value is read. ARRIVING: the incoming value is read.
     """
 
     IOLET = auto()
@@ -39,21 +39,21 @@ class Use(Enum):
     ARRIVING = auto()
 
 
-#: What a stored half means: the value is the half divided by this (see `f16` in kernels/storage.hpp).
+#: Scale of stored halves: value = half/HALF_SCALE (see `f16` in kernels/storage.hpp).
 HALF_SCALE = 32768.0
 
 
-class Leaving:
-    """Populations that leave the owned sites, shifted by their weight: rows (n_owned, Q) made when they are asked for.
+class OutgoingPopulations:
+    """Outgoing populations of the owned sites, shifted by their weight: rows (n_owned, Q) assembled on access.
 
-    An asker far from the solver, such as a thread that writes them, gives the device no work.
+    Access needs no device work, so any thread may write them.
     """
 
     dtype = np.dtype(np.float64)
     _ROWS = 4096
 
     def __init__(self, columns: list[npt.NDArray[Any]]) -> None:
-        """Keep the stored numbers, (n_owned,) for each direction."""
+        """Take the stored numbers, (n_owned,) for each direction."""
         self._columns = columns
         self.shape = (len(columns[0]), len(columns))
 
@@ -65,7 +65,7 @@ class Leaving:
         """Return the rows of a slice."""
         columns = [column[rows] for column in self._columns]
         state = np.empty((len(columns[0]), len(columns)))
-        # A few rows at a time stay in the cache while all their columns are filled.
+        # Blocks of rows stay in the cache while their columns are filled.
         for begin in range(0, len(state), self._ROWS):
             block = state[begin : begin + self._ROWS]
             for q, column in enumerate(columns):
@@ -76,13 +76,13 @@ class Leaving:
 class Layout(ABC):
     """Populations of one rank in memory.
 
-    `phases` is the number of kinds of steps that alternate (2: the two directions of two copies, or even and odd).
-    `item` (n_owned,) gives the kernel item of each owned site; `items` bounds them. Items [0, interior) need nothing
-    from other ranks, items [interior, items) do.
+    `phases` is the number of alternating kinds of steps (2: from either of two copies, or even and odd). `item`
+    (n_owned,) is the kernel item of each owned site; `items` bounds them. Items [0, interior) need no data from other
+    ranks, items [interior, items) do.
     """
 
     phases = 2
-    #: Sites that one item of the sweep handles.
+    #: Sites per item of the sweep.
     sites_per_item = 1
     items: int
     interior: int
@@ -91,14 +91,13 @@ class Layout(ABC):
     arrays: list[Array]
 
     def __init__(self, backend: Backend, store: str, velocity_set: VelocitySet) -> None:
-        """Remember where and in which precision which populations live."""
         self.backend, self.store, self.velocity_set = backend, store, velocity_set
         if store not in CPP_TYPE:
             raise ValueError(f"storage {store!r} is not one of {sorted(CPP_TYPE)}")
 
     @abstractmethod
     def kernel_name(self, phase: int) -> str:
-        """Return the layout's name in the kernel registry for a step of this phase."""
+        """Return the layout name in the kernel registry for a step of this phase."""
 
     @abstractmethod
     def members(self, phase: int) -> dict[str, Any]:
@@ -110,76 +109,72 @@ class Layout(ABC):
 
     @abstractmethod
     def halo_mode(self, phase: int) -> HaloMode:
-        """Return which way the halo moves before a step of this phase."""
+        """Return the direction of the halo exchange before a step of this phase."""
 
     @abstractmethod
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
-        """Return the slots of what left `rows` (m,) of the region, or all, along q before a step of this phase."""
+        """Return the slots of the populations leaving `rows` (m,), or all, along q before a step of this phase."""
 
     @abstractmethod
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return where a step of this phase reads what arrives along q at the sites `rows` of the region, (m,).
-
-        Only sites with fluid upwind may be asked for.
-        """
+        """Return the slots (m,) of the populations arriving along q at `rows` (m,), whose upwind sites are fluid."""
 
     def reserve(self, use: Use, rows: npt.NDArray[np.int64], q: npt.NDArray[Any]) -> None:
-        """Say which populations boundaries want, along `q` (n,) at sites `rows` (n,), before any slot is asked for."""
-        return  # every population has a slot, except where a layout says so
+        """Reserve slots of populations along `q` (n,) at `rows` (n,), before the first call that returns slots."""
+        return  # layouts that store populations have all slots
 
     def boundary(self, phase: int) -> Array:
-        """Return the array in which the slots of populations lie before a step of this phase."""
+        """Return the array of the slots before a step of this phase."""
         return self.source(phase)
 
     @property
     def boundary_store(self) -> str:
-        """Return the precision of that array."""
+        """Return the precision of the `boundary` array."""
         return self.store
 
     def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
-        """Return the call that puts populations wanted by boundaries into their slots, if any are not there anyway.
+        """Return the call that fills the slots needed by boundaries, None if there is nothing to fill.
 
-        Before a step of this phase: those that need nothing from another rank, those that do; after one of the phase
-        before: those of walls beside iolets.
+        "interior" and "edge" run before a step of this phase, "late" (walls next to iolets) after the previous step.
         """
         return None
 
     @property
-    @abstractmethod
     def addressing_bytes(self) -> int:
-        """Return the bytes of tables that a step reads beside what the kernel counts an item."""
+        """Return the bytes of tables read per step that the kernel does not count per item."""
+        return 0
 
     def memory(self) -> int:
         """Return the bytes of the populations."""
         return sum(int(array.nbytes) for array in self.arrays)
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return how far `leaving_slots` of q lie behind those of the rest population, None if not all equally far."""
+        """Return the offset of `leaving_slots` of q from those of the rest population, None if it is not uniform."""
         return None
 
-    def state(self, phase: int) -> dict[str, Leaving | npt.NDArray[np.float64]]:
+    def state(self, phase: int) -> dict[str, OutgoingPopulations | npt.NDArray[np.float64]]:
         """Return the arrays of a checkpoint before a step of this phase: `populations` (n_owned, Q)."""
         return {"populations": self.leaving(phase)}
 
     def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Overwrite the state before a step of phase 0 by what `state()` of any layout returned."""
+        """Restore the result of `state()` of any layout, before a step of phase 0."""
         for q in range(self.velocity_set.Q):
             self.set_leaving(q, state["populations"][:, q])
 
     def start(self, density: float, velocity: Sequence[float]) -> None:
         """Set the equilibrium of `density` and `velocity` at every site."""
         if density == 1.0 and not any(velocity):
-            return  # the shifted populations of the fluid at rest are the zeros that were allocated
+            return  # the shifted populations at rest are zero, as allocated
         excess = np.array([density - 1.0])
         self.fill(self.velocity_set.equilibrium(excess, np.array([velocity], np.float64))[0])
 
     def fill(self, populations: npt.NDArray[np.float64]) -> None:
-        """Let every site have the same populations (Q,), before a step of phase 0."""
+        """Set the same populations (Q,) at every site, before a step of phase 0."""
         for q, value in enumerate(populations):
             self.set_leaving(q, np.full(len(self.item), value))
 
-    def leaving(self, phase: int) -> Leaving | npt.NDArray[np.float64]:
-        """Return the state (n_owned, Q) before a step of this phase, in memory of its own."""
+    def leaving(self, phase: int) -> OutgoingPopulations | npt.NDArray[np.float64]:
+        """Return a copy of the state (n_owned, Q) before a step of this phase."""
         buffer = self.backend.zeros(len(self.item), self.store)
         rest = self.backend.upload(self.leaving_slots(phase, 0))
         columns = []
@@ -188,10 +183,10 @@ class Layout(ABC):
             slots = rest if distance is not None else self.backend.upload(self.leaving_slots(phase, q))
             self._move("Pack", phase, slots, buffer, distance or 0)
             columns.append(self.backend.download(buffer))
-        return Leaving(columns)
+        return OutgoingPopulations(columns)
 
     def set_leaving(self, q: int, values: npt.NDArray[Any]) -> None:
-        """Overwrite the populations (n_owned,) that leave along q, as the state before a step of the first kind."""
+        """Overwrite the populations (n_owned,) leaving along q, before a step of phase 0."""
         if self.store == "float16":
             values = values * HALF_SCALE
         slots = self.backend.upload(self.leaving_slots(0, q))
@@ -200,7 +195,7 @@ class Layout(ABC):
     def _move(
         self, action: Literal["Pack", "Unpack"], phase: int, slots: Array, buffer: Array, distance: int = 0
     ) -> None:
-        """Move between `buffer` and the slots that lie `distance` behind `slots`."""
+        """Move between `buffer` and `slots` + `distance`."""
         kernel = self.backend.load(halo_move(action, self.store))  # type: ignore[arg-type]
         array = self.backend.pointer(self.source(phase)) + distance * np.dtype(self.store).itemsize
         arguments = self.backend.pack(kernel, array=array, slots=slots, buffer=buffer)
@@ -209,10 +204,6 @@ class Layout(ABC):
 
 
 def check_slots(count: int) -> None:
-    """Refuse more populations than a 32-bit slot number can name.
-
-    Raises:
-        ValueError: more than 2^32 populations on one rank.
-    """
+    """Raise ValueError for more populations on one rank than 32-bit slot numbers (2^32)."""
     if count >= 1 << 32:
         raise ValueError(f"{count} populations on one rank are more than 2^32: use more ranks")

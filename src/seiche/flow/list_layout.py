@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""List layouts: structure of arrays over the sites, an adjacency of absolute slots, two copies (AB) or in place (AA).
+"""List layouts: structure of arrays over the sites, adjacency of absolute slots, two copies (AB) or in place (AA).
 
-Slot of population q at row i: q stride + i; copies of other ranks' populations follow behind Q stride.
+Slot of population q at row i: q stride + i; copies of populations of other ranks follow after Q stride.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.region import Region
 from seiche.halo.plan import build_plan
 
-#: Directions must not start a multiple of the page size apart, or they all fight for the same lines of a cache.
+#: Arrays of directions must not be a multiple of the page size apart, to avoid cache set conflicts.
 _PAGE, _OFFSET = 4096, 384
 
 
 def padded_stride(count: int, item_bytes: int) -> int:
-    """Return a distance between directions that keeps them aligned to cache lines and off each other's cache sets."""
+    """Return a distance between directions that is aligned to cache lines and avoids cache set conflicts."""
     stride = -(-count * item_bytes // 128) * 128
     return (stride + (_OFFSET - stride % _PAGE) % _PAGE) // item_bytes if count else 64
 
@@ -49,26 +49,26 @@ class ListLayout(Layout):
         check_slots(Q * self.stride + Q * int(np.count_nonzero(remote)))
 
         adjacency = np.zeros((Q - 1, self.stride), np.uint32)
-        wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+        requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         copies = Q * self.stride
         for q, upwind in upwind_of.items():
-            kept = int(opposite[q]) if in_place else q  # where the upwind site left what arrives along q
-            slots = self.item[region.rows_of(upwind)] + kept * self.stride  # of others' and walls' nothing yet
+            direction = int(opposite[q]) if in_place else q  # upwind slot of the population arriving along q
+            slots = self.item[region.rows_of(upwind)] + direction * self.stride  # remote sites and walls are set below
             wall = np.flatnonzero(upwind < 0)
             slots[wall] = self._slot(q if in_place else int(opposite[q]), self.item[wall])
             if remote.any():
-                away = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
-                for peer in np.unique(region.owner[upwind[away]]):
-                    from_peer = away[region.owner[upwind[away]] == peer]
+                others = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
+                for peer in np.unique(region.owner[upwind[others]]):
+                    from_peer = others[region.owner[upwind[others]] == peer]
                     slots[from_peer] = copies + np.arange(len(from_peer))
                     copies += len(from_peer)
-                    keys = upwind[from_peer].astype(np.int64) * Q + kept
-                    wanted.setdefault(int(peer), []).append((keys, slots[from_peer].astype(np.uint32)))
+                    keys = upwind[from_peer].astype(np.int64) * Q + direction
+                    requests.setdefault(int(peer), []).append((keys, slots[from_peer].astype(np.uint32)))
             adjacency[q - 1, self.item] = slots
         self._adjacency_host = adjacency if in_place else None
         self._adjacency = backend.upload(adjacency)
         self.arrays = [backend.zeros(copies, store) for _ in range(1 if in_place else 2)]
-        self.plan = build_plan(world, merged(wanted), lambda keys: self._locate(region, keys))
+        self.plan = build_plan(world, merged(requests), lambda keys: self._locate(region, keys))
 
     def _slot(self, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return q * self.stride + rows
@@ -82,22 +82,22 @@ class ListLayout(Layout):
         return ("list-aa-odd" if phase == 0 else "list-aa-even") if self.in_place else "list-ab"
 
     def members(self, phase: int) -> dict[str, Any]:
-        """Return array addresses, adjacency and stride."""
+        """Return arrays, adjacency and stride."""
         common = {"adjacency": self._adjacency, "stride": self.stride}
         if self.in_place:
             return {"f": self.arrays[0], **common}
         return {"f_in": self.arrays[phase], "f_out": self.arrays[1 - phase], **common}
 
     def source(self, phase: int) -> Array:
-        """Return the copy that holds the state."""
+        """Return the copy with the current state."""
         return self.arrays[0 if self.in_place else phase]
 
     def halo_mode(self, phase: int) -> HaloMode:
-        """Return gather, but for the even step of AA, before which copies go home."""
+        """Return "gather", except for the even step of AA, before which copies are scattered to their owners."""
         return "scatter" if self.in_place and phase == 1 else "gather"
 
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
-        """Return the slots; in place they are the own opposite ones (phase 0) or where the odd step put them."""
+        """Return the slots; in place the opposite ones of the site (phase 0) or those written by the odd step."""
         item = self.item if rows is None else self.item[rows]
         if not self.in_place:
             return self._slot(q, item).astype(np.uint32)
@@ -107,28 +107,23 @@ class ListLayout(Layout):
         return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, item])
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return whole columns, but for what the odd step in place left at other sites."""
+        """Return whole columns; None after the odd step in place, which writes to other sites."""
         if not self.in_place:
             return q * self.stride
         return int(self.velocity_set.opposite[q]) * self.stride if phase == 0 else None
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the slots that the adjacency names, or the own ones before an even step."""
+        """Return the slots of the adjacency, or the site's own slots before an even step."""
         if q == 0 or (self.in_place and phase == 1):
             return self._slot(q, self.item[rows]).astype(np.uint32)
         return np.asarray(self.backend.download(self._adjacency[q - 1])[self.item[rows]], np.uint32)
 
-    @property
-    def addressing_bytes(self) -> int:
-        """Return nothing: the kernels count the adjacency."""
-        return 0
-
 
 def merged(
-    wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]],
+    requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]],
 ) -> dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]:
-    """Return one pair of keys and slots a peer."""
+    """Return one pair of keys and slots per peer."""
     return {
-        peer: (np.concatenate([keys for keys, _ in parts]), np.concatenate([slots for _, slots in parts]))
-        for peer, parts in wanted.items()
+        peer: (np.concatenate([keys for keys, _ in pairs]), np.concatenate([slots for _, slots in pairs]))
+        for peer, pairs in requests.items()
     }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a flow solver is asked to compute, in lattice units (dx = dt = 1, cs^2 = 1/3, reference density 1).
+"""The physical model of a flow, in lattice units (dx = dt = 1, cs^2 = 1/3, reference density 1).
 
-Nothing here knows SI units (that is `case/`) or devices (that is `backend/`).
+Independent of SI units (see `case/`) and devices (see `backend/`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-#: The rule of pressures that name none: accurate and stable at the relaxation times of ordinary cases.
+#: Default pressure rule: accurate and stable at common relaxation times.
 DEFAULT_SCHEME = "plane"
 
-#: How a wall sends populations back: half way along each link, or at the link's own fraction.
+#: Position of the wall on its links: half way, or at the fraction of each link.
 WallKind = Literal["bounce-back", "bouzidi"]
 
 
@@ -29,7 +29,7 @@ class Newtonian:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Return the lowest and the highest viscosity."""
+        """Return the minimum and maximum viscosity."""
         return self.viscosity, self.viscosity
 
 
@@ -75,7 +75,7 @@ class Casson:
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """A truncated power law, nu(g) = consistency g^(n - 1), g taken between `shear_lowest` and `shear_highest`."""
+    """A truncated power law, nu(g) = consistency g^(n - 1), g clamped to `shear_lowest` ... `shear_highest`."""
 
     consistency: float
     n: float
@@ -84,12 +84,12 @@ class PowerLaw:
 
     def viscosity(self, shear_rate: float) -> float:
         """Return the kinematic viscosity at `shear_rate` (1/step)."""
-        within = min(max(shear_rate, self.shear_lowest), self.shear_highest)
-        return float(self.consistency * within ** (self.n - 1.0))
+        clamped = min(max(shear_rate, self.shear_lowest), self.shear_highest)
+        return float(self.consistency * clamped ** (self.n - 1.0))
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Return the lowest and the highest viscosity."""
+        """Return the minimum and maximum viscosity."""
         ends = self.viscosity(self.shear_lowest), self.viscosity(self.shear_highest)
         return min(ends), max(ends)
 
@@ -100,22 +100,22 @@ Rheology = Newtonian | ShearThinning
 
 @dataclass(frozen=True)
 class Bgk:
-    """Single relaxation time (the wall of bounce-back then moves with tau)."""
+    """Single relaxation time (the effective position of a bounce-back wall depends on tau)."""
 
 
 @dataclass(frozen=True)
 class Trt:
-    """Two relaxation times, (tau+ - 1/2)(tau- - 1/2) = `magic`; 3/16 puts a half-way wall exactly in place."""
+    """Two relaxation times, (tau+ - 1/2)(tau- - 1/2) = `magic`; with 3/16 a half-way wall is exactly in place."""
 
     magic: float = 3.0 / 16.0
 
 
 @dataclass(frozen=True)
 class Mrt:
-    """Many relaxation times: rates of the trace of the stress (`bulk`) and of the other even moments (`even`).
+    """Multiple relaxation times: rates of the trace of the stress (`bulk`) and of the other even moments (`even`).
 
-    Rates lie between 0 and 2, None is the rate of the shear stress; with both None this is `Trt`. The bulk viscosity is
-    (2/9)(1/bulk - 1/2). The odd moments have the rate that `magic` gives, as in `Trt`.
+    Rates are between 0 and 2. None means the rate of the shear stress; with both None this is `Trt`. The bulk viscosity
+    is (2/9)(1/bulk - 1/2). The rate of the odd moments follows from `magic`, as in `Trt`.
     """
 
     bulk: float | None = 1.0
@@ -125,10 +125,10 @@ class Mrt:
 
 @dataclass(frozen=True)
 class Regularised:
-    """One relaxation time for the stress; all that is beyond the stress is forgotten in every step.
+    """One relaxation time for the stress; higher moments are discarded in every step.
 
-    The only collision of moment storage (layout "moments"): what leaves a site is known by ten numbers. A half-way wall
-    is exactly in place at tau = 7/8, where (tau - 1/2)/2 = 3/16 (theory/flow, eq. 42).
+    Required by moment storage (layout "moments"): ten numbers then determine the outgoing populations of a site. A
+    half-way wall is exactly in place at tau = 7/8, where (tau - 1/2)/2 = 3/16 (theory/flow, eq. 42).
     """
 
 
@@ -137,10 +137,10 @@ Collision = Bgk | Trt | Mrt | Regularised
 
 @dataclass(frozen=True, eq=False)
 class TimeTable:
-    """A function of time: `values` at `times` (steps, ascending), both (n,), on straight lines in between.
+    """A piecewise linear function of time: `values` at `times` (steps, ascending), both (n,).
 
-    With `repeat` the time from the first row to the last one is a period, else the first and the last value hold
-    before and after.
+    With `repeat` it is periodic, with the time from first to last row as period; otherwise the first and last values
+    hold before and after.
     """
 
     times: npt.NDArray[np.float64]
@@ -156,7 +156,7 @@ class TimeTable:
 
 @dataclass(frozen=True, eq=False)
 class SiteProfile:
-    """The velocity at each site of an opening over the imposed one: `coords` (m, 3) of sites, `values` (m,)."""
+    """Velocity at each site of an opening relative to the imposed one: `coords` (m, 3) of sites, `values` (m,)."""
 
     coords: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
@@ -164,10 +164,10 @@ class SiteProfile:
 
 @dataclass(frozen=True)
 class PressureIolet:
-    """Density rho(t) = mean + amplitude cos(2 pi t/period + phase), or that of `table`, imposed by a rule.
+    """Imposed density rho(t) = mean + amplitude cos(2 pi t/period + phase), or that of `table`.
 
-    `scheme` is its name in `PRESSURE_RULES`, `period` is in steps; `ramp` steps at the start raise the density linearly
-    from `ramp_from` to rho(t).
+    `scheme` is the name of a rule in `PRESSURE_RULES`; `period` is in steps. During the first `ramp` steps the density
+    rises linearly from `ramp_from` to rho(t).
     """
 
     mean: float = 1.0
@@ -182,14 +182,13 @@ class PressureIolet:
 
 @dataclass(frozen=True)
 class VelocityIolet:
-    """Velocity along the inward normal, imposed by Ladd's rule at the middle of each link.
+    """Velocity along the inward normal, imposed by Ladd's rule at the midpoint of each link.
 
-    The profile over the radius r/a of the opening is that of developed flow: a parabola for the mean and the
-    Womersley profile for every harmonic k = 1, 2 ... of the period. The mean over the opening of the velocity is
-    `mean` + sum_k Re(harmonics[k-1] exp(2 pi i k t/period)); velocities in sites/step, `period` in steps. A `table`
-    stands in place of `mean`, a `profile` site by site in place of all these profiles (and then no radius is needed).
-    `viscosity` is the one that enters the Womersley number (for shear-thinning fluid: its high-shear value).
-    `ramp` steps at the start raise everything linearly from zero.
+    The profile over the radius r/a of the opening is that of developed flow: a parabola for the mean and the Womersley
+    profile for every harmonic k = 1, 2 ... of the period. The velocity averaged over the opening is
+    `mean` + sum_k Re(harmonics[k-1] exp(2 pi i k t/period)), in sites/step, with `period` in steps. A `table` replaces
+    `mean`. A `profile` by site replaces all these profiles and needs no radius. `viscosity` enters the Womersley number
+    (for a shear-thinning fluid, its high-shear value). During the first `ramp` steps all values rise linearly from zero.
     """
 
     mean: float
@@ -203,12 +202,12 @@ class VelocityIolet:
 
 @dataclass(frozen=True)
 class WindkesselIolet:
-    """Density from a circuit that the flow Q out of the vessel drives (theory/flow, eq. 19).
+    """Density from a circuit driven by the outflow Q (theory/flow, eq. 19).
 
-    P = Pc + Rc Q with C dPc/dt + (Pc - Pd)/Rp = Q: three elements, or two when Rc is zero.
+    P = Pc + Rc Q with C dPc/dt + (Pc - Pd)/Rp = Q: three elements, or two if Rc is zero.
     `resistance` Rp and `proximal_resistance` Rc are pressures over flows (cs^2 rho over sites^3/step), `compliance` C
-    is a flow times a time over a pressure; Pd and the Pc of the start are given as densities. `ramp` steps at the start
-    lead linearly from `initial_density` to what the circuit asks for.
+    is a flow times a time over a pressure. Pd and the initial Pc are given as densities. During the first `ramp` steps
+    the density changes linearly from `initial_density` to that of the circuit.
     """
 
     resistance: float
@@ -220,16 +219,16 @@ class WindkesselIolet:
     scheme: str = DEFAULT_SCHEME
 
 
-#: Which places (p, 3) on the wall, in spacings from the geometry's origin of coordinates, belong to a patch: (p,).
+#: Flags (p,) of the points (p, 3) on the wall, in spacings from the geometry's origin of coordinates, in a patch.
 Patch = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
 class MovingWall:
-    """A part of the wall that moves along itself: velocity + rotation x (place - center) at each place of `patch`.
+    """A wall with tangential motion: velocity + rotation x (point - center) at each point of `patch`.
 
     `velocity` in sites/step, `rotation` in radians/step about `center` (in spacings). Without a patch the whole wall
-    moves. Runs on several ranks need a patch that can be pickled: a function of a module, or a partial of one.
+    moves. On several ranks the patch must be picklable: a module-level function, or a partial of one.
     """
 
     name: str
@@ -241,7 +240,7 @@ class MovingWall:
 
 @dataclass(frozen=True)
 class Walls:
-    """Where walls lie on their links, half way or at the geometry's fractions, and which of them move."""
+    """Position of walls on their links (half way or at the geometry's fractions), and moving walls."""
 
     kind: WallKind = "bounce-back"
     moving: Sequence[MovingWall] = ()
@@ -252,7 +251,7 @@ Iolet = PressureIolet | VelocityIolet | WindkesselIolet
 
 @dataclass(frozen=True)
 class FlowModel:
-    """Everything that fixes the flow on a given `SiteSet`; `iolets[k]` belongs to `sites.iolets[k]`."""
+    """The complete model of a flow on a given `SiteSet`; `iolets[k]` belongs to `sites.iolets[k]`."""
 
     rheology: Rheology
     collision: Collision = Trt()
@@ -266,7 +265,7 @@ class FlowModel:
 
 @dataclass(frozen=True)
 class Precision:
-    """Arithmetic in `compute`, populations kept in `storage` (float16 is scaled around the rest state)."""
+    """Precision of arithmetic (`compute`) and of stored populations (`storage`; float16 is scaled, around rest)."""
 
     compute: Literal["float64", "float32"] = "float64"
     storage: Literal["float64", "float32", "float16"] = "float64"

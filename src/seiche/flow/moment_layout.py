@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Moment storage: tiles that keep ten coefficients of what leaves a site in place of its populations.
+"""Moment storage: tiles with ten coefficients per site in place of populations, for the regularised collision only.
 
-For the regularised collision only, after which what leaves is a quadratic polynomial in the lattice vector
-(theory/flow, eq. 41). What comes back through an iolet or from a wall off the middle of its links is none: such links
-have values of their own in a side table (`moment_links.py`), which the sweep reads where a site's wall mask says so.
+After this collision the outgoing populations are a quadratic polynomial in the lattice vector (theory/flow, eq. 41).
+Populations returning from an iolet or an interpolated wall are not: a side table has their values (`moment_links.py`),
+and the wall mask of a site marks the links whose values the sweep reads from it.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
-from seiche.flow.layout import HALF_SCALE, Leaving, Use
+from seiche.flow.layout import HALF_SCALE, OutgoingPopulations, Use
 from seiche.flow.moment_links import MomentLinks
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE, leaving_populations, rebuilt_populations
 
-#: Coefficients of a site; the first four are density and momentum, which storage in halves keeps as floats.
+#: Coefficients per site; the first four are density and momentum, stored as float32 where the others are float16.
 COEFFICIENTS, CONSERVED = 10, 4
-#: Numbers of a site that lie side by side, in groups of at most 16 bytes.
+#: Contiguous numbers of a site, in groups of at most 16 bytes.
 GROUPS = {"float64": (2, 2, 2, 2, 2), "float32": (4, 4, 2), "float16": (8, 4, 2)}
-#: Tiles along an edge of the cubes in whose order tiles lie in memory: neighbours then meet in the cache.
+#: Tiles along the edge of a brick; tiles are ordered brick by brick for cache locality.
 _BRICK = 4
-#: Sites whose populations are made at once.
+#: Sites processed per pass.
 _CHUNK = 1 << 20
-#: Bits of a wall mask: not fluid, some link has a value of its own; and the mask where nothing is stored.
+#: Bits of a wall mask: not fluid; some link has a value in the side table. And the mask of runs that are not stored.
 _NOT_FLUID, _VALUED, _EMPTY = np.uint32(1), np.uint32(1 << 31), np.uint32((1 << 32) - 1)
 
 Floats = npt.NDArray[np.float64]
 
 
 def numbers_of(storage: str) -> int:
-    """Return how many numbers of this storage a site has; a float counts as two halves."""
+    """Return the stored numbers per site; a float32 counts as two float16."""
     return COEFFICIENTS + (CONSERVED if storage == "float16" else 0)
 
 
 def run_of(storage: str) -> int:
-    """Return how many sites share 32 bytes of the narrowest group: those move together."""
+    """Return the number of sites that share 32 bytes of the narrowest group."""
     return 32 // (GROUPS[storage][-1] * np.dtype(storage).itemsize)
 
 
 def basis(velocity_set: VelocitySet) -> Floats:
-    """Return the matrix (Q, 10) that takes the coefficients to populations (theory/flow, eq. 41)."""
+    """Return the matrix (Q, 10) from coefficients to populations (theory/flow, eq. 41)."""
     x, y, z = velocity_set.vectors.T
     columns = (np.ones_like(x), x, y, z, x * x, y * y, z * z, 2 * x * y, 2 * x * z, 2 * y * z)
     return np.asarray(velocity_set.weights[:, None] * np.stack(columns, axis=1))
 
 
 def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.NDArray[np.uint32]) -> Floats:
-    """Return the coefficients (n, 10) of the regularised part of `populations` (n, Q), mass and momentum unchanged.
+    """Return the coefficients (n, 10) of the regularised part of `populations` (n, Q) with the same mass and momentum.
 
-    `unknown` (n,) has bit q where the population along q does not count; the others are then met as they are.
+    Populations whose bit is set in `unknown` (n,) are ignored in the weighted least-squares fit.
     """
     result = np.empty((len(populations), COEFFICIENTS))
     root = 1.0 / np.sqrt(velocity_set.weights)
@@ -71,14 +71,10 @@ def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.ND
 
 
 class MomentLayout(TileLayout):
-    """Tiles of 8^3 sites, two copies of ten coefficients a site."""
+    """Tiles of 8^3 sites, two copies of ten coefficients per site."""
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, compute: str) -> None:
-        """Number the tiles and lay the side table of links out; `compute` is the precision of the kernels.
-
-        Raises:
-            CaseError: a periodic direction is not a multiple of the tile's edge.
-        """
+        """Number the tiles and prepare the side table; `compute` is the kernel precision; may raise CaseError."""
         self._compute = compute
         self.sites_per_item = MOMENT_EDGE**3
         super().__init__(backend, world, region, store, edge=MOMENT_EDGE)
@@ -86,8 +82,8 @@ class MomentLayout(TileLayout):
         self._links.reserve(Use.IOLET, *_iolet_links(region))
         self._tables: dict[str, Array] = {}
         self._state_masks: Array | None = None
-        self._kept: list[dict[str, Array]] = []
-        self._rebuilding: dict[tuple[int, str], Callable[[], None] | None] = {}
+        self._arrays: list[dict[str, Array]] = []  # referenced by bound kernels
+        self._rebuild_calls: dict[tuple[int, str], Callable[[], None] | None] = {}
 
     @property
     def name(self) -> str:
@@ -97,25 +93,25 @@ class MomentLayout(TileLayout):
     def _numbers(self) -> int:
         return numbers_of(self.store)
 
-    def _order(self, place: npt.NDArray[np.int64], beside: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return the order of the owned tiles: cubes of them one after the other, x fastest in and among them."""
+    def _order(self, place: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return the order of the owned tiles: brick by brick, x fastest within and among bricks."""
         brick, inside = np.divmod(place, _BRICK)
-        return np.lexsort((*inside.T, *brick.T, beside))
+        return np.lexsort((*inside.T, *brick.T, at_boundary))
 
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Return wall masks and rows as the tiles have them, with marks of dead runs."""
+        """Return wall masks and rows as in `TileLayout`, with runs without fluid marked as empty."""
         masks, self._mask_rows = super()._walls(region)
         by_run = masks.reshape(-1, run_of(self.store))
         by_run[((by_run & _NOT_FLUID) != 0).all(axis=1)] = _EMPTY
         return masks, self._mask_rows
 
     def reserve(self, use: Use, rows: npt.NDArray[np.int64], q: npt.NDArray[Any]) -> None:
-        """Make room in the side table; nobody may have asked for its slots."""
+        """Reserve slots in the side table, before the table is built."""
         assert not self._tables
         self._links.reserve(use, rows, q)
 
     def _link_tables(self) -> dict[str, Array]:
-        """Return the side table of links and what finds its rows; the first call marks the sites that have values."""
+        """Return the side table and its row index; the first call builds them and marks the sites with values."""
         if not self._tables:
             backend, links = self.backend, self._links
             masks = backend.download(self._walls_array).reshape(-1)
@@ -126,39 +122,36 @@ class MomentLayout(TileLayout):
             backend.assign(self._walls_array, masks.reshape(self._walls_array.shape))
             numbers = np.zeros(masks.size, np.uint32)
             numbers[place] = np.flatnonzero(valued)
-            nothing = np.zeros(1, np.uint32)
+            taken, state = (mask if len(links.sites) else np.zeros(1, np.uint32) for mask in (links.taken, links.state))
             self._tables = {
                 "link_rows": backend.upload(numbers),
-                "link_masks": backend.upload(links.taken if len(links.sites) else nothing),
+                "link_masks": backend.upload(taken),
                 "link_values": backend.zeros(max(links.slots, self.velocity_set.Q), self.boundary_store),
             }
-            self._state_masks = backend.upload(links.state if len(links.sites) else nothing)
+            self._state_masks = backend.upload(state)
         return self._tables
 
-    def _wanted(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
-        """Return by peer the coefficients of its sites beside owned ones, and where the copies lie."""
-        wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+    def _requests(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
+        """Return by peer the coefficients of its sites at_boundary owned ones, and where the copies lie."""
+        requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         if self.interior == self.items:
-            return wanted
-        foreign = []
-        for q in range(1, self.velocity_set.Q):
-            found = region.neighbour(q)
-            found = found[found >= 0]
-            foreign.append(found[region.owner[found] != region.rank])
-        beside = np.unique(np.concatenate(foreign)).astype(np.int64)
-        coords = region.sites.coords[beside].astype(np.int64)
+            return requests
+        neighbours = np.unique(np.concatenate([region.neighbour(q) for q in range(1, self.velocity_set.Q)]))
+        neighbours = neighbours[neighbours >= 0].astype(np.int64)
+        remote = neighbours[region.owner[neighbours] != region.rank]
+        coords = region.sites.coords[remote].astype(np.int64)
         items = self._tile_rows(coords) * self.volume + self._lane(coords)
-        for peer in np.unique(region.owner[beside]):
-            mine = region.owner[beside] == peer
+        for peer in np.unique(region.owner[remote]):
+            from_peer = region.owner[remote] == peer
             number = np.arange(self.numbers)[:, None]
-            keys = beside[mine] * self.numbers + number
-            slots = self._slot(number, items[mine])
-            wanted[int(peer)] = [(keys.reshape(-1), slots.reshape(-1).astype(np.uint32))]
-        return wanted
+            keys = remote[from_peer] * self.numbers + number
+            slots = self._slot(number, items[from_peer])
+            requests[int(peer)] = [(keys.reshape(-1), slots.reshape(-1).astype(np.uint32))]
+        return requests
 
     @property
     def boundary_store(self) -> str:
-        """Return the precision of values of links: floats where coefficients are halves."""
+        """Return the precision of link values: float32 if coefficients are float16."""
         return "float32" if self.store == "float16" else self.store
 
     def boundary(self, phase: int) -> Array:
@@ -166,18 +159,18 @@ class MomentLayout(TileLayout):
         return self._link_tables()["link_values"]
 
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
-        """Return the slots in the side table, and a number that is none for sites that have no row there."""
+        """Return the slots in the side table, `NO_SLOT` for sites without a row."""
         return self._links.leaving_slots(q, np.arange(len(self.item)) if rows is None else rows)
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the slots in the side table, of populations that were reserved."""
+        """Return the slots of reserved populations in the side table."""
         return self._links.arriving_slots(q, rows)
 
     def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
-        """Return the call that fills the side table, if there is something to fill."""
-        if (phase, part) not in self._rebuilding:
-            self._rebuilding[phase, part] = self._rebuild(phase, part)
-        return self._rebuilding[phase, part]
+        """Return the call that fills the side table, None if there is nothing to fill."""
+        if (phase, part) not in self._rebuild_calls:
+            self._rebuild_calls[phase, part] = self._rebuild(phase, part)
+        return self._rebuild_calls[phase, part]
 
     def _rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
         links, none = self._links, np.zeros(len(self._links.sites), np.uint32)
@@ -187,7 +180,7 @@ class MomentLayout(TileLayout):
         elif part == "edge":
             leaving, arriving = none, np.where(edge, links.arriving, none)
         else:
-            # all that left: the values of iolets were read, and are replaced after this
+            # All outgoing populations: the iolet values have been read and are replaced after this.
             leaving, arriving = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), none), none
         rows = np.flatnonzero(leaving | arriving)
         if not len(rows):
@@ -203,11 +196,11 @@ class MomentLayout(TileLayout):
             "arriving": upload(arriving[rows]),
             "arrived": upload(links.first_arrived[rows]),
         }
-        self._kept.append(arrays)
+        self._arrays.append(arrays)
         return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slot of stored number q, in the group that it belongs to; halves of a float lie side by side."""
+        """Return the slot of stored number q within its group; the two halves of a float32 are adjacent."""
         widths = np.array(GROUPS[self.store])
         begin = np.cumsum(widths) - widths
         number = np.asarray(q)
@@ -218,13 +211,13 @@ class MomentLayout(TileLayout):
         return np.asarray(tile * (self.numbers * self.volume) + inside)
 
     def _stored(self, phase: int, number: int) -> npt.NDArray[Any]:
-        """Return stored number `number` of the owned sites, (n_owned,), as it lies in memory."""
+        """Return stored number `number` of the owned sites, (n_owned,), in the storage precision."""
         buffer = self.backend.zeros(len(self.item), self.store)
         self._move("Pack", phase, self.backend.upload(self._slot(number, self.item).astype(np.uint32)), buffer)
         return self.backend.download(buffer)
 
     def _store(self, column: Callable[[int], npt.NDArray[Any]]) -> None:
-        """Overwrite the stored numbers before a step of phase 0: `column(k)` (n_owned,) are those numbered k."""
+        """Overwrite the stored numbers before a step of phase 0; `column(k)` (n_owned,) returns number k."""
         tile, lane = np.divmod(self.item, self.volume)
         tile *= self.numbers * self.volume
         first = 0
@@ -236,11 +229,11 @@ class MomentLayout(TileLayout):
             first += width
 
     def members(self, phase: int) -> dict[str, Any]:
-        """Return array addresses, table, wall masks and the side table of links."""
+        """Return arrays, table, wall masks and the side table of links."""
         return {**super().members(phase), **self._link_tables()}
 
-    def state(self, phase: int) -> dict[str, Leaving | Floats]:
-        """Return `populations` (n_owned, Q) that leave, as in every layout, and the stored `moments` (n_owned, 10)."""
+    def state(self, phase: int) -> dict[str, OutgoingPopulations | Floats]:
+        """Return the outgoing `populations` (n_owned, Q), as in every layout, and the stored `moments` (n_owned, 10)."""
         moments = np.empty((len(self.item), COEFFICIENTS))
         for k in range(COEFFICIENTS):
             if self.store != "float16":
@@ -253,16 +246,11 @@ class MomentLayout(TileLayout):
         return {"populations": self.leaving(phase), "moments": moments}
 
     def leaving(self, phase: int) -> Floats:
-        """Return the populations (n_owned, Q) that leave before a step of this phase."""
+        """Return the outgoing populations (n_owned, Q) before a step of this phase."""
         Q, count, backend = self.velocity_set.Q, len(self.item), self.backend
-        spec = leaving_populations(
-            self.kernel_name(phase),
-            self._compute,  # type: ignore[arg-type]
-            self.store,  # type: ignore[arg-type]
-            velocity_set=self.velocity_set.name,
-        )
-        kernel = backend.load(spec)
-        # what walls will send back is not what left
+        name, lattice = self.kernel_name(phase), self.velocity_set.name
+        kernel = backend.load(leaving_populations(name, self._compute, self.store, velocity_set=lattice))  # type: ignore[arg-type]
+        # Values returned by walls are not outgoing populations.
         members = {**self.members(phase), "link_masks": self._state_masks}
         stride = min(count, _CHUNK)
         out = backend.zeros(Q * stride, self._compute)
@@ -276,7 +264,7 @@ class MomentLayout(TileLayout):
         return state
 
     def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Overwrite the state by that of any layout: exactly where it has `moments`, else by its regularised part."""
+        """Restore the state of any layout: exactly from `moments`, else the regularised part of `populations`."""
         populations = np.asarray(state["populations"], np.float64)
         moments = state.get("moments")
         if moments is None:
@@ -286,14 +274,14 @@ class MomentLayout(TileLayout):
         self._set(np.asarray(moments, np.float64), populations[self._links.sites])
 
     def fill(self, populations: Floats) -> None:
-        """Let every site have the same populations (Q,)."""
+        """Set the same populations (Q,) at every site."""
         one = coefficients(populations[None], self.velocity_set, np.zeros(1, np.uint32))
         shape = (len(self._links.sites), len(populations))
         self._set(np.broadcast_to(one, (len(self.item), COEFFICIENTS)), np.broadcast_to(populations, shape))
 
     def _set(self, moments: Floats, links: Floats) -> None:
-        """Store coefficients (n_owned, 10) and the values (n, Q) of the sites whose links have them."""
-        halves = np.ascontiguousarray(moments[:, :CONSERVED], np.float32).view(np.float16)  # two numbers each
+        """Store coefficients (n_owned, 10) and the link values (n, Q) of the sites in the side table."""
+        halves = np.ascontiguousarray(moments[:, :CONSERVED], np.float32).view(np.float16)  # two per number
 
         def column(k: int) -> npt.NDArray[Any]:
             if self.store != "float16":
@@ -308,7 +296,7 @@ class MomentLayout(TileLayout):
 
 
 def _iolet_links(region: Region) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the links through iolets: the rows in `owned` of their sites, and their directions."""
+    """Return the links through iolets: the rows in `owned` of their sites and the directions."""
     kinds = region.sites.link_kind[region.boundary_rows][:, region.velocity_set.link_rows]
     place, direction = np.nonzero((kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET))
     return region.boundary_sites[place], direction + 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Density, velocity, stress, shear rate and what acts on the wall of the sites of a rank, computed on its device."""
+"""Density, velocity, stress, shear rate and wall stress of the sites of a rank, computed on its device."""
 
 from __future__ import annotations
 
@@ -20,53 +20,44 @@ from seiche.kernels.registry.reduce import BLOCK, NOT_FINITE, WORDS, Rule, fold,
 
 #: Columns that the observation kernel writes.
 COLUMNS = 11
-#: Sites observed at once, whole blocks of a sum: bounds the memory beside the populations.
+#: Sites observed per launch (a multiple of the blocks of a sum); bounds the additional memory.
 CHUNK = 1 << 21
 
 
 class Observation:
-    """Observe the state before a step; halos must be current."""
+    """Observes the state before a step; halos must be current."""
 
     def __init__(
         self, backend: Backend, layout: Layout, region: Region, physics: Physics, precision: tuple[Any, str]
     ) -> None:
-        """Prepare for sites of `region`.
-
-        Args:
-            backend: the device.
-            layout: where the populations are.
-            region: the rank's sites.
-            physics: relaxation and force of the kernels.
-            precision: (compute, storage) of the kernels.
-        """
+        """Prepare for the sites of `region`; `precision` is (compute, storage)."""
         self.backend, self.layout, self.region, self.physics = backend, layout, region, physics
-        self.real = precision[0]
-        self._precision = precision
+        self.real, self._precision = precision[0], precision
         self.count = len(layout.item)
         self.stride = max(1, min(CHUNK, self.count))
         self._out = backend.zeros(COLUMNS * self.stride, self.real)
-        #: Rows of the region in the order of the memory: neighbouring threads then read neighbouring populations.
+        #: Rows of the region in memory order, for coalesced reads.
         self.order, items = in_memory_order(layout.item)
         self.items = backend.upload(items)
         self._wall: WallStress | None = None
         self._velocity_before: Array | None = None
         self._change: npt.NDArray[Any] | None = None
         self._velocity_words: npt.NDArray[Any] | None = None
-        #: Kernels with their arguments: packing them takes the host longer than a small vessel's step.
+        #: Kernels bound to their arguments; packing takes longer than a step of a small vessel.
         self._launches: dict[tuple[int, ...], Callable[[], None]] = {}
         self._sums: dict[Rule, tuple[Array, Array]] = {}
         self._folds: dict[Rule, Callable[[], None]] = {}
 
     def launch(self, phase: int, items: int, count: int, out: Array, stride: int) -> None:
-        """Observe `count` items whose numbers lie at the address `items`; column c goes to out[c * stride + k]."""
+        """Observe the `count` item numbers at the address `items`; column c is written to out[c * stride + k]."""
         key = (phase, items, count, self.backend.pointer(out), stride)
         if key not in self._launches:
             kernel, arguments = self.physics.observation(self._precision, phase, sites=items, out=out, stride=stride)
             self._launches[key] = kernel.bind(arguments, 0, count)
         self._launches[key]()
 
-    def forget_launches(self) -> None:
-        """Bind the kernels anew: the physics has changed."""
+    def clear_launches(self) -> None:
+        """Discard bound kernels after a change of the physics."""
         self._launches.clear()
 
     def chunks(self, phase: int, items: Array, first: int, last: int) -> Iterator[tuple[int, int, Array]]:
@@ -81,16 +72,16 @@ class Observation:
         ordered = np.array_equal(self.order, np.arange(self.count))
         return self.items if ordered else self.backend.upload(self.layout.item)
 
-    def columns(self, phase: int, wanted: Mapping[str, tuple[int, int]]) -> dict[str, Array]:
+    def columns(self, phase: int, ranges: Mapping[str, tuple[int, int]]) -> dict[str, Array]:
         """Return ranges of columns on the device by name, (n_owned,) or (n_owned, columns), rows as in the region."""
-        found = {
-            name: self.backend.zeros((last - first, self.count), self.real) for name, (first, last) in wanted.items()
+        fields = {
+            name: self.backend.zeros((end - begin, self.count), self.real) for name, (begin, end) in ranges.items()
         }
-        for begin, end, out in self.chunks(phase, self._items_by_row, 0, self.count if found else 0):
+        for begin, end, out in self.chunks(phase, self._items_by_row, 0, self.count if fields else 0):
             table = out.reshape(COLUMNS, self.stride)
-            for name, (first, last) in wanted.items():
-                found[name][:, begin:end] = table[first:last, : end - begin]
-        return {name: array[0] if len(array) == 1 else array.T for name, array in found.items()}
+            for name, (first, last) in ranges.items():
+                fields[name][:, begin:end] = table[first:last, : end - begin]
+        return {name: array[0] if len(array) == 1 else array.T for name, array in fields.items()}
 
     @cached_property
     def walls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
@@ -100,7 +91,7 @@ class Observation:
         return self.region.boundary_sites[at_wall], normals[at_wall]
 
     def wall_shear_stress(self, phase: int) -> Array:
-        """Return the wall shear stress of all wall sites on the device, (3 w,), site by site, until the next call."""
+        """Return the wall shear stress of all wall sites on the device, (3 w,), valid until the next call."""
         if self._wall is None:
             rows, normals = self.walls
             self._wall = WallStress(self, self.backend.upload(self.layout.item[rows]), normals)
@@ -108,23 +99,22 @@ class Observation:
         return self._wall.shear_stress()
 
     def velocity_change(self, phase: int) -> tuple[float, float]:
-        """Return the sums over sites of |u - u'|^2 and |u|^2, u' of the last call; infinity for the first one."""
-        known = self._velocity_before is not None
+        """Return the sums over sites of |u - u'|^2 and |u|^2, u' of the previous call; infinity at the first call."""
+        first_call = self._velocity_before is None
         if self._velocity_before is None:
             self._velocity_before = self.backend.zeros(3 * self.count, self.real)
-        before = self.backend.pointer(self._velocity_before)
-        size = np.dtype(self.real).itemsize
+        before, size = self.backend.pointer(self._velocity_before), np.dtype(self.real).itemsize
         if self._change is None:
             self._change = self.backend.pinned(WORDS["VelocityChange"], np.float64)
-        places = lambda begin: {"before": before + size * begin, "before_stride": self.count}  # noqa: E731
-        self._start("VelocityChange", phase, places, self._change)
+        members = lambda begin: {"before": before + size * begin, "before_stride": self.count}  # noqa: E731
+        self._start("VelocityChange", phase, members, self._change)
         self.backend.current().synchronize()
         change, square = self._change
-        return float(change) if known else float("inf"), float(square)
+        return float("inf") if first_call else float(change), float(square)
 
     @property
     def reference_velocity(self) -> npt.NDArray[Any] | None:
-        """Return the velocity (n_owned, 3) of the last call of `velocity_change`, None before the first."""
+        """Return the velocity (n_owned, 3) at the last call of `velocity_change`, None before the first."""
         if self._velocity_before is None:
             return None
         velocity = np.empty((self.count, 3), self.real)
@@ -133,11 +123,13 @@ class Observation:
 
     @reference_velocity.setter
     def reference_velocity(self, velocity: npt.NDArray[Any] | None) -> None:
-        known = None if velocity is None else np.ascontiguousarray(velocity[self.order].T, self.real).reshape(-1)
-        self._velocity_before = None if known is None else self.backend.upload(known)
+        self._velocity_before = None
+        if velocity is not None:
+            columns = np.ascontiguousarray(velocity[self.order].T, self.real)
+            self._velocity_before = self.backend.upload(columns.reshape(-1))
 
     def velocity_sum(self, phase: int) -> npt.NDArray[np.float64]:
-        """Return the sum of the velocities of the sites, (3,), added up in the same order on every device."""
+        """Return the sum of the site velocities, (3,), with the same order of summation on every device."""
         if self._velocity_words is None:
             self._velocity_words = self.backend.pinned(WORDS["VelocitySum"], np.float64)
         self._start("VelocitySum", phase, lambda begin: {}, self._velocity_words)
@@ -149,20 +141,20 @@ class Observation:
         return self.backend.pinned(WORDS["Totals"], np.int64)
 
     def start_totals(self, phase: int, host: npt.NDArray[Any]) -> None:
-        """Start to bring the totals of the present state to `host`, see `totals_of`."""
+        """Start to reduce the totals of the current state into `host`, see `totals_of`."""
         self._start("Totals", phase, lambda begin: {"first": begin}, host)
 
     def totals_of(self, host: npt.NDArray[Any]) -> tuple[int, int, float, int | None]:
-        """Return the sum of rho - 1 in multiples of 2^-24 and of 2^-60, the greatest |u|^2, and a row of the region.
+        """Return the sum of rho - 1 in units of 2^-24 and 2^-60, the maximum |u|^2, and a row of the region.
 
-        The row is that of the site that is not finite and comes first in the memory, None if all are finite.
+        The row is the first site in memory order that is not finite, None if all are finite.
         """
         coarse, fine, fastest, bad = (int(word) for word in host)
         row = int(self.order[NOT_FINITE - bad]) if bad else None
         return coarse, fine, float(np.int64(fastest).view(np.float64)), row
 
     def _start(self, rule: Rule, phase: int, more: Callable[[int], dict[str, int]], host: npt.NDArray[Any]) -> None:
-        """Start a sum over all sites and bring its words to `host`; `more` gives members for the rows from `begin`."""
+        """Start a sum over all sites into `host`; `more(begin)` returns further members for the rows from `begin`."""
         backend, words = self.backend, WORDS[rule]
         if rule not in self._sums:
             kind = np.int64 if rule == "Totals" else np.float64
@@ -174,16 +166,11 @@ class Observation:
         for begin, end, out in self.chunks(phase, self.items, 0, self.count):
             blocks = -(-(end - begin) // BLOCK)
             to = backend.pointer(partial) + 8 * words * (begin // BLOCK)
-            rows = {
-                "observed": backend.pointer(out),
-                "stride": self.stride,
-                "count": end - begin,
-                "out": to,
-                **more(begin),
-            }
-            key = (-1, *rows.values())
+            observed, count = backend.pointer(out), end - begin
+            members = {"observed": observed, "stride": self.stride, "count": count, "out": to, **more(begin)}
+            key = (-1, *members.values())
             if key not in self._launches:
-                self._launches[key] = kernel.bind(backend.pack(kernel, rule=rows), 0, blocks)
+                self._launches[key] = kernel.bind(backend.pack(kernel, rule=members), 0, blocks)
             self._launches[key]()
         self._folds[rule]()
         backend.copy_to_host(total, host)
@@ -195,7 +182,7 @@ class Observation:
 
 
 def in_memory_order(item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the order (n,) in which the items (n,) ascend, and the items in it."""
+    """Return the order (n,) that sorts the items (n,), and the sorted items."""
     if np.all(item[1:] > item[:-1]):
         return np.arange(len(item)), item
     order = np.argsort(item, kind="stable")
@@ -203,10 +190,10 @@ def in_memory_order(item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64],
 
 
 class WallStress:
-    """What acts on some wall sites of a rank, on its device."""
+    """Stress at some wall sites of a rank, on its device."""
 
     def __init__(self, observation: Observation, items: Array, normals: npt.NDArray[Any]) -> None:
-        """Prepare for wall sites of these layout items, on the device, with outward normals (w, 3)."""
+        """Prepare for the wall sites with these layout items (on the device) and outward normals (w, 3)."""
         backend, real, self.count = observation.backend, observation.real, len(normals)
         self._observation, self._items = observation, items
         self.normals = np.ascontiguousarray(normals.astype(real))
@@ -230,7 +217,7 @@ class WallStress:
             self._observation.launch(phase, items, self.count, self.observed, self.stride)
 
     def shear_stress(self) -> Array:
-        """Return the wall shear stress (3 w,) of what was observed, on the device, until the next call."""
+        """Return the wall shear stress (3 w,) of `observed` on the device, valid until the next call."""
         if self.count:
             self._launch()
         return self._members["out"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collision, fluid and force of the kernels of a rank: names in the registry and members of their arguments."""
+"""Collision, rheology and force of the kernels of a rank: registry names and kernel arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from seiche.kernels.registry.flow import INSIDE, PRECISIONS, observe
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
-    """Return omega+ and omega- (theory/flow, eq. 8); BGK has both equal, the regularised collision knows one only."""
+    """Return omega+ and omega- (theory/flow, eq. 8), equal for BGK and the regularised collision."""
     even = 1.0 / (0.5 + viscosity / CS2)
     if isinstance(model.collision, Bgk | Regularised):
         return even, even
@@ -41,11 +41,7 @@ def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
 
 
 def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: int) -> None:
-    """Refuse what cannot be computed.
-
-    Raises:
-        CaseError: what is wrong, in one line.
-    """
+    """Raise CaseError for an empty geometry, too many ranks, an unsupported precision or impossible physics."""
     if not len(sites):
         raise CaseError("the geometry has no fluid site")
     if ranks > len(sites):
@@ -57,11 +53,7 @@ def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: i
 
 
 def check_physics(model: FlowModel) -> None:
-    """Refuse a velocity set, fluid or collision that cannot be computed.
-
-    Raises:
-        CaseError: what is wrong, in one line.
-    """
+    """Raise CaseError for an unknown velocity set or an impossible fluid or collision."""
     if model.velocity_set not in VELOCITY_SETS:
         raise CaseError(f"velocity set {model.velocity_set!r} is not one of {', '.join(VELOCITY_SETS)}")
     fluid, collision = model.rheology, model.collision
@@ -85,7 +77,7 @@ def check_physics(model: FlowModel) -> None:
 
 
 def _law(fluid: ShearThinning) -> tuple[str, dict[str, float]]:
-    """Return the registry's name of a viscosity law and the numbers of its kernel."""
+    """Return the registry name of a viscosity law and its kernel parameters."""
     if isinstance(fluid, CarreauYasuda):
         return "carreau-yasuda", {
             "viscosity_infinity": fluid.viscosity_infinity,
@@ -109,18 +101,17 @@ def _law(fluid: ShearThinning) -> tuple[str, dict[str, float]]:
 
 
 class Physics:
-    """Policies of the kernels of one rank, and the arrays that they read: rates of blood, forces of sites.
+    """Policies of the kernels of one rank and their arrays: relaxation rates, forces of sites.
 
-    `relaxation` and `force` are names in the registry, `options` what else chooses a kernel, `..._members` the members
-    of its arguments. Kernels beside the sweep take `other_force`, which has a kernel for no force less.
+    `relaxation` and `force` are registry names, `options` further selects a kernel, `..._members` are its arguments.
+    Kernels other than the sweep use `other_force`, which has no variant without force.
     """
 
     def __init__(self, backend: Backend, layout: Layout, model: FlowModel, real: str) -> None:
-        """Choose the policies of `model`, computed in precision `real`."""
         self._backend, self._layout, self._model, self._real = backend, layout, model, real
         self._omega: Array | None = None
         self._field: tuple[Array, ...] = ()
-        #: Rates of the owned sites where cells have another viscosity.
+        #: Returns the rates of the owned sites if cells have another viscosity.
         self._inside: Callable[[], npt.NDArray[Any]] | None = None
         self.lattice_options = {"velocity_set": model.velocity_set}
         name = {Mrt: "mrt", Regularised: "regularised"}.get(type(model.collision), "trt")
@@ -154,24 +145,24 @@ class Physics:
 
     @property
     def has_rates(self) -> bool:
-        """Return whether every site has a relaxation rate of its own, which belongs to the state."""
+        """Return whether every site has its own relaxation rate, which is part of the state."""
         return self._omega is not None
 
     @property
     def rates(self) -> Array | None:
-        """Return the rates by item in the device's memory, None where all sites have the same."""
+        """Return the rates by item on the device, None if all sites have the same rate."""
         return self._omega
 
     @property
     def even_rate(self) -> float | None:
-        """Return the rate of the shear stress that all sites have, None where they differ."""
+        """Return the uniform relaxation rate of the shear stress, None if sites differ."""
         if self._omega is not None or self._inside is not None:
             return None
         assert isinstance(self._model.rheology, Newtonian)
         return relaxation_rates(self._model.rheology.viscosity, self._model)[0]
 
     def even_rates(self) -> npt.NDArray[Any]:
-        """Return the rates of the shear stress in the last step, (n_owned,)."""
+        """Return the relaxation rates of the shear stress in the last step, (n_owned,)."""
         if self._omega is not None:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
         if self._inside is not None:
@@ -179,24 +170,25 @@ class Physics:
         return np.full(len(self._layout.item), self.even_rate, self._real)
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
-        """Overwrite those rates."""
-        every = self._backend.download(self._omega)
-        every[self._layout.item] = rates
-        self._backend.assign(self._omega, every)
+        """Overwrite the relaxation rates of the shear stress, (n_owned,)."""
+        omega = self._backend.download(self._omega)
+        omega[self._layout.item] = rates
+        self._backend.assign(self._omega, omega)
 
     def set_force(self, field: npt.NDArray[Any]) -> bool:
-        """Give every owned site a force density (n_owned, 3) beside the model's; return whether kernels change by it.
+        """Add a force density (n_owned, 3) of the owned sites to the model's; return whether kernels change.
 
-        Raises:
-            CaseError: another shape, a number that is not finite, or something is immersed.
+        Raises CaseError for another shape, a number that is not finite, and with immersed bodies.
         """
         if self.force.startswith("immersed"):
-            raise CaseError("force field: what is immersed in the fluid already gives every site a force")
+            raise CaseError(
+                "force field: not supported with immersed bodies, which already set the force of every site"
+            )
         shape = (len(self._layout.item), 3)
         if field.shape != shape:
             raise CaseError(f"force field: expected an array of shape {shape}, found {field.shape}")
         if not np.isfinite(field).all():
-            raise CaseError("force field: a number is not finite")
+            raise CaseError("force field: a value is not finite")
         changes = not self._field
         if changes:
             self._field = tuple(self._backend.zeros(self._layout.items, self._real) for _ in range(3))
@@ -209,13 +201,9 @@ class Physics:
         return changes
 
     def set_body_force(self, force: tuple[float, float, float]) -> None:
-        """Take another body force density than the model's from now on.
-
-        Raises:
-            CaseError: there is a field of forces.
-        """
+        """Replace the body force density of the model; CaseError if a force field is set."""
         if self._field:
-            raise CaseError("body force: a field of forces gives every site its own")
+            raise CaseError("body force: not supported with a force field; add the force to the field")
         self._model = replace(self._model, body_force=force)
         if self.force.startswith("immersed"):
             self.force_members = self.other_force_members = {**self.force_members, "body": force}
@@ -227,9 +215,9 @@ class Physics:
     def observation(
         self, precision: tuple[Any, Any], phase: int, *, sites: Any, out: Array, stride: int
     ) -> tuple[Kernel, npt.NDArray[np.void]]:
-        """Return the kernel that observes `sites` before a step of this phase, column c to out[c stride + k].
+        """Return the kernel that observes `sites` before a step of this phase, and its packed arguments.
 
-        With it come its arguments; `precision` is (compute, storage).
+        Column c of site k is written to out[c stride + k]; `precision` is (compute, storage).
         """
         name, layout = self._layout.kernel_name(phase), self._layout.members(phase)
         kernel = self._backend.load(
@@ -239,10 +227,9 @@ class Physics:
         return kernel, self._backend.pack(kernel, layout=layout, sites=sites, out=out, stride=stride, **policies)
 
     def immerse(self, immersion: Immersion) -> None:
-        """Take from now on the force of the sites, and the viscosity inside cells, from what is immersed.
+        """Use the forces and the viscosity inside cells of `immersion`.
 
-        Raises:
-            CaseError: a viscosity contrast that is not positive, or in a fluid that is not Newtonian.
+        Raises CaseError for a viscosity contrast that is not positive, or in a fluid that is not Newtonian.
         """
         self.force = self.other_force = immersion.force
         self.force_members = self.other_force_members = {**immersion.members, "body": self._model.body_force}
@@ -250,7 +237,9 @@ class Physics:
         if contrast is None:
             return
         if not isinstance(fluid, Newtonian):
-            raise CaseError(f"a viscosity contrast needs a Newtonian fluid outside, not {type(fluid).__name__}")
+            raise CaseError(
+                f"a viscosity contrast needs a Newtonian fluid outside the cells, not {type(fluid).__name__}"
+            )
         if not 0 < contrast.ratio < np.inf:
             raise CaseError(f"viscosity contrast {contrast.ratio} is not positive")
         rates = [relaxation_rates(factor * fluid.viscosity, self._model) for factor in (1.0, contrast.ratio)]

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules by which a pressure is imposed at openings: one object each, in the table `PRESSURE_RULES`.
-
-How to add one: docs/howto/add-a-pressure-rule.md.
-"""
+"""Rules that impose a pressure at openings, in the table `PRESSURE_RULES`; see docs/howto/add-a-pressure-rule.md."""
 
 from __future__ import annotations
 
@@ -21,16 +18,16 @@ from seiche.kernels.registry import flow as registry
 if TYPE_CHECKING:
     from seiche.flow.depths import Depths
 
-#: How fast a pressure that holds in its plane stops what moves along the plane, a part a step; above 1/2 it may grow.
+#: Damping per step of the tangential velocity by the rule "plane"; unstable above 1/2.
 DAMPING = 0.2
 
 
 @dataclass(frozen=True)
 class RuleSites:
-    """The sites of a group of openings of one rule, from which it makes the arguments of its kernel.
+    """The sites of a group of openings with one rule, from which it makes the arguments of its kernel.
 
-    `normals` (iolets, 3) into the fluid; `count` sites; of a rule with depths `depths` has what is known of sites
-    further inside, and `rows` (count,) the places of these sites there.
+    `normals` (iolets, 3) into the fluid; `count` sites. For a rule with `depths`, `depths` has the values of interior
+    sites, and `rows` (count,) are the rows of the group's sites in it.
     """
 
     backend: Backend
@@ -41,23 +38,19 @@ class RuleSites:
     rows: npt.NDArray[np.int64]
 
 
-def _nothing(sites: RuleSites) -> Mapping[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PressureRule:
     """A rule for pressure openings.
 
     Attributes:
         name: the value of `scheme` in a case file.
-        kernel: of (layout, real, store, force, velocity_set=); its members are `layout`, `at`, those that follow from
-            what the rule needs, and those that `bind` returns.
-        observed: whether it reads density, velocity and stress of its sites before the sweep: `observed`, `stride`.
-        depths: whether it needs sites further inside.
-        force: whether it reads the body force.
-        normals: whether it reads the normals of the openings.
-        bind: more arguments of the kernel, by name.
+        kernel: function of (layout, real, store, force, velocity_set=); its members are `layout`, `at`, those of the
+            flags below, and those returned by `bind`.
+        observed: the kernel reads density, velocity and stress of its sites before the sweep: `observed`, `stride`.
+        depths: the kernel needs values of interior sites.
+        force: the kernel reads the body force.
+        normals: the kernel reads the normals of the openings.
+        bind: further arguments of the kernel, by name.
     """
 
     name: str
@@ -66,10 +59,10 @@ class PressureRule:
     depths: bool = False
     force: bool = False
     normals: bool = False
-    bind: Callable[[RuleSites], Mapping[str, Any]] = _nothing
+    bind: Callable[[RuleSites], Mapping[str, Any]] = lambda sites: {}
 
     def members(self, sites: RuleSites) -> dict[str, Any]:
-        """Return the arguments of the kernel beside layout, force and the values of the openings."""
+        """Return the kernel arguments except layout, force and the values of the openings."""
         members: dict[str, Any] = {}
         if self.normals:
             members["normals"] = sites.backend.upload(sites.normals.astype(sites.real))
@@ -91,8 +84,8 @@ def _of_plane(sites: RuleSites) -> Mapping[str, Any]:
     }
 
 
-#: By name, in the order in which they act: Nash et al. 2014; anti-bounce-back with the stress, for the pressure at the
-#: sites beside the opening; the same for the pressure in its plane.
+#: By name, in execution order: Nash et al. 2014; anti-bounce-back with the stress, with the pressure imposed at the
+#: opening's sites; the same with the pressure imposed in the plane.
 PRESSURE_RULES = {
     rule.name: rule
     for rule in (
@@ -104,11 +97,7 @@ PRESSURE_RULES = {
 
 
 def rule_named(name: str) -> PressureRule:
-    """Return the rule `name`.
-
-    Raises:
-        CaseError: there is none.
-    """
+    """Return the rule `name`; CaseError for an unknown name."""
     if name not in PRESSURE_RULES:
         raise CaseError(f"pressure rule {name!r} is not one of {', '.join(PRESSURE_RULES)}")
     return PRESSURE_RULES[name]

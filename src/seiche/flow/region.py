@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sites of one rank, the cut links among those of its velocity set, and the neighbours that other ranks own."""
+"""The sites of one rank, their cut links, and neighbours owned by other ranks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import numpy.typing as npt
 from seiche.domain.sites import SiteSet
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 
-#: Sites looked at together.
+#: Sites processed per pass.
 _CHUNK = 1 << 19
 
 
 @dataclass(frozen=True)
 class Region:
-    """What rank `rank` computes: `owned` (n,) are its sites by global index, `owner` (n_global,) every site's rank."""
+    """The subdomain of rank `rank`; `owner` (n_global,) is the rank of every site."""
 
     sites: SiteSet
     owner: npt.NDArray[np.int32]
@@ -35,7 +35,7 @@ class Region:
 
     @cached_property
     def _row_table(self) -> tuple[int, npt.NDArray[np.int32]]:
-        """Return the first owned site and, from it to the last, the row in `owned`, -1 for sites of other ranks."""
+        """Return the first owned site, and rows in `owned` from it to the last one; -1 for sites of other ranks."""
         if not len(self.owned):
             return 0, np.full(1, -1, np.int32)
         first = int(self.owned[0])
@@ -62,7 +62,7 @@ class Region:
 
     @cached_property
     def boundary_sites(self) -> npt.NDArray[np.int64]:
-        """Return the rows in `owned` of those boundary sites."""
+        """Return the rows in `owned` of the sites of `boundary_rows`."""
         return self.rows_of(self.sites.boundary[self.boundary_rows]).astype(np.int64)
 
     def cut_sites(self, q: int) -> npt.NDArray[np.int64]:
@@ -72,22 +72,17 @@ class Region:
         return np.asarray(self.boundary_sites[cut])
 
     def neighbour(self, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int32]:
-        """Return the global site at x + c_q of the owned sites `rows` (m,), or of all; -1 where there is none.
-
-        There is none where the link is cut, or leaves the set.
-        """
+        """Return the global site at x + c_q of the owned sites `rows` (m,) or of all; -1 if cut or outside the set."""
         vector, chosen = self.velocity_set.vectors[q], slice(None) if rows is None else rows
         if self._padded is not None:
-            found = self._padded[self._padded_keys[chosen] + int(vector @ self._padded_strides)]
+            neighbours = self._padded[self._padded_keys[chosen] + int(vector @ self._padded_strides)]
         else:
             linear = self.sites.linear(self.coords[chosen] + vector)
             place = np.minimum(np.searchsorted(self._keys, linear), len(self._keys) - 1)
-            found = np.where(self._keys[place] == linear, place, -1).astype(np.int32)
-        if rows is None:
-            found[self.cut_sites(q)] = -1
-        else:
-            found[np.isin(rows, self.cut_sites(q))] = -1
-        return np.asarray(found)
+            neighbours = np.where(self._keys[place] == linear, place, -1).astype(np.int32)
+        cut = self.cut_sites(q)
+        neighbours[cut if rows is None else np.isin(rows, cut)] = -1
+        return np.asarray(neighbours)
 
     @cached_property
     def _keys(self) -> npt.NDArray[np.int64]:
@@ -112,30 +107,26 @@ class Region:
 
     @cached_property
     def _padded(self) -> npt.NDArray[np.int32] | None:
-        """Return the site index of every cell of the rank's box, if that is small enough.
-
-        What lies beyond a periodic side is the far side, so that a neighbour is one look-up away.
-        """
+        """Return the site index of every cell of the rank's box with periodic images, None if the box is too large."""
         low, extent = self._box
-        if math.prod(int(n) for n in extent) > max(32 * len(self.owned), 1 << 22):
+        size = math.prod(int(n) for n in extent)
+        if size > max(32 * len(self.owned), 1 << 22):
             return None
-        table = np.full(math.prod(int(n) for n in extent), -1, np.int32)
-        images = [
-            [step * n for step in ((0, -1, 1) if periodic else (0,))]
-            for n, periodic in zip(self.sites.shape, self.sites.periodic, strict=True)
-        ]
+        table = np.full(size, -1, np.int32)
+        axes = zip(self.sites.shape, self.sites.periodic, strict=True)
+        images = [(0, -n, n) if periodic else (0,) for n, periodic in axes]
         along_x = self.sites.coords[:, 0]  # ascending
         for shift in images[0]:
             first, end = np.searchsorted(along_x, [low[0] - shift, low[0] + extent[0] - shift])
             for begin in range(int(first), int(end), _CHUNK):
                 coords = self.sites.coords[begin : min(begin + _CHUNK, int(end))]
                 place = (coords[:, 0] + (shift - low[0])) * self._padded_strides[0]
-                for aside, beyond in product(*images[1:]):
-                    y = coords[:, 1] + (aside - low[1])
+                for shift_y, shift_z in product(*images[1:]):
+                    y = coords[:, 1] + (shift_y - low[1])
                     inside = np.flatnonzero((y >= 0) & (y < extent[1]))
                     if len(inside):
-                        z = coords[inside, 2] + (beyond - low[2])
-                        there = (z >= 0) & (z < extent[2])
-                        inside, z = inside[there], z[there]
+                        z = coords[inside, 2] + (shift_z - low[2])
+                        in_range = (z >= 0) & (z < extent[2])
+                        inside, z = inside[in_range], z[in_range]
                         table[place[inside] + y[inside] * self._padded_strides[1] + z] = begin + inside
         return table

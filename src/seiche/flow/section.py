@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cross-section of an opening of any shape: its area, the flow that a profile carries, its developed profile."""
+"""Cross-section of an opening of any shape: area, flow of a profile, developed profile."""
 
 from __future__ import annotations
 
@@ -14,29 +14,22 @@ from seiche.flow.velocity_set import D3Q19, VelocitySet
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
-#: A section is solved on a grid of at most so many points.
+#: Maximum number of grid points of a section.
 MOST_POINTS = 4_000_000
-#: A normal within this of a lattice axis counts as one.
+#: Tolerance for a normal along a lattice axis.
 _ALIGNED = 1e-6
 
 
 def opening_area(sites: SiteSet, iolet: int) -> float:
-    """Return the area (in squares of the spacing) of iolet number `iolet`.
-
-    It is that of the faces between its sites and what lies beyond, seen along the normal.
-    """
-    _, crossing, normal = _links(sites, iolet, D3Q19)  # faces are crossed by the links along the axes: any set has them
+    """Return the area (in squared spacings) of iolet number `iolet`: its outer faces projected along the normal."""
+    _, crossing, normal = _links(sites, iolet, D3Q19)  # axis links cross the faces, and every velocity set has them
     vectors = D3Q19.vectors[1:]
     axes = np.flatnonzero(np.abs(vectors).sum(axis=1) == 1)
     return float(np.abs(crossing[:, axes] @ (vectors[axes] @ normal)).sum())
 
 
 def flow_of_profile(sites: SiteSet, iolet: int, profile: SiteProfile, lattice: VelocitySet = D3Q19) -> float:
-    """Return the flow (in squares of the spacing times the imposed velocity) that Ladd's rule lets in (eq. 16).
-
-    Raises:
-        CaseError: the profile has no value for a site of the opening.
-    """
+    """Return the inflow (squared spacings times the imposed velocity) by Ladd's rule (eq. 16); may raise CaseError."""
     places, passing = _passing(sites, iolet, lattice)
     return float(passing @ values_at(profile, places, sites.iolets[iolet].name))
 
@@ -44,18 +37,18 @@ def flow_of_profile(sites: SiteSet, iolet: int, profile: SiteProfile, lattice: V
 def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) -> SiteProfile:
     """Return the profile of developed flow through the section of iolet `iolet`, of any shape (theory/flow, eq. 18).
 
-    Poisson's equation on the section, zero on its rim half way between grid points, scaled so that the opening
-    carries the imposed velocity times its area. Where the normal is a lattice axis the grid points are the sites.
+    The solution of Poisson's equation on the section, zero on its rim half way between grid points. It is scaled so that
+    the flow is the imposed velocity times the area. If the normal is a lattice axis the grid points are the sites.
 
     Raises:
-        CaseError: the opening has no site, no bound along a periodic direction, or too many points.
+        CaseError: no site, a periodic direction, too many points, or a section that is too narrow.
     """
     name = sites.iolets[iolet].name
     places, passing = _passing(sites, iolet, lattice)
     if not len(places):
         raise CaseError(f"iolet {name!r}: no site touches it, so its profile cannot be computed")
     if any(sites.periodic):
-        raise CaseError(f"iolet {name!r}: a computed profile needs walls all around, not a periodic direction")
+        raise CaseError(f"iolet {name!r}: a computed profile needs walls on all sides, not a periodic direction")
     normal = np.array(sites.iolets[iolet].normal)
     first, second = _axes(normal)
     offset = places - places[0]
@@ -63,35 +56,29 @@ def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) 
     low = np.floor(place.min(axis=0) + 1e-9).astype(np.int64) - 2
     shape = np.ceil(place.max(axis=0) - 1e-9).astype(np.int64) + 3 - low
     if shape[0] * shape[1] > MOST_POINTS:
-        raise CaseError(f"iolet {name!r}: its section has more than {MOST_POINTS} points")
+        raise CaseError(f"iolet {name!r}: its section has more than {MOST_POINTS} grid points")
     inside = _inside(sites, iolet, places[0], (first, second), low=low, shape=shape)
     speed = _poisson(_reached(inside, np.rint(place - low).astype(np.int64)))
     values = _between(speed, place - low)
-    carried = float(passing @ values)
-    if not carried > 0.0:
+    flow = float(passing @ values)
+    if not flow > 0.0:
         raise CaseError(f"iolet {name!r}: its section is too narrow for a computed profile")
-    return SiteProfile(places, values * (opening_area(sites, iolet) / carried))
+    return SiteProfile(places, values * (opening_area(sites, iolet) / flow))
 
 
 def values_at(profile: SiteProfile, places: Places, name: str) -> Floats:
-    """Return the values of `profile` at sites `places` (n, 3) of the iolet `name`.
-
-    Raises:
-        CaseError: the profile has no value for a site.
-    """
-    table = {place: value for place, value in zip(map(tuple, profile.coords.tolist()), profile.values, strict=True)}
-    wanted = [tuple(place) for place in places.tolist()]
-    missing = sorted({place for place in wanted if place not in table})
+    """Return the values of `profile` at sites `places` (n, 3) of the iolet `name`; CaseError for a missing value."""
+    table = dict(zip(map(tuple, profile.coords.tolist()), profile.values, strict=True))
+    requested = [tuple(place) for place in places.tolist()]
+    missing = sorted(set(requested) - set(table))
     if missing:
-        raise CaseError(
-            f"iolet {name!r}: its profile has no value for {len(missing)} of its sites, such as that at "
-            f"{list(missing[0])}"
-        )
-    return np.array([table[place] for place in wanted], np.float64)
+        sites = f"{len(missing)} of its sites, such as {list(missing[0])}"
+        raise CaseError(f"iolet {name!r}: its profile has no value for {sites}")
+    return np.array([table[place] for place in requested], np.float64)
 
 
 def _links(sites: SiteSet, iolet: int, lattice: VelocitySet) -> tuple[Places, npt.NDArray[np.bool_], Floats]:
-    """Return the sites (m, 3) of an opening, which of their links cross it (m, directions), and its normal."""
+    """Return the sites (m, 3) of an opening, flags of their links through it (m, directions), and its normal."""
     crossing = (sites.link_iolet == iolet)[:, lattice.link_rows]
     touched = crossing.any(axis=1)
     places = np.asarray(sites.coords[sites.boundary[touched]], np.int64)
@@ -99,13 +86,13 @@ def _links(sites: SiteSet, iolet: int, lattice: VelocitySet) -> tuple[Places, np
 
 
 def _passing(sites: SiteSet, iolet: int, lattice: VelocitySet) -> tuple[Places, Floats]:
-    """Return the sites (m, 3) of an opening and the flow (m,) that each lets in at velocity one (eq. 16)."""
+    """Return the sites (m, 3) of an opening and the inflow (m,) of each at unit velocity (eq. 16)."""
     places, crossing, normal = _links(sites, iolet, lattice)
     return places, np.asarray(crossing @ (-6.0 * lattice.weights[1:] * (lattice.vectors[1:] @ normal)))
 
 
 def _axes(normal: Floats) -> tuple[Floats, Floats]:
-    """Return two directions across `normal`: lattice axes where it is one itself."""
+    """Return two directions perpendicular to `normal`: lattice axes if it is a lattice axis."""
     along = int(np.argmax(np.abs(normal)))
     others = [axis for axis in range(3) if axis != along]
     if abs(normal[along]) > 1.0 - _ALIGNED:
@@ -118,7 +105,7 @@ def _axes(normal: Floats) -> tuple[Floats, Floats]:
 def _inside(
     sites: SiteSet, iolet: int, base: Places, axes: tuple[Floats, Floats], *, low: Places, shape: Places
 ) -> npt.NDArray[np.bool_]:
-    """Return which points of the grid lie in the fluid, so deep that their nearest site is on the fluid's side."""
+    """Return flags of the grid points in the fluid, at a depth where the nearest site is on the fluid side."""
     plane = sites.iolets[iolet]
     normal = np.array(plane.normal)
     center = (np.array(plane.center) - np.array(sites.origin)) / sites.spacing
@@ -130,12 +117,12 @@ def _inside(
 
 
 def _reached(inside: npt.NDArray[np.bool_], seeds: Places) -> npt.NDArray[np.bool_]:
-    """Return the parts of `inside` that hold a point of `seeds`: another vessel may cross the same plane."""
+    """Return the components of `inside` that contain a point of `seeds`: another vessel may cross the same plane."""
     from scipy.ndimage import label
 
-    parts, _ = label(inside)
-    found = np.unique(parts[seeds[:, 0], seeds[:, 1]])
-    return np.asarray(np.isin(parts, found[found > 0]))
+    labels, _ = label(inside)
+    seeded = np.unique(labels[seeds[:, 0], seeds[:, 1]])
+    return np.asarray(np.isin(labels, seeded[seeded > 0]))
 
 
 def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
@@ -146,7 +133,7 @@ def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
     number = np.full(inside.shape, -1, np.int64)
     count = int(np.count_nonzero(inside))
     number[inside] = np.arange(count)
-    diagonal = np.full(count, 8.0)  # a neighbour beyond the rim is minus the point itself
+    diagonal = np.full(count, 8.0)  # the value beyond the rim is minus that of the point
     rows, columns = [], []
     for axis in (0, 1):
         near, far = (np.take(number, range(b, number.shape[axis] - 1 + b), axis=axis).reshape(-1) for b in (0, 1))
@@ -166,7 +153,7 @@ def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _between(grid: Floats, place: Floats) -> Floats:
-    """Return `grid` at points `place` (n, 2), bilinear."""
+    """Return `grid` at points `place` (n, 2) by bilinear interpolation."""
     from scipy.ndimage import map_coordinates
 
     return np.asarray(map_coordinates(grid, place.T, order=1, mode="constant"), np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fields of the present state, taken on the device and brought to the host beside the steps that follow."""
+"""Fields of the current state, computed on the device and copied to the host while the next steps run."""
 
 from __future__ import annotations
 
@@ -18,64 +18,60 @@ COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate
 #: Fields of wall sites, three components each.
 ON_WALL = ("wall_shear_stress", "traction")
 _TRACTION = (0, *range(*COLUMNS["stress"]))
-#: Rows that are put in order at once: they and what is made from them stay in a core's cache.
+#: Rows sorted per pass; these and the resulting fields fit in the cache of a core.
 PIECE = 1 << 14
 
 
 class Staging:
-    """Device memory between the populations and the host, shared by all snapshots of a solver.
+    """Device buffer between the populations and the host, shared by all snapshots of a solver.
 
-    Copies leave it beside the steps; whoever fills it next waits, on the device, until they have.
+    Copies from it overlap the steps; the next use waits on the device until they are complete.
     """
 
     def __init__(self, observation: Observation) -> None:
-        """Begin without memory."""
         self.observation = observation
         self._side = observation.backend.stream()
-        self._copied: Any = None
+        self._copy_end: Any = None
         self._memory: Array = observation.backend.zeros(0, observation.real)
 
-    def room(self, size: int) -> Array:
-        """Return memory for `size` numbers whose last use is over, in the order of the current stream."""
+    def reserve(self, size: int) -> Array:
+        """Return the buffer with at least `size` numbers, free for later work of the current stream."""
         backend = self.observation.backend
         if size > len(self._memory):
             self._side.synchronize()
             self._memory = backend.zeros(0, self.observation.real)
             self._memory = backend.zeros(size, self.observation.real)
-        self.settle()
+        self.wait_for_copies()
         return self._memory
 
-    def settle(self) -> None:
-        """Let later work of the current stream start only after all copies so far."""
-        if self._copied is not None:
-            self.observation.backend.current().wait(self._copied)
+    def wait_for_copies(self) -> None:
+        """Make later work of the current stream wait for all copies so far."""
+        if self._copy_end is not None:
+            self.observation.backend.current().wait(self._copy_end)
 
     def copy(self, pairs: Sequence[tuple[Array, npt.NDArray[Any]]]) -> Any:
-        """Start copies from device to pinned memory after the work so far; return the event of their end."""
+        """Start copies from device to pinned memory after the current work; return the event of their end."""
         backend = self.observation.backend
         filled = backend.current().record()
         with backend.use(self._side):
             self._side.wait(filled)
             for source, target in pairs:
                 backend.copy_to_host(source, target)
-            self._copied = self._side.record()
-        return self._copied
+            self._copy_end = self._side.record()
+        return self._copy_end
 
 
 class Snapshots:
-    """Takes the same fields of the same sites again and again.
+    """Takes the same fields of the same sites repeatedly.
 
     Names: density, velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate, viscosity,
-    wall_shear_stress and traction (n, 3; zero off the wall).
+    wall_shear_stress and traction (n, 3; zero off the wall); KeyError for others.
 
     Args:
-        staging: the solver's memory for this.
+        staging: the device buffer of the solver.
         names: fields.
-        rows: ascending rows of the region, (n,); None: all.
-        bounded: keep the device memory small, at the price that the device waits for the host.
-
-    Raises:
-        KeyError: an unknown name.
+        rows: ascending rows of the region, (n,); None for all.
+        bounded: limit the device memory; the device then waits for copies.
     """
 
     def __init__(
@@ -86,10 +82,9 @@ class Snapshots:
         *,
         bounded: bool = False,
     ) -> None:
-        """Prepare addresses and memory."""
         unknown = set(names) - set(COLUMNS) - set(ON_WALL) - {"viscosity"}
         if unknown:
-            raise KeyError(f"no field {sorted(unknown)}; there are {[*COLUMNS, *ON_WALL, 'viscosity']}")
+            raise KeyError(f"unknown fields {sorted(unknown)}: expected some of {[*COLUMNS, *ON_WALL, 'viscosity']}")
         self.staging, self.names, self._rows = staging, tuple(names), rows
         observation = staging.observation
         backend = observation.backend
@@ -99,7 +94,7 @@ class Snapshots:
             order, items = in_memory_order(observation.layout.item[rows])
             self._items = backend.upload(items)
         self.count = len(order)
-        #: Where a row of the region is among those in the order of the memory.
+        #: Position of each row in memory order.
         self.place = np.empty(self.count, np.int32)
         self.place[order] = np.arange(self.count, dtype=np.int32)
         self.columns = sorted({c for name in names if name in COLUMNS for c in range(*COLUMNS[name])})
@@ -109,12 +104,11 @@ class Snapshots:
             self._choose_walls(rows)
         needed = len(self.columns) * self.count * np.dtype(observation.real).itemsize
         scarce = not backend.host_memory and needed > backend.free_memory() // 2
-        self._held = min(self.count, CHUNK) if bounded or scarce else self.count
-        #: Where the parts of a snapshot begin in its host memory: columns, observed and shear stress of walls, rates.
-        walls = len(self.wall_rows)
-        sizes = [len(self.columns) * self.count, len(_TRACTION) * walls, 3 * walls]
-        sizes += [self.count if self.has_rates else 0]
-        self.parts = [int(end) for end in np.cumsum([0, *sizes])]
+        self._chunk = min(self.count, CHUNK) if bounded or scarce else self.count
+        #: Offsets in the host memory of a snapshot: columns, observed values and shear stress of walls, rates.
+        walls, rates = len(self.wall_rows), self.count if self.has_rates else 0
+        sizes = [len(self.columns) * self.count, len(_TRACTION) * walls, 3 * walls, rates]
+        self.offsets = [int(end) for end in np.cumsum([0, *sizes])]
         self.free: list[npt.NDArray[Any]] = []
 
     def _choose_walls(self, rows: npt.NDArray[np.int64] | None) -> None:
@@ -129,10 +123,10 @@ class Snapshots:
         self._wall = WallStress(observation, observation.backend.upload(observation.layout.item[walls]), normals)
 
     def reserve(self, count: int) -> None:
-        """Get the host memory of `count` snapshots now: pinning it takes longer than many steps."""
+        """Allocate the pinned memory of `count` snapshots in advance, since pinning is slow."""
         observation = self.staging.observation
         while len(self.free) < count:
-            self.free.append(observation.backend.pinned(self.parts[-1], observation.real))
+            self.free.append(observation.backend.pinned(self.offsets[-1], observation.real))
 
     @property
     def wall_normals(self) -> npt.NDArray[Any]:
@@ -140,33 +134,32 @@ class Snapshots:
         return self._wall.normals
 
     def take(self, phase: int) -> Snapshot:
-        """Return the fields before a step of this phase; the halo must be current. Waits for nothing on a device."""
+        """Return the fields before a step of this phase, without waiting for a device; the halo must be current."""
         observation = self.staging.observation
-        host = self.free.pop() if self.free else observation.backend.pinned(self.parts[-1], observation.real)
+        host = self.free.pop() if self.free else observation.backend.pinned(self.offsets[-1], observation.real)
         event = None
-        for begin in range(0, self.count, max(self._held, 1)):
-            event = self._take_sites(phase, begin, min(begin + self._held, self.count), host)
+        for begin in range(0, self.count, max(self._chunk, 1)):
+            event = self._take_sites(phase, begin, min(begin + self._chunk, self.count), host)
         pairs: list[tuple[Array, npt.NDArray[Any]]] = []
-        self.staging.settle()
+        self.staging.wait_for_copies()
         if len(self.wall_rows):
             self._wall.observe(phase)
             count, stride = self._wall.count, self._wall.stride
             for k, column in enumerate(_TRACTION):
-                at = self.parts[1] + k * count
+                at = self.offsets[1] + k * count
                 source = self._wall.observed[column * stride : column * stride + count]
                 pairs.append((source, host[at : at + count]))
-            pairs.append((self._wall.shear_stress(), host[self.parts[2] : self.parts[3]]))
+            pairs.append((self._wall.shear_stress(), host[self.offsets[2] : self.offsets[3]]))
         if self.has_rates:
-            # Kept until the next time, when the copy that reads it is over.
-            every: Array = observation.physics.rates
-            self._rates = every[self._items]
-            pairs.append((self._rates, host[self.parts[3] : self.parts[4]]))
+            rates: Array = observation.physics.rates
+            self._rates = rates[self._items]  # referenced until the next snapshot, when its copy is complete
+            pairs.append((self._rates, host[self.offsets[3] : self.offsets[4]]))
         if pairs:
             event = self.staging.copy(pairs)
         return Snapshot(self, host, event, self._rates_inside())
 
     def _rates_inside(self) -> npt.NDArray[Any] | None:
-        """Return the rates now where they differ by who is inside a cell: the cells move on beside the copies."""
+        """Return a copy of the current rates if they depend on the cells, which move while copies are in flight."""
         physics = self.staging.observation.physics
         if "viscosity" not in self.names or self.has_rates or physics.even_rate is not None:
             return None
@@ -174,50 +167,48 @@ class Snapshots:
         return rates if self._rows is None else rates[self._rows]
 
     def _take_sites(self, phase: int, first: int, last: int, host: npt.NDArray[Any]) -> Any:
-        """Start to bring the columns of sites first ... last - 1 to the host; return the event of their arrival."""
+        """Start to copy the columns of sites first ... last - 1 to the host; return the event of the end."""
         if not self.columns:
             return None
         observation = self.staging.observation
-        direct = observation.backend.host_memory  # the host's memory is the device's
-        room = host if direct else self.staging.room(len(self.columns) * self._held)
-        at, stride = (0, self.count) if direct else (first, self._held)
+        direct = observation.backend.host_memory  # the device uses host memory
+        buffer = host if direct else self.staging.reserve(len(self.columns) * self._chunk)
+        offset, stride = (0, self.count) if direct else (first, self._chunk)
         for begin, end, out in observation.chunks(phase, self._items, first, last):
             for k, column in enumerate(self.columns):
                 source = out[column * observation.stride : column * observation.stride + end - begin]
-                room[k * stride + begin - at : k * stride + end - at] = source
+                buffer[k * stride + begin - offset : k * stride + end - offset] = source
         if direct:
             return None
         pieces = [
-            (room[k * stride : k * stride + last - first], host[k * self.count + first : k * self.count + last])
+            (buffer[k * stride : k * stride + last - first], host[k * self.count + first : k * self.count + last])
             for k in range(len(self.columns))
         ]
         return self.staging.copy(pieces)
 
 
 class Snapshot:
-    """Fields on their way to the host."""
+    """Fields in flight to the host memory `host`, complete after `event`; `rates` (n,) are on the host already."""
 
     def __init__(
         self, plan: Snapshots, host: npt.NDArray[Any], event: Any, rates: npt.NDArray[Any] | None = None
     ) -> None:
-        """Remember where they go and the event after which they are there; `rates` are there, row by row."""
         self._plan, self._host, self._event, self._rates = plan, host, event, rates
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the fields, after waiting until they are on the host; once, in any thread."""
-        plan = self._plan
-        result = {}
-        for rows, values in self.pieces():
-            for name, part in values.items():
+        """Wait for the copies and return the fields; may be called once, from any thread."""
+        result: dict[str, npt.NDArray[Any]] = {}
+        for rows, fields in self.pieces():
+            for name, values in fields.items():
                 if name not in result:
-                    result[name] = np.empty((plan.count, *part.shape[1:]), part.dtype)
-                result[name][rows] = part
+                    result[name] = np.empty((self._plan.count, *values.shape[1:]), values.dtype)
+                result[name][rows] = values
         return result
 
     def pieces(self) -> Iterator[tuple[slice, dict[str, npt.NDArray[Any]]]]:
-        """Yield rows and their fields, all rows in order, after waiting until they are on the host; once."""
+        """Wait for the copies and yield rows and their fields, in order; may be called once."""
         plan, observation = self._plan, self._plan.staging.observation
-        if self._event is not None:  # there may be nothing to wait for
+        if self._event is not None:
             observation.backend.await_event(self._event)
         walls = {name: self._on_wall(name) for name in plan.names if name in ON_WALL}
         for begin in range(0, max(plan.count, 1), PIECE):
@@ -226,16 +217,15 @@ class Snapshot:
         plan.free.append(self._host)
 
     def _piece(self, name: str, rows: slice) -> npt.NDArray[Any]:
-        """Return a field of the fluid at some rows."""
         return self._viscosity(rows) if name == "viscosity" else self._columns(name, self._plan.place[rows])
 
     def _viscosity(self, rows: slice) -> npt.NDArray[Any]:
-        """Return the viscosity at some rows, from the rates of their shear stress."""
+        """Return the viscosity at `rows` from the relaxation rates."""
         plan, host = self._plan, self._host
         physics = plan.staging.observation.physics
         rates: npt.NDArray[Any]
         if plan.has_rates:
-            rates = host[plan.parts[3] : plan.parts[4]][plan.place[rows]]
+            rates = host[plan.offsets[3] : plan.offsets[4]][plan.place[rows]]
         elif self._rates is not None:
             rates = self._rates[rows]
         else:
@@ -243,7 +233,7 @@ class Snapshot:
         return np.asarray(CS2 * (1.0 / rates - 0.5))
 
     def _columns(self, name: str, place: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-        """Return a field at the sites that are at `place` in the order of the memory."""
+        """Return a field at the positions `place` in memory order."""
         plan, host = self._plan, self._host
         columns = range(*COLUMNS[name])
         values = np.empty((len(place), len(columns)), host.dtype)
@@ -256,15 +246,13 @@ class Snapshot:
         plan = self._plan
         values = np.zeros((plan.count, 3), self._host.dtype)
         if len(plan.wall_rows):
-            values[plan.wall_rows] = self._shear_stress() if name == "wall_shear_stress" else self._traction()
+            shear_stress = self._host[plan.offsets[2] : plan.offsets[3]].reshape(-1, 3)
+            values[plan.wall_rows] = shear_stress if name == "wall_shear_stress" else self._traction()
         return values
-
-    def _shear_stress(self) -> npt.NDArray[Any]:
-        return self._host[self._plan.parts[2] : self._plan.parts[3]].reshape(-1, 3)
 
     def _traction(self) -> npt.NDArray[Any]:
         """Return sigma n - cs^2 (rho - 1) n."""
-        observed = self._host[self._plan.parts[1] : self._plan.parts[2]].reshape(len(_TRACTION), -1)
+        observed = self._host[self._plan.offsets[1] : self._plan.offsets[2]].reshape(len(_TRACTION), -1)
         excess, xx, yy, zz, xy, xz, yz = observed
         x, y, z = self._plan.wall_normals.T
         pressure = CS2 * excess

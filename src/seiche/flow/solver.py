@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lattice Boltzmann solver of sparse vessels; `steps.py` has the stages of a step."""
+"""Lattice Boltzmann solver for sparse vessels; see `steps.py` for the stages of a step."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class FlowSolver(SolverBase):
     """Flow of `model` on `sites` by the lattice Boltzmann method, on all ranks of `world`; lattice units.
 
     Attributes:
-        region: the sites of this rank and those beside them.
+        region: the sites of this rank and their neighbours.
         owned: global indices (into `sites.coords`) of this rank's sites, (n,) ascending.
-        populations: where the populations are in memory.
-        phase: number of the kind of the next step.
+        populations: storage layout of the populations.
+        phase: kind of the next step.
         iolets: the openings.
-        halo: messages between the ranks' sites.
-        measures: what is measured of the present state.
-        restored_inside: which owned sites were inside cells, in a state that was set and says so, until the next step.
+        halo: halo exchange between ranks.
+        measures: measurements of the current state.
+        restored_inside: flags of the owned sites inside cells, from a restored state that has them, until the next step.
     """
 
     item = SITES
@@ -77,17 +77,17 @@ class FlowSolver(SolverBase):
             sites: the fluid sites.
             model: the physics; `model.iolets[k]` belongs to `sites.iolets[k]`.
             device: "cpu", "cuda" or "cuda:1".
-            precision: of arithmetic and storage; float64 both by default.
+            precision: of arithmetic and storage; float64 by default.
             layout: "auto", "list-ab", "list-aa", "tiles-4", "tiles-8" or, with `Regularised` only, "moments".
             world: the ranks; this process alone by default.
             partition: "metis", "curve" or "slabs".
             transport: "auto", "local", "host", "peer", "nccl" or "device_mpi".
             threads: CPU threads of this rank.
-            weights: cost of every site (n,), by which ranks share them (`seiche.flow.balance.measure_costs`).
+            weights: cost of every site (n,) for load balancing (`seiche.flow.balance.measure_costs`).
 
         Raises:
-            CaseError: an impossible model, more ranks than sites, a periodic extent that is no multiple of the tile.
-            BackendUnavailable: the device is not there, or has too little memory.
+            CaseError: an impossible model, more ranks than sites, a periodic extent that is not a multiple of the tile.
+            BackendUnavailable: the device is missing or has too little memory.
         """
         self.sites, self.model, self.device, self.precision = sites, model, device, precision or Precision()
         self.world = world or World.serial()
@@ -117,7 +117,7 @@ class FlowSolver(SolverBase):
         self.timers = StageTimers(self.backend.clock())
         self._assemble(transport)
         self.measures = Measures(self, self._walls, self._physics)
-        self._prepare: Callable[[int], int] | None = None
+        self._prepare_immersion: Callable[[int], int] | None = None
         self._contrast: Contrast | None = None
         self.restored_inside: npt.NDArray[np.bool_] | None = None
         self._phases = self._steps.phases()
@@ -125,10 +125,10 @@ class FlowSolver(SolverBase):
         self.populations.start(model.initial_density, model.initial_velocity)
 
     def _assemble(self, transport: str) -> None:
-        """Set up the halo and what makes the stages; all ranks refuse impossible moving walls (collective)."""
+        """Set up the halo and the builders of stages; all ranks refuse impossible moving walls (collective)."""
         backend, populations, physics, compute = self.backend, self.populations, self._physics, self.precision.compute
-        precision, beside = (compute, self.precision.storage), (compute, populations.boundary_store)
-        named = partial(annotated, backend)
+        precision, boundary_precision = (compute, self.precision.storage), (compute, populations.boundary_store)
+        annotate = partial(annotated, backend)
         self.halo = HaloExchange(
             backend,
             self.world,
@@ -138,9 +138,15 @@ class FlowSolver(SolverBase):
             predict=predict_transports,
         )
         self._walls = WallStages(
-            backend, populations, self.region, self.model.walls, precision=beside, world=self.world, named=named
+            backend,
+            populations,
+            self.region,
+            self.model.walls,
+            precision=boundary_precision,
+            world=self.world,
+            annotate=annotate,
         )
-        openings = IoletStages(backend, populations, self.iolets, physics, precision=precision, named=named)
+        iolet_stages = IoletStages(backend, populations, self.iolets, physics, precision=precision, annotate=annotate)
         self._steps = Steps(
             backend,
             populations,
@@ -148,18 +154,19 @@ class FlowSolver(SolverBase):
             physics,
             precision=precision,
             walls=self._walls,
-            iolets=openings,
+            iolets=iolet_stages,
             timers=self.timers,
         )
 
     def _prepare_messages(self) -> None:
         """Set up the halo of every kind of step; list the exchanges of a step (collective)."""
-        several = bool(self.populations.plan.peers) or self.world.size > 1
-        for phase in range(self.populations.phases if several else 0):
+        has_halo = bool(self.populations.plan.peers) or self.world.size > 1
+        for phase in range(self.populations.phases if has_halo else 0):
             self.halo.prepare(self.populations.source(phase), self.populations.halo_mode(phase))
-        deep = self.iolets.depths.exchange if self.iolets.depths is not None else None
-        self.exchanges: list[HaloExchange] = [each for each in (self.halo if several else None, deep) if each]
-        self._own_exchanges = tuple(self.exchanges)  # without those of what is immersed
+        depth_exchange = self.iolets.depths.exchange if self.iolets.depths is not None else None
+        candidates = (self.halo if has_halo else None, depth_exchange)
+        self.exchanges: list[HaloExchange] = [exchange for exchange in candidates if exchange]
+        self._own_exchanges = tuple(self.exchanges)  # without those of immersed bodies
         self._time_exchanges()
         if self._walls.mass is not None:
             self.graph_steps = WINDOW
@@ -176,14 +183,14 @@ class FlowSolver(SolverBase):
         return self._phases
 
     def _before(self, steps: int) -> int:
-        """Let what is immersed prepare for `steps` steps; return how many the next launch does."""
-        ready = self._prepare(steps) if self._prepare is not None else steps
+        """Prepare immersed bodies for `steps` steps; return the number of steps of the next launch."""
+        ready = self._prepare_immersion(steps) if self._prepare_immersion is not None else steps
         if self._walls.mass is not None:
             ready = min(ready, self._walls.mass.steps_left(self.step))
         return self.graph_steps if self._can_replay(min(steps, ready)) else 1
 
     def _before_launch(self, steps: int) -> Hashable:
-        """Prepare walls, iolets and the marking of sites inside cells; return where in its period the marking is."""
+        """Prepare walls, iolets and the update of sites inside cells; return the phase within the update interval."""
         self._walls.restore()
         if self._walls.mass is not None:
             self._walls.mass.prepare(self.step)
@@ -199,7 +206,7 @@ class FlowSolver(SolverBase):
         self.restored_inside = None
 
     def _may_replay(self) -> bool:
-        """Return whether the next steps may come from a graph: from the first phase on, without work of the host."""
+        """Return whether the next steps may be replayed from a graph: at phase 0 and without host work."""
         circuits = self.iolets.windkessels
         return self.phase == 0 and self.step > 0 and not (circuits and circuits.needs_host)
 
@@ -215,11 +222,11 @@ class FlowSolver(SolverBase):
         return self.measures.fields(names)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as arrays of the device, computed there but for viscosity and traction."""
+        """Return the same as device arrays; viscosity and traction are computed on the host."""
         return self.measures.device_fields(names)
 
     def check(self) -> Health:
-        """Return mass (in sites of density 1) and greatest Mach number over all ranks.
+        """Return mass (in sites of density 1) and maximum Mach number over all ranks.
 
         Raises:
             UnstableError: a population is not finite; on every rank, with the place of the first such site.
@@ -228,7 +235,7 @@ class FlowSolver(SolverBase):
         return Health(monitor.step, {"mass": monitor.mass, "mach": monitor.mach})
 
     def monitor(self) -> Monitor:
-        """Return mass, Mach number and flow over all ranks; the mass is the same to the last bit on any number.
+        """Return mass, Mach number and flow over all ranks; the mass does not depend on the number of ranks.
 
         Raises:
             UnstableError: a population is not finite; on every rank, with the place of the first such site.
@@ -236,27 +243,27 @@ class FlowSolver(SolverBase):
         return self.watch().monitor()
 
     def mass_created(self) -> npt.NDArray[np.float64]:
-        """Return the mass that walls have created since the start, all of which is taken back; collective.
+        """Return the mass created by walls since the start, which the solver removes again; collective.
 
-        Of each connected component of the fluid, in sites of density 1, (components,); (0,) where all walls are half
-        way and at rest. Many times the mass of a component in a run mean that walls are underresolved.
+        One value for each connected component of the fluid, in sites of density 1, (components,). Shape (0,) if all
+        walls are half way and at rest. Many times the mass of a component indicates underresolved walls.
         """
         mass = self._walls.mass
         return mass.created() if mass is not None else np.zeros(0)
 
     def watch(self, *, totals: bool = True) -> Watch:
-        """Take totals of the present state (collective), or its flow alone; they reach the host during later steps."""
+        """Start to reduce totals of the current state, or its flow only; the copy overlaps later steps (collective)."""
         return self.measures.watch(totals=totals)
 
     def state(self) -> State:
-        """Return what a restart needs, the same for every layout, number of ranks and device; rows as of now.
+        """Return the restart data, the same for every layout, number of ranks and device.
 
-        Of the sites `populations` (n_owned, Q): those that leave, shifted by the weight, put together when they are
-        asked for, in any thread; `relaxation` (n_owned,): omega+ of the last step, for a rheology that needs it;
-        `reference_velocity` (n_owned, 3): what `measures.velocity_change` compares with, once it was called; `inside`
-        (n_owned,): which sites were inside cells when that was found last, if it is not found after this step;
-        `moments` (n_owned, 10), of the layout of this name, which continues from these to the last bit and from
-        populations alone to round-off. Attributes "iolets.<name>.<number>" are of Windkessel outlets.
+        Arrays of the sites: `populations` (n_owned, Q), outgoing, shifted by the weight, assembled on access in any
+        thread. `relaxation` (n_owned,), omega+ of the last step, for a rheology that needs it. `reference_velocity`
+        (n_owned, 3), the reference of `measures.velocity_change`, after its first call. `inside` (n_owned,), the last
+        flags of sites inside cells, unless they are updated after this step. `moments` (n_owned, 10), with the layout
+        of this name: a restart from them is exact, from populations only to round-off. Attributes
+        "iolets.<name>.<number>" belong to Windkessel outlets.
         """
         self._walls.restore()
         arrays: dict[str, Rows] = {**self.populations.state(self.phase)}
@@ -278,7 +285,7 @@ class FlowSolver(SolverBase):
         return {SITES: self.owned}
 
     def set_state(self, state: State) -> None:
-        """Continue from `state`; a Windkessel outlet that it does not have starts from its initial density.
+        """Continue from `state`; a Windkessel outlet missing from it starts from its initial density.
 
         Raises:
             CaseError: an array is missing or has another shape.
@@ -310,47 +317,47 @@ class FlowSolver(SolverBase):
         self.measures.observation.reference_velocity = arrays.get("reference_velocity")
 
     def set_force(self, field: npt.NDArray[Any]) -> None:
-        """Give every site a body force density beside the model's from the next step on, (n_owned, 3), rows as `owned`.
+        """Add a body force density per site to the model's from the next step on, (n_owned, 3), rows as `owned`.
 
-        In lattice units; all ranks must call it. It is not part of the state: whoever restarts a run sets it again.
+        In lattice units; collective. It is not part of the state: set it again after a restart.
 
         Raises:
-            CaseError: another shape, or a number that is not finite.
+            CaseError: another shape, a value that is not finite, or immersed bodies.
         """
         if self._physics.set_force(np.asarray(field)):
             self._rebuild_stages()
 
     def set_body_force(self, force: tuple[float, float, float]) -> None:
-        """Take another body force density than the model's from the next step on, in lattice units; on all ranks.
+        """Replace the body force density of the model from the next step on, in lattice units; collective.
 
-        It is not part of the state: whoever restarts a run sets it again.
+        It is not part of the state: set it again after a restart.
 
         Raises:
-            CaseError: there is a field of forces.
+            CaseError: a force field is set.
         """
         self._physics.set_body_force(force)
         self._rebuild_stages()
 
     def _rebuild_stages(self) -> None:
-        """Take over other kernels or arguments."""
+        """Rebuild the stages after a change of kernels or arguments."""
         self._phases = self._steps.phases()
-        self.measures.observation.forget_launches()
+        self.measures.observation.clear_launches()
         self.discard_graphs()
 
     def immerse(self, immersion: Immersion) -> None:
-        """Take from the next step on forces of sites from what is immersed (theory/coupling); may raise CaseError."""
+        """Couple immersed bodies to the flow from the next step on (theory/coupling); may raise CaseError."""
         self._physics.immerse(immersion)
-        self._steps.immersed, self._prepare = list(immersion.stages), immersion.prepare
+        self._steps.immersed, self._prepare_immersion = list(immersion.stages), immersion.prepare
         self._contrast = immersion.contrast
-        kept = (*self._own_exchanges, *immersion.exchanges)
-        gone = [exchange for exchange in self.exchanges if exchange not in kept]
-        self.exchanges[:] = kept
+        exchanges = (*self._own_exchanges, *immersion.exchanges)
+        obsolete = [exchange for exchange in self.exchanges if exchange not in exchanges]
+        self.exchanges[:] = exchanges
         self._time_exchanges()
         self._rebuild_stages()
-        for exchange in gone:
+        for exchange in obsolete:
             exchange.close()
 
     def _time_exchanges(self) -> None:
-        """Let the timers see what goes on in the streams of the messages."""
+        """Record the streams of the messages with the timers."""
         for exchange in self.exchanges:
             exchange.beside = lambda name: self.timers.beside(name)

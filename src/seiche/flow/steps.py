@@ -3,18 +3,18 @@
 
 One step from t to t + 1 (theory/flow, section 4):
 
-    send halo                 what left the sites beside another rank
-    walls interior            replace what left through walls that are not half way or that move
+    send halo                 outgoing populations of sites at rank boundaries
+    walls interior            returns from interpolated and moving walls
     stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
     receive halo
     walls edge
-    stream-collide edge       the same for the sites beside another rank
-    pressure iolets           replace what left through an iolet by what comes back
+    stream-collide edge       the same for sites at rank boundaries
+    pressure iolets           replace populations leaving through an iolet by returning ones
     velocity iolets
     advance clock
 
-`iolet_stages.py` has those that only some iolets need; stages of what is immersed in the fluid come last. On a GPU the
-sites beside another rank are swept beside the interior, as soon as the halo is there, where that is possible.
+`iolet_stages.py` adds stages of some iolets; stages of immersed bodies come last. On a GPU the sites at rank boundaries
+are swept concurrently with the interior as soon as the halo arrives, where possible.
 """
 
 from __future__ import annotations
@@ -51,11 +51,7 @@ def annotated(backend: Backend, name: str, action: Action) -> Action:
 
 
 class Steps:
-    """Puts together the stages of a step.
-
-    Attributes:
-        immersed: stages of what is immersed, at the end of a step.
-    """
+    """Assembles the stages of a step; `immersed` are the stages of immersed bodies, at its end."""
 
     def __init__(
         self,
@@ -69,7 +65,7 @@ class Steps:
         iolets: IoletStages,
         timers: StageTimers,
     ) -> None:
-        """Take what a step is made of; `precision` is (compute, storage)."""
+        """Take the components of a step; `precision` is (compute, storage)."""
         self._backend, self._layout, self._halo, self._physics = backend, layout, halo, physics
         self._precision, self._walls, self._iolets, self._timers = precision, walls, iolets, timers
         self._side = backend.stream(urgent=True)
@@ -85,50 +81,51 @@ class Steps:
         send, receive = self._messages(phase)
         interior, edge = self._sweeps(phase)
         edges = receive + walls.rebuild(phase, edge=True)
-        edges += walls.before_sweep(phase, edge=True) + iolets.depths_arrived(phase, edge=True)
-        send, edges = self._beside_interior(send, edges + iolets.before_sweep(phase, edge=True) + edge)
-        stages = send + walls.rebuild(phase, edge=False) + iolets.depths_left(phase)
-        stages += walls.before_sweep(phase, edge=False) + iolets.depths_arrived(phase, edge=False)
+        edges += walls.before_sweep(phase, edge=True) + iolets.depths_incoming(phase, edge=True)
+        send, edges = self._overlapped(send, edges + iolets.before_sweep(phase, edge=True) + edge)
+        stages = send + walls.rebuild(phase, edge=False) + iolets.depths_outgoing(phase)
+        stages += walls.before_sweep(phase, edge=False) + iolets.depths_incoming(phase, edge=False)
         stages += iolets.before_sweep(phase, edge=False) + interior + edges
         swept = tuple(stage.name for stage in interior + edge)
         before, after = walls.around_iolets(phase, swept)
         return stages + before + iolets.after_sweep(phase, swept) + after + self.immersed
 
-    def _beside_interior(self, send: list[Stage], edges: list[Stage]) -> tuple[list[Stage], list[Stage]]:
-        """Return the stages that send the halo, and those of sites that need it so that they go on beside the interior.
+    def _overlapped(self, send: list[Stage], edges: list[Stage]) -> tuple[list[Stage], list[Stage]]:
+        """Return the send and edge stages, with the edge stages on their own stream so that they overlap the interior.
 
-        They may if they are but the arrival of the halo and the sweep, and no sweep writes what another one reads. A
-        step that is timed stage by stage has them one after the other.
+        Requires that the edge stages are only receive and sweep, and that no sweep writes data read by the other one
+        (two copies). Steps timed stage by stage run them in sequence.
         """
-        backend, side, begun = self._backend, self._side, list[Any]()
+        backend, side, sent = self._backend, self._side, list[Any]()
         if not backend.concurrent_streams or len(edges) != 2 or len(self._layout.arrays) < 2:
             return send, edges
         receive, sweep = edges
 
-        def apart() -> bool:
+        def concurrent() -> bool:
             return self._halo.capturable and not self._timers.by_stages
 
         def start() -> None:
             send[0].action()
-            begun[:] = [backend.current().record()] if apart() else []
+            sent[:] = [backend.current().record()] if concurrent() else []
 
-        def arrive() -> None:
-            if not apart():
+        def receive_halo() -> None:
+            if not concurrent():
                 receive.action()
                 return
-            side.wait(begun[0])
+            side.wait(sent[0])
             with backend.use(side):
                 receive.action()
 
         def sweep_edge() -> None:
-            if not apart():
+            if not concurrent():
                 sweep.action()
                 return
             with backend.use(side):
                 sweep.action()
             backend.current().wait(side.record())
 
-        return [replace(send[0], action=start)], [replace(receive, action=arrive), replace(sweep, action=sweep_edge)]
+        edges = [replace(receive, action=receive_halo), replace(sweep, action=sweep_edge)]
+        return [replace(send[0], action=start)], edges
 
     def _messages(self, phase: int) -> tuple[list[Stage], list[Stage]]:
         """Return the stages that send and receive the halo."""
@@ -138,22 +135,22 @@ class Steps:
         source = layout.source(phase)
         send = annotated(self._backend, "send halo", lambda: halo.start(source, mode))
         receive = annotated(self._backend, "receive halo", lambda: halo.finish(source, mode))
-        left, arrived = halo.sent("halo", mode), halo.received("halo", mode)
+        sent, received = halo.sent("halo", mode), halo.received("halo", mode)
         return (
-            [Stage("send halo", send, halo.bytes, useful=False, messages=left)],
-            [Stage("receive halo", receive, halo.bytes, ("send halo",), useful=False, messages=arrived)],
+            [Stage("send halo", send, halo.bytes, useful=False, messages=sent)],
+            [Stage("receive halo", receive, halo.bytes, ("send halo",), useful=False, messages=received)],
         )
 
     def _sweeps(self, phase: int) -> tuple[list[Stage], list[Stage]]:
-        """Return the stages that stream and collide: sites that need no message, and the others."""
+        """Return the stages that stream and collide: of sites that need no message, and of the others."""
         layout, physics = self._layout, self._physics
-        name = layout.kernel_name(phase)
+        policies = (*self._precision, physics.relaxation, physics.force)
         kernel = self._backend.load(
-            registry.stream_collide(name, *self._precision, physics.relaxation, physics.force, **physics.options)  # type: ignore[arg-type]
+            registry.stream_collide(layout.kernel_name(phase), *policies, **physics.options)  # type: ignore[arg-type]
         )
         members = {"relaxation": physics.relaxation_members, "force": physics.force_members}
         arguments = self._backend.pack(kernel, layout=layout.members(phase), **members)
-        share = layout.addressing_bytes / max(layout.items, 1)
+        addressing = layout.addressing_bytes / max(layout.items, 1)
 
         def sweep(name: str, begin: int, end: int, after: tuple[str, ...]) -> list[Stage]:
             if begin == end:
@@ -161,7 +158,7 @@ class Steps:
             sites = layout.sites_per_item
             action = annotated(self._backend, name, kernel.bind(arguments, begin // sites, end // sites))
             fluid = np.count_nonzero((layout.item >= begin) & (layout.item < end))
-            return [Stage(name, action, int(kernel.bytes_per_item * fluid + share * (end - begin)), after)]
+            return [Stage(name, action, int(kernel.bytes_per_item * fluid + addressing * (end - begin)), after)]
 
         return (
             sweep("stream-collide interior", 0, layout.interior, ()),

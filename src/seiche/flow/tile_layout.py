@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tile layout: blocks of B^3 sites whose populations are contiguous, a table of neighbour tiles, two copies.
+"""Tile layout: blocks of B^3 sites with contiguous populations, a table of neighbour tiles, two copies.
 
-Tiles are owned whole. Order: interior tiles, tiles beside another rank's, then copies of other ranks' tiles.
+Tiles are owned as a whole. Order: interior tiles, tiles at rank boundaries, then copies of tiles of other ranks.
 Slot of population q at lane s of tile t: (t Q + q) B^3 + s with s = x + B (y + B z).
 """
 
@@ -22,19 +22,14 @@ from seiche.flow.region import Region
 from seiche.halo.plan import build_plan
 
 _AROUND = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
-#: Row number in the table of a tile without walls.
+#: Mask row of a tile without walls.
 _NO_WALLS = (1 << 32) - 1
-
-#: Sites looked at together.
+#: Sites processed per pass.
 _CHUNK = 1 << 20
 
 
 def refuse_periods(sites: SiteSet, name: str, edge: int) -> None:
-    """Refuse sites that do not go round in whole tiles of `edge`^3 sites, for the layout `name`.
-
-    Raises:
-        CaseError: a periodic direction is not a multiple of the edge.
-    """
+    """Raise CaseError if a periodic extent is not a multiple of `edge`, for the layout `name`."""
     for axis, letter in enumerate("xyz"):
         if sites.periodic[axis] and sites.shape[axis] % edge:
             raise CaseError(
@@ -44,16 +39,12 @@ def refuse_periods(sites: SiteSet, name: str, edge: int) -> None:
 
 
 class TileLayout(Layout):
-    """Sites in tiles of `edge`^3 (4 or 8); `numbers` are stored of each."""
+    """Sites in tiles of `edge`^3 (4 or 8); `numbers` values are stored per site."""
 
     numbers: int
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, edge: int) -> None:
-        """Number the tiles, flag walls, build the table and allocate.
-
-        Raises:
-            CaseError: a periodic direction is not a multiple of the tile's edge.
-        """
+        """Number the tiles, flag walls, build the table and allocate; may raise CaseError, see `refuse_periods`."""
         super().__init__(backend, store, region.velocity_set)
         self.numbers = self._numbers()
         self.edge, self.volume = edge, edge**3
@@ -69,7 +60,7 @@ class TileLayout(Layout):
         table = np.concatenate([first_slots, wall_rows[:, None]], axis=1).astype(np.uint32)
         self._table, self._walls_array = backend.upload(table), backend.upload(walls)
         self.arrays = [backend.zeros(tiles * self.numbers * self.volume, store) for _ in range(2)]
-        self.plan = build_plan(world, merged(self._wanted(region)), lambda keys: self._locate(region, keys))
+        self.plan = build_plan(world, merged(self._requests(region)), lambda keys: self._locate(region, keys))
         self._table_bytes = int(table.nbytes + walls.nbytes)
 
     @property
@@ -78,18 +69,16 @@ class TileLayout(Layout):
         return f"tiles-{self.edge}"
 
     def _numbers(self) -> int:
-        """Return how many numbers of each site are stored."""
         return self.velocity_set.Q
 
-    def _order(self, place: npt.NDArray[np.int64], beside: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return the order of the owned tiles at `place` (n, 3): those beside another rank's last, else x fastest."""
-        return np.argsort(beside, kind="stable")
+    def _order(self, place: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return the order of the owned tiles at `place` (n, 3): tiles at rank boundaries last, else x fastest."""
+        return np.argsort(at_boundary, kind="stable")
 
     def _key(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the number of the tile of each site in the box of all tiles, x fastest.
+        """Return the tile number of each site in the box of all tiles, x fastest.
 
-        Tiles that share a face across x then lie close in memory and in time: a population that crosses that face is
-        one of a whole run of memory, which must still be in the cache when the run's owner reads it.
+        Neighbours along x are then close in memory and in time, so runs of memory shared across that face stay cached.
         """
         tile = coords // self.edge
         return np.asarray((tile[..., 2] * self._extent[1] + tile[..., 1]) * self._extent[0] + tile[..., 0])
@@ -99,55 +88,52 @@ class TileLayout(Layout):
         return np.asarray(inside[..., 0] + self.edge * (inside[..., 1] + self.edge * inside[..., 2]))
 
     def _number_tiles(self, region: Region) -> None:
-        """Set tile keys in local order and the 27 neighbours of every owned tile (own number where there is none)."""
+        """Set the tile keys in local order and the 27 neighbours of every owned tile (itself where there is none)."""
         edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
         self._extent = [-(-extent // edge) for extent in shape]
         owned = np.unique(self._key(region.coords))
         place = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
         around = np.empty((len(owned), 27), np.int64)
         for column, step in enumerate(_AROUND):
-            there = place + step
+            neighbour = place + step
             inside = np.ones(len(owned), bool)
             for axis in range(3):
                 if periodic[axis]:
-                    there[:, axis] %= self._extent[axis]
-                inside &= (there[:, axis] >= 0) & (there[:, axis] < self._extent[axis])
-            there[~inside] = 0
-            around[:, column] = np.where(inside, np.ravel_multi_index(tuple(there.T[::-1]), self._extent[::-1]), -1)
-        every, first = self._tiles_among(np.unique(around[around >= 0]), region)
+                    neighbour[:, axis] %= self._extent[axis]
+                inside &= (neighbour[:, axis] >= 0) & (neighbour[:, axis] < self._extent[axis])
+            neighbour[~inside] = 0
+            around[:, column] = np.where(inside, np.ravel_multi_index(tuple(neighbour.T[::-1]), self._extent[::-1]), -1)
+        tiles, first = self._tiles_among(np.unique(around[around >= 0]), region)
         tile_owner = region.owner[first]
-        index = np.minimum(np.searchsorted(every, around), len(every) - 1)
-        found = np.where(every[index] == around, index, -1)
-        foreign = (found >= 0) & (tile_owner[found] != region.rank)
-        beside = foreign.any(axis=1)
-        order = self._order(place, beside)
-        copies = np.unique(found[foreign])
-        self._keys = np.concatenate([owned[order], every[copies]])
+        index = np.minimum(np.searchsorted(tiles, around), len(tiles) - 1)
+        row = np.where(tiles[index] == around, index, -1)
+        remote = (row >= 0) & (tile_owner[row] != region.rank)
+        at_boundary = remote.any(axis=1)
+        order = self._order(place, at_boundary)
+        copies = np.unique(row[remote])
+        self._keys = np.concatenate([owned[order], tiles[copies]])
         self._sorted = np.argsort(self._keys)
-        local = np.full(len(every), -1, np.int64)
-        local[np.searchsorted(every, self._keys)] = np.arange(len(self._keys))
-        neighbours = np.where(found >= 0, local[found], -1)[order]
-        own = np.arange(len(owned))[:, None]
-        self._neighbours = np.where(neighbours >= 0, neighbours, own)
+        local = np.full(len(tiles), -1, np.int64)
+        local[np.searchsorted(tiles, self._keys)] = np.arange(len(self._keys))
+        neighbours = np.where(row >= 0, local[row], -1)[order]
+        self._neighbours = np.where(neighbours >= 0, neighbours, np.arange(len(owned))[:, None])
         self.items = len(owned) * self.volume
-        self.interior = int(np.count_nonzero(~beside)) * self.volume
+        self.interior = int(np.count_nonzero(~at_boundary)) * self.volume
 
-    def _tiles_among(self, wanted: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
-        """Return those of the ascending tile keys `wanted` that hold sites, and the first site of each."""
-        first = np.full(len(wanted), -1, np.int64)
+    def _tiles_among(self, candidates: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
+        """Return the tiles among the ascending keys `candidates` that contain sites, and the first site of each."""
+        first = np.full(len(candidates), -1, np.int64)
         for begin in range(0, len(region.sites), _CHUNK):
-            keys, sites = np.unique(
-                self._key(region.sites.coords[begin : begin + _CHUNK].astype(np.int64)), return_index=True
-            )
-            at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
-            new = (wanted[at] == keys) & (first[at] < 0)
+            coords = region.sites.coords[begin : begin + _CHUNK].astype(np.int64)
+            keys, sites = np.unique(self._key(coords), return_index=True)
+            at = np.minimum(np.searchsorted(candidates, keys), len(candidates) - 1)
+            new = (candidates[at] == keys) & (first[at] < 0)
             first[at[new]] = begin + sites[new]
-        return wanted[first >= 0], first[first >= 0]
+        return candidates[first >= 0], first[first >= 0]
 
     def _tile_rows(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the local tile of each site (owned or copied)."""
-        keys = self._key(coords)
-        return np.asarray(self._sorted[np.searchsorted(self._keys, keys, sorter=self._sorted)])
+        return np.asarray(self._sorted[np.searchsorted(self._keys, self._key(coords), sorter=self._sorted)])
 
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Return the link masks (rows, B^3) of the tiles with walls, and the row of each owned tile or _NO_WALLS."""
@@ -155,21 +141,20 @@ class TileLayout(Layout):
         masks = np.full(self.items, (1 << self.velocity_set.Q) - 1, np.uint32)
         masks[self.item] = 0
         for q in range(1, self.velocity_set.Q):
-            leaves = region.neighbour(q) < 0
-            masks[self.item[leaves]] |= np.uint32(1 << q)
+            masks[self.item[region.neighbour(q) < 0]] |= np.uint32(1 << q)
         mask = masks.reshape(tiles, self.volume)
         has_walls = mask.any(axis=1)
         rows = np.where(has_walls, np.cumsum(has_walls) - 1, _NO_WALLS)
         return np.ascontiguousarray(mask[has_walls]) if has_walls.any() else np.zeros((1, self.volume), np.uint32), rows
 
-    def _wanted(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
-        """Return by peer the populations that edge sites pull from copied tiles, and where the copies lie."""
-        wanted: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+    def _requests(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
+        """Return by peer the keys of the populations that edge sites pull from copied tiles, and their local slots."""
+        requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         if self.interior == self.items:
-            return wanted
+            return requests
         Q, opposite = self.velocity_set.Q, self.velocity_set.opposite
         for q in range(1, Q):
-            # what leaves another rank's site y along q arrives at an owned site y + c_q
+            # The population leaving a remote site y along q arrives at the owned site y + c_q.
             upwind = region.neighbour(int(opposite[q]))
             upwind = upwind[upwind >= 0]
             upwind = upwind[region.owner[upwind] != region.rank]
@@ -178,8 +163,8 @@ class TileLayout(Layout):
             for peer in np.unique(region.owner[upwind]):
                 mine = region.owner[upwind] == peer
                 keys = upwind[mine].astype(np.int64) * Q + q
-                wanted.setdefault(int(peer), []).append((keys, slots[mine].astype(np.uint32)))
-        return wanted
+                requests.setdefault(int(peer), []).append((keys, slots[mine].astype(np.uint32)))
+        return requests
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return (item // self.volume * self.numbers + q) * self.volume + item % self.volume
@@ -193,16 +178,16 @@ class TileLayout(Layout):
         return self.name
 
     def members(self, phase: int) -> dict[str, Any]:
-        """Return array addresses, table and wall masks."""
+        """Return arrays, table and wall masks."""
         arrays = {"f_in": self.arrays[phase], "f_out": self.arrays[1 - phase]}
         return {**arrays, "table": self._table, "walls": self._walls_array}
 
     def source(self, phase: int) -> Array:
-        """Return the copy that holds the state."""
+        """Return the copy with the current state."""
         return self.arrays[phase]
 
     def halo_mode(self, phase: int) -> HaloMode:
-        """Return gather: both copies are pulled from."""
+        """Return "gather": both copies are pulled from."""
         return "gather"
 
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
@@ -210,11 +195,11 @@ class TileLayout(Layout):
         return self._slot(q, self.item if rows is None else self.item[rows]).astype(np.uint32)
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return whole tiles of one direction."""
+        """Return q tiles of one direction."""
         return q * self.volume
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the upwind sites' slots, in the own tile or in one around it."""
+        """Return the slots of the upwind sites, in the same tile or a neighbour of it."""
         place = self._coords[rows] % self.edge - self.velocity_set.vectors[q]
         around = 13 + place // self.edge @ np.array([1, 3, 9])
         tile = self._neighbours[self.item[rows] // self.volume, around]
@@ -222,5 +207,5 @@ class TileLayout(Layout):
 
     @property
     def addressing_bytes(self) -> int:
-        """Return the bytes of the table and of the wall masks: each is read once a step."""
+        """Return the bytes of the table and the wall masks, read once per step."""
         return self._table_bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Velocity sets on the host: the directions and order of `kernels/flow/lattice.hpp` (a test compares them)."""
+"""Velocity sets on the host, with the directions and order of `kernels/flow/lattice.hpp` (compared by a test)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class VelocitySet:
 
     @cached_property
     def opposite(self) -> npt.NDArray[np.int64]:
-        """Return the direction that points the other way, (Q,)."""
+        """Return the opposite of each direction, (Q,)."""
         return np.array([0] + [q + 1 if q % 2 else q - 1 for q in range(1, self.Q)])
 
     @cached_property
@@ -67,4 +67,4 @@ D3Q27 = VelocitySet(
     np.array([8 / 27] + [2 / 27] * 6 + [1 / 54] * 12 + [1 / 216] * 8),
 )
 #: By name.
-VELOCITY_SETS = {chosen.name: chosen for chosen in (D3Q15, D3Q19, D3Q27)}
+VELOCITY_SETS = {lattice.name: lattice for lattice in (D3Q15, D3Q19, D3Q27)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The links of walls that are not half way or not at rest: where they meet the wall, and what comes back along them."""
+"""Links of interpolated and moving walls: wall position, interpolation weights and momentum terms."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
-from seiche.domain.world import World
+from seiche.domain.world import World, raise_together
 from seiche.errors import CaseError
 from seiche.flow.model import MovingWall, Walls
 from seiche.flow.region import Region
 from seiche.flow.velocity_set import CS2
 
-#: A wall may not move faster: the equilibrium is an expansion in the Mach number.
+#: Maximum Mach number of a wall: the equilibrium is an expansion in the Mach number.
 MACH_LARGEST = 0.3
 
 Floats = npt.NDArray[np.float64]
 
 
 def wall_places(sites: SiteSet, rows: npt.NDArray[np.int64], links: npt.NDArray[np.int64]) -> Floats:
-    """Return where links meet the wall, (p, 3) in spacings from the geometry's origin of coordinates.
+    """Return the wall points of links, (p, 3) in spacings from the geometry's origin of coordinates.
 
     `rows` (p,) of the boundary arrays, `links` (p,) rows of `LINK_VECTORS`.
     """
@@ -37,33 +37,24 @@ def velocity_at(wall: MovingWall, places: Floats) -> Floats:
 
 
 def patches_of(walls: Sequence[MovingWall], places: Floats) -> npt.NDArray[np.int64]:
-    """Return the number of the moving wall at each of `places` (p, 3), -1 where the wall is at rest.
-
-    Raises:
-        CaseError: two moving walls hold one place.
-    """
+    """Return the moving wall at each of `places` (p, 3), -1 at rest; CaseError if two moving walls overlap."""
     number = np.full(len(places), -1, np.int64)
     for k, wall in enumerate(walls):
         mine = np.ones(len(places), bool) if wall.patch is None else np.asarray(wall.patch(places), bool)
         twice = np.flatnonzero(mine & (number >= 0))
         if len(twice):
             at = ", ".join(f"{value:.4g}" for value in places[twice[0]])
-            raise CaseError(
-                f"moving walls {walls[number[twice[0]]].name!r} and {wall.name!r} both hold the wall at ({at}) spacings"
-            )
+            names = f"{walls[number[twice[0]]].name!r} and {wall.name!r}"
+            raise CaseError(f"moving walls {names} overlap at ({at}) spacings: change their patches")
         number[mine] = k
     return number
 
 
-def check_moving(walls: Sequence[MovingWall], found: npt.NDArray[np.int64], speeds: Floats) -> None:
-    """Refuse walls without a link and walls that are too fast, of `found` links and greatest `speeds` (walls,) each.
-
-    Raises:
-        CaseError: what is wrong, in one line.
-    """
-    for wall, count, speed in zip(walls, found, speeds, strict=True):
+def check_moving(walls: Sequence[MovingWall], counts: npt.NDArray[np.int64], speeds: Floats) -> None:
+    """Raise CaseError for walls without a link and walls that are too fast; `counts` of links and maximum `speeds`."""
+    for wall, count, speed in zip(walls, counts, speeds, strict=True):
         if not count:
-            raise CaseError(f"moving wall {wall.name!r}: its patch holds no wall link")
+            raise CaseError(f"moving wall {wall.name!r}: its patch contains no wall link")
         if not speed <= MACH_LARGEST * CS2**0.5:
             raise CaseError(
                 f"moving wall {wall.name!r}: {speed:.3g} sites/step is Mach {speed / CS2**0.5:.3g}, out of range"
@@ -75,10 +66,10 @@ def check_moving(walls: Sequence[MovingWall], found: npt.NDArray[np.int64], spee
 class WallLinks:
     """Wall links of a rank: site `row` in the region, direction `q`, `share` of eqs. 36 and 37, and `push` of eq. 38.
 
-    All (p,). `arrives` marks those whose other population arrives along the link (the wall lies before its middle),
-    `alone` those that have no other population, `late` those whose other one an iolet replaces after the collision.
-    Of the links that a kernel handles the first `interior` need nothing from another rank; they come before any sweep,
-    since an odd step in place overwrites what left its neighbours. `component` is that of the fluid at the site.
+    All arrays (p,). The second population of the interpolation is incoming along the link for links marked `arrives`
+    (wall before the midpoint), missing for `alone`, and replaced by an iolet after the collision for `late`. The first
+    `interior` links need no data from another rank; they are processed before any sweep, since an odd step in place
+    overwrites outgoing populations of its neighbours. `component` is the fluid component of the site.
     """
 
     row: npt.NDArray[np.int64]
@@ -92,28 +83,19 @@ class WallLinks:
     interior: int
 
     def chosen(self, which: npt.NDArray[np.bool_], item: npt.NDArray[np.int64], interior: int) -> WallLinks:
-        """Return some of the links by component, direction and item, those that need another rank last."""
+        """Return the links flagged in `which`, those that need another rank last, by component, direction and item."""
         rows = np.flatnonzero(which)
         at = item[self.row[rows]]
-        late = self.arrives[rows] & (at >= interior)
-        order = rows[np.lexsort((at, self.q[rows], self.component[rows], late))]
-        return WallLinks(
-            self.row[order],
-            self.q[order],
-            self.share[order],
-            self.push[order],
-            self.arrives[order],
-            self.alone[order],
-            self.late[order],
-            self.component[order],
-            int(np.count_nonzero(~late)),
-        )
+        edge = self.arrives[rows] & (at >= interior)
+        order = rows[np.lexsort((at, self.q[rows], self.component[rows], edge))]
+        arrays = {name: values[order] for name, values in vars(self).items() if name != "interior"}
+        return WallLinks(**arrays, interior=int(np.count_nonzero(~edge)))
 
 
 def links_of(
     region: Region, walls: Walls, world: World, component: npt.NDArray[np.int64]
 ) -> tuple[WallLinks, npt.NDArray[np.bool_]]:
-    """Return all wall links of the rank, in no order, and which of them move; all ranks refuse a motion together."""
+    """Return all wall links of the rank, unordered, and flags of the moving ones; CaseError on all ranks together."""
     sites, lattice = region.sites, region.velocity_set
     columns = lattice.link_rows
     place, direction = np.nonzero(sites.link_kind[region.boundary_rows][:, columns] == LinkKind.WALL)
@@ -124,9 +106,9 @@ def links_of(
         fraction = sites.link_fraction[region.boundary_rows[place], link].astype(np.float64)
         for k in range(1, lattice.Q):
             mine = np.flatnonzero(q == k)
-            behind = int(lattice.opposite[k])
-            rim[mine] = sites.link_kind[region.boundary_rows[place[mine]], columns[behind - 1]] > LinkKind.WALL
-            half[mine] = (region.neighbour(behind, row[mine]) < 0) & ~rim[mine]
+            back = int(lattice.opposite[k])
+            rim[mine] = sites.link_kind[region.boundary_rows[place[mine]], columns[back - 1]] > LinkKind.WALL
+            half[mine] = (region.neighbour(back, row[mine]) < 0) & ~rim[mine]
         half |= fraction == 0.5
         rim &= ~half
     double = np.where(half, 1.0, 2.0 * fraction)
@@ -148,10 +130,8 @@ def links_of(
             push[mine] = -6.0 * lattice.weights[q[mine]] * np.sum(velocity * lattice.vectors[q[mine]], axis=1)
             push[mine] /= np.maximum(double[mine], 1.0)
             speed[k] = np.sqrt(np.sum(velocity**2, axis=1).max(initial=0.0))
-        first = next((text for text in world.allgather(problem) if text is not None), None)
-        if first is not None:
-            raise CaseError(first)
-        found = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))
-        check_moving(walls.moving, found, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
+        raise_together(world, problem, CaseError)
+        counts = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))
+        check_moving(walls.moving, counts, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
     share = np.where(double < 1.0, double, 1.0 / double)
     return WallLinks(row, q, share, push, ~half & ~rim & (double < 1.0), half, late, component[row], 0), number >= 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walls at the geometry's own fractions of links, and walls that move (theory/flow, eqs. 36 to 38).
+"""Interpolated walls (at the geometry's link fractions) and moving walls (theory/flow, eqs. 36 to 38).
 
-Half-way walls at rest are part of a layout's addressing. For all others a stage before the sweep replaces what left
-along each wall link by what comes back (`kernels/flow/walls.hpp`). Between steps the populations are those that left.
-The mass that this creates is taken back (`wall_mass.py`).
+Half-way walls at rest are part of a layout's addressing. For all others a stage before the sweep replaces the outgoing
+population of each wall link by the returning one (`kernels/flow/walls.hpp`). Between steps the outgoing populations are
+stored. The mass that this creates is removed (`wall_mass.py`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ Action = Callable[[], None]
 
 @dataclass
 class _Phase:
-    """What the steps of a phase do: `actions` and `traffic` (bytes) without and beside other ranks; `saving` undoes.
+    """Actions of the steps of a phase: `actions` and `traffic` (bytes), keyed by whether they need other ranks.
 
-    `measuring` are the same actions, which count no mass.
+    `measuring` are the same actions without mass accounting. `saving` has pairs of calls that save and restore the
+    populations. `rim` are the two actions around the iolet stages for wall links next to iolets.
     """
 
     actions: dict[bool, list[Action]] = field(default_factory=lambda: {False: [], True: []})
@@ -46,14 +47,14 @@ class _Phase:
     rim_traffic: int = 0
 
     def add(self, edge: bool, action: Action, traffic: int, measuring: Action | None = None) -> None:
-        """Append an action, and what takes its place where the state is only measured."""
+        """Append an action and its variant for measurements, which counts no mass."""
         self.actions[edge].append(action)
         self.measuring[edge].append(measuring or action)
         self.traffic[edge] += traffic
 
 
 class WallStages:
-    """The stages of walls that are not half way or not at rest; without such walls there are none."""
+    """Stages of walls that are interpolated or move; empty without such walls."""
 
     def __init__(
         self,
@@ -64,118 +65,120 @@ class WallStages:
         *,
         precision: tuple[Any, Any],
         world: World,
-        named: Callable[[str, Action], Action],
+        annotate: Callable[[str, Action], Action],
     ) -> None:
-        """Find the links and upload their slots, shares and pushes; collective.
+        """Find the links and upload their slots, weights and momentum terms; collective.
 
-        Raises:
-            CaseError: a moving wall that is too fast, holds no link or shares one with another.
+        Raises CaseError for a moving wall that is too fast, has no link, or overlaps another one.
         """
-        self._backend, self._layout, self._precision, self._named = backend, layout, precision, named
+        self._backend, self._layout, self._precision, self._annotate = backend, layout, precision, annotate
         self._phases: list[_Phase] = []
         self._replaced: int | None = None
-        self._kept: list[Any] = []
+        self._arrays: list[Any] = []  # referenced by bound kernels
         self.mass: WallMass | None = None
         if walls.kind == "bounce-back" and not walls.moving:
             return
         component, count = components(region, world)
-        links, moving = links_of(region, walls, world, component)
-        at_rest = links.chosen(~moving & ~links.alone & ~links.late, layout.item, layout.interior)
-        rim = links.chosen(links.late, layout.item, layout.interior)
-        pushed = links.chosen(moving, layout.item, layout.interior)
-        paying = np.unique(np.concatenate([part.row for part in (at_rest, pushed, rim)]))
-        if not world.allreduce_sum(np.array([len(paying)]))[0]:
+        all_links, moving = links_of(region, walls, world, component)
+        rest = ~moving & ~all_links.alone & ~all_links.late
+        resting_links, rim, moving_links = (
+            all_links.chosen(mask, layout.item, layout.interior) for mask in (rest, all_links.late, moving)
+        )
+        wall_sites = np.unique(np.concatenate([links.row for links in (resting_links, moving_links, rim)]))
+        if not world.allreduce_sum(np.array([len(wall_sites)]))[0]:
             return
-        self.mass = WallMass(backend, world, component[paying], count)
-        if not len(paying):
+        self.mass = WallMass(backend, world, component[wall_sites], count)
+        if not len(wall_sites):
             return
-        # in the order of links: sites that need another rank last, then by component and item
-        at = layout.item[paying]
-        paying = paying[np.lexsort((at, component[paying], at >= layout.interior))]
+        # Same order as the links: sites that need another rank last, then by component and item.
+        at = layout.item[wall_sites]
+        wall_sites = wall_sites[np.lexsort((at, component[wall_sites], at >= layout.interior))]
         own = int(np.count_nonzero(at < layout.interior))
-        self._reserve(at_rest, pushed, rim, paying)
-        sites, site_of = np.unique(pushed.row, return_inverse=True)
+        self._reserve(resting_links, moving_links, rim, wall_sites)
+        sites, site_of = np.unique(moving_links.row, return_inverse=True)
         excess = backend.zeros(len(sites), precision[0])
         real = np.dtype(precision[0])
-        share, push, row = (
-            [backend.upload(part.share.astype(real)) for part in (at_rest, pushed, rim)],
-            backend.upload(pushed.push.astype(real)),
-            backend.upload(site_of.astype(np.uint32)),
-        )
-        self._kept += [excess, *share, push, row]
+        share = [backend.upload(links.share.astype(real)) for links in (resting_links, moving_links, rim)]
+        push, row = backend.upload(moving_links.push.astype(real)), backend.upload(site_of.astype(np.uint32))
+        self._arrays += [excess, *share, push, row]
         for phase in range(layout.phases):
             plan = _Phase()
-            rest_members, rest_saved = self._wall_members(at_rest, share[0], phase)
-            push_members, push_saved = self._wall_members(pushed, share[1], phase)
-            payment, payment_saved = self._payment(paying, phase)
-            plan.saving = [*rest_saved, *push_saved, *payment_saved]
+            resting_members, resting_saved = self._wall_members(resting_links, share[0], phase)
+            moving_members, moving_saved = self._wall_members(moving_links, share[1], phase)
+            correction, correction_saved = self._correction(wall_sites, phase)
+            plan.saving = [*resting_saved, *moving_saved, *correction_saved]
             if len(sites):
                 plan.add(False, self._density(sites, excess, phase), 0)
-            self._add(plan, registry.wall_return(*precision), rest_members, at_rest.component, at_rest.interior)
-            members = {"wall": push_members, "push": push, "row": row, "excess": excess}
-            self._add(plan, registry.moving_wall_return(*precision), members, pushed.component, pushed.interior)
-            self._add(plan, registry.mass_correction(*precision), payment, component[paying], own, row=CORRECTED)
-            # after the sweep the populations lie where the next kind of step looks for them
-            rim_members, _ = self._wall_members(rim, share[2], (phase + 1) % layout.phases)
-            self._add_after(plan, rim_members, rim, layout.rebuild((phase + 1) % layout.phases, "late"))
+            self._add(
+                plan, registry.wall_return(*precision), resting_members, resting_links.component, resting_links.interior
+            )
+            members = {"wall": moving_members, "push": push, "row": row, "excess": excess}
+            self._add(
+                plan, registry.moving_wall_return(*precision), members, moving_links.component, moving_links.interior
+            )
+            self._add(plan, registry.mass_correction(*precision), correction, component[wall_sites], own, row=CORRECTED)
+            # After the sweep the populations are in the slots of the next phase.
+            following = (phase + 1) % layout.phases
+            rim_members, _ = self._wall_members(rim, share[2], following)
+            self._add_after(plan, rim_members, rim, layout.rebuild(following, "late"))
             self._phases.append(plan)
 
-    def _reserve(self, at_rest: WallLinks, pushed: WallLinks, rim: WallLinks, paying: npt.NDArray[np.int64]) -> None:
-        """Make room for the populations that the kernels read and write, in layouts that need it."""
-        self._layout.reserve(Use.RETURNED, paying, np.zeros(len(paying), np.int64))
-        for part in (at_rest, pushed):
-            self._layout.reserve(Use.RETURNED, part.row, part.q)
-            self._layout.reserve(Use.ARRIVING, part.row[part.arrives], part.q[part.arrives])
+    def _reserve(
+        self, resting_links: WallLinks, moving_links: WallLinks, rim: WallLinks, wall_sites: npt.NDArray[np.int64]
+    ) -> None:
+        """Reserve slots for the populations that the kernels read and write, in layouts that need it."""
+        self._layout.reserve(Use.RETURNED, wall_sites, np.zeros(len(wall_sites), np.int64))
+        for links in (resting_links, moving_links):
+            self._layout.reserve(Use.RETURNED, links.row, links.q)
+            self._layout.reserve(Use.ARRIVING, links.row[links.arrives], links.q[links.arrives])
         self._layout.reserve(Use.LATE, rim.row, rim.q)
 
     def _wall_members(
         self, links: WallLinks, share: Array, phase: int
     ) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
-        """Return members of `WallReturn` of a step of this phase, and how to save and bring back what it replaces."""
+        """Return the members of `WallReturn` in this phase, and calls that save and restore the replaced values."""
         layout, opposite = self._layout, self._layout.velocity_set.opposite
         own, other = np.zeros(len(links.row), np.uint32), np.zeros(len(links.row), np.uint32)
         for q in np.unique(links.q):
             mine = links.q == q
             rows = links.row[mine]
             own[mine] = layout.leaving_slots(phase, int(q), rows)
-            left = layout.leaving_slots(phase, int(opposite[q]), rows)
-            other[mine] = np.where(links.alone[mine], own[mine], left)
-            before = mine & links.arrives
-            other[before] = layout.arriving_slots(phase, int(q), links.row[before])
+            outgoing = layout.leaving_slots(phase, int(opposite[q]), rows)
+            other[mine] = np.where(links.alone[mine], own[mine], outgoing)
+            incoming = mine & links.arrives
+            other[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
         source, count = layout.boundary(phase), len(own)
         slots, buffer = self._backend.upload(own), self._backend.zeros(count, self._precision[1])
         members = {"f": source, "own": slots, "other": self._backend.upload(other), "share": share}
-        self._kept += [members, buffer]
+        self._arrays += [members, buffer]
         return members, self._saving(source, slots, buffer)
 
-    def _payment(self, rows: npt.NDArray[np.int64], phase: int) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
-        """Return members of `MassCorrection` of sites in a step of this phase, and how to undo it."""
+    def _correction(self, rows: npt.NDArray[np.int64], phase: int) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
+        """Return the members of `MassCorrection` of sites in this phase, and calls that save and restore them."""
         assert self.mass is not None
         slots = self._backend.upload(self._layout.leaving_slots(phase, 0, rows))
         buffer = self._backend.zeros(len(rows), self._precision[1])
         members = {"f": self._layout.boundary(phase), "rest": slots, "amount": self.mass.amount}
-        self._kept += [members, buffer]
+        self._arrays += [members, buffer]
         return members, self._saving(members["f"], slots, buffer)
 
     def _saving(self, source: Array, slots: Array, buffer: Array) -> list[tuple[Action, ...]]:
-        """Return the calls that save populations and bring them back, if there are any."""
+        """Return the calls that save and restore populations, if there are any."""
         count = len(buffer)
         if not count:
             return []
         kernels = [self._backend.load(halo_move("Pack", self._precision[1])), self._unpack()]
-        moves = [k.bind(self._backend.pack(k, array=source, slots=slots, buffer=buffer), 0, count) for k in kernels]
-        return [tuple(moves)]
+        arrays = {"array": source, "slots": slots, "buffer": buffer}
+        return [tuple(k.bind(self._backend.pack(k, **arrays), 0, count) for k in kernels)]
 
     def _density(self, sites: npt.NDArray[np.int64], excess: Array, phase: int) -> Action:
-        """Return the call that finds the density of the sites with moving walls."""
+        """Return the call that computes the density of the sites with moving walls."""
         lattice = self._layout.velocity_set
         slots = np.stack([self._layout.leaving_slots(phase, q, sites) for q in range(lattice.Q)])
         kernel = self._backend.load(registry.leaving_density(*self._precision, velocity_set=lattice.name))
-        self._kept.append(self._backend.upload(slots))
-        arguments = self._backend.pack(
-            kernel, f=self._layout.boundary(phase), slots=self._kept[-1], excess=excess, stride=len(sites)
-        )
-        return kernel.bind(arguments, 0, len(sites))
+        members = {"slots": self._backend.upload(slots), "excess": excess, "stride": len(sites)}
+        self._arrays.append(members)
+        return kernel.bind(self._backend.pack(kernel, f=self._layout.boundary(phase), **members), 0, len(sites))
 
     def _add(
         self,
@@ -188,9 +191,9 @@ class WallStages:
         row: int = CREATED,
     ) -> None:
         """Add a kernel over links or sites of `component`, the interior first, that adds to `row` of the sums."""
-        first, members, begun = self._summed(rule, component, interior)
+        first, members, interior_blocks = self._summed(rule, component, interior)
         kernel = self._backend.load(spec)
-        for edge, begin, end in ((False, 0, begun), (True, begun, len(first) - 1)):
+        for edge, begin, end in ((False, 0, interior_blocks), (True, interior_blocks, len(first) - 1)):
             if begin < end:
                 assert self.mass is not None
                 sums = (self.mass.sums_of(row), self.mass.unused)
@@ -201,63 +204,59 @@ class WallStages:
     def _summed(
         self, rule: dict[str, Any], component: npt.NDArray[np.int64], interior: int
     ) -> tuple[npt.NDArray[np.int64], dict[str, Any], int]:
-        """Return the limits of blocks, members of `SummedChange` but for its sums, and the blocks of the interior."""
-        first, part, begun = blocks(component, interior)
-        members = {"rule": rule, "first": self._backend.upload(first), "component": self._backend.upload(part)}
-        self._kept.append(members)
-        return first, members, begun
+        """Return block limits, members of `SummedChange` without its sums, and the number of interior blocks."""
+        first, block_component, interior_blocks = blocks(component, interior)
+        upload = self._backend.upload
+        members = {"rule": rule, "first": upload(first), "component": upload(block_component)}
+        self._arrays.append(members)
+        return first, members, interior_blocks
 
     def _add_after(self, plan: _Phase, rule: dict[str, Any], links: WallLinks, rebuild: Action | None) -> None:
-        """Add what comes back along `late` links: found before the iolets replace anything, put in place after."""
+        """Add the returns along `late` links: computed before the iolet stages replace values, stored after them."""
         count = len(links.row)
         if not count:
             return
         assert self.mass is not None
-        kept = self._backend.zeros(count, self._precision[1])
-        self._kept.append(kept)
-        find, put = self._backend.load(registry.wall_kept(*self._precision)), self._unpack()
-        arguments = self._backend.pack(put, array=rule["f"], slots=rule["own"], buffer=kept)
-        first, members, _ = self._summed({"wall": rule, "kept": kept}, links.component, count)
-        packed = self._backend.pack(find, **members, sums=self.mass.sums_of(CREATED))
-        finding = find.bind(packed, 0, len(first) - 1)
-        plan.rim = (in_order([rebuild, finding] if rebuild else [finding]), put.bind(arguments, 0, count))
-        plan.rim_traffic = find.bytes_per_item * count // registry.WALL_BLOCK
+        buffer = self._backend.zeros(count, self._precision[1])
+        compute, store = self._backend.load(registry.wall_kept(*self._precision)), self._unpack()
+        arguments = self._backend.pack(store, array=rule["f"], slots=rule["own"], buffer=buffer)
+        first, members, _ = self._summed({"wall": rule, "kept": buffer}, links.component, count)
+        packed = self._backend.pack(compute, **members, sums=self.mass.sums_of(CREATED))
+        action = compute.bind(packed, 0, len(first) - 1)
+        plan.rim = (in_order([rebuild, action] if rebuild else [action]), store.bind(arguments, 0, count))
+        plan.rim_traffic = compute.bytes_per_item * count // registry.WALL_BLOCK
 
     def _unpack(self) -> Kernel:
         return self._backend.load(halo_move("Unpack", self._precision[1]))
 
     def around_iolets(self, phase: int, after: tuple[str, ...]) -> tuple[list[Stage], list[Stage]]:
-        """Return the stages before and after those of the iolets, for wall links beside them, if there are any."""
+        """Return the stages before and after those of the iolets, for wall links next to iolets, if there are any."""
         plan = self._phases[phase] if self._phases else _Phase()
         if plan.rim is None:
             return [], []
-        find, put = (
-            self._named(name, action) for name, action in zip(("walls at iolets", "walls kept"), plan.rim, strict=True)
-        )
-        return (
-            [Stage("walls at iolets", find, plan.rim_traffic, after)],
-            [Stage("walls kept", put, 0, ("walls at iolets",))],
-        )
+        names = ("walls at iolets", "walls kept")
+        compute, store = (self._annotate(name, action) for name, action in zip(names, plan.rim, strict=True))
+        return [Stage(names[0], compute, plan.rim_traffic, after)], [Stage(names[1], store, 0, (names[0],))]
 
     def rebuild(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that puts populations into the slots where boundaries look for them, if a layout has one."""
+        """Return the stage that fills the population slots read by boundaries, if the layout has one."""
         action = self._layout.rebuild(phase, "edge" if edge else "interior")
         if action is None:
             return []
         name = "rebuild edge" if edge else "rebuild interior"
-        return [Stage(name, self._named(name, action), 0, ("receive halo",) if edge else ())]
+        return [Stage(name, self._annotate(name, action), 0, ("receive halo",) if edge else ())]
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that replaces what left along wall links, beside another rank (`edge`) or not, if any."""
+        """Return the stage of the wall returns, at rank boundaries (`edge`) or elsewhere, if any."""
         actions = self._phases[phase].actions[edge] if self._phases else []
         if not actions:
             return []
         name = "walls edge" if edge else "walls interior"
         traffic = self._phases[phase].traffic[edge]
-        return [Stage(name, self._named(name, in_order(actions)), traffic, ("receive halo",) if edge else ())]
+        return [Stage(name, self._annotate(name, in_order(actions)), traffic, ("receive halo",) if edge else ())]
 
     def replace(self, phase: int) -> None:
-        """Do what the stages do, so that the state before a step of this phase can be observed; `restore` undoes it."""
+        """Apply the wall returns before a step of this phase so that the state can be observed; `restore` undoes it."""
         if not self._phases or self._replaced is not None:
             return
         plan = self._phases[phase]
@@ -271,8 +270,8 @@ class WallStages:
         self._replaced = phase
 
     def restore(self) -> None:
-        """Bring back what left along the wall links, if it was replaced."""
+        """Restore the outgoing populations of the wall links if they were replaced."""
         if self._replaced is not None:
-            for _, bring_back in self._phases[self._replaced].saving:
-                bring_back()
+            for _, restore in self._phases[self._replaced].saving:
+                restore()
             self._replaced = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Totals of a state and what flows through its openings, brought to the host beside the steps that follow."""
+"""Totals of a state and the flow through its openings, copied to the host while the next steps run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seiche.flow.velocity_set import CS2
 
 @dataclass(frozen=True)
 class Monitor:
-    """What is watched: total mass (in sites of density 1), greatest Mach number, mass a step into each iolet."""
+    """Total mass (in sites of density 1), maximum Mach number, mass per step through each iolet."""
 
     step: int
     mass: float
@@ -28,84 +28,80 @@ class Monitor:
 
 
 @dataclass(frozen=True)
-class _Room:
-    """Pinned memory for what one look brings to the host: the words of the sum, and the inflow by group."""
+class _HostBuffers:
+    """Pinned memory of one monitor: the words of the sum, and the inflow by group."""
 
     totals: npt.NDArray[Any]
     inflow: list[npt.NDArray[Any]]
 
 
-class Watcher:
+class MonitorReader:
     """Takes totals and inflow of states of a rank."""
 
     def __init__(self, backend: Backend, world: World, observation: Observation, iolets: Iolets) -> None:
-        """Watch what `observation` sees and the openings `iolets`; memory is got at the first look."""
+        """Monitor the state of `observation` and the flow of `iolets`; memory is allocated at the first call."""
         self.backend, self.world, self.observation, self.iolets = backend, world, observation, iolets
         self.sites = observation.region.sites
-        self._free: list[_Room] = []
+        self._free: list[_HostBuffers] = []
 
     def take(self, phase: int, step: int, *, totals: bool = True) -> Watch:
-        """Return the look at the state before a step of this phase; its halo must be current. Waits for nothing.
+        """Start to monitor state number `step` before a step of this phase, without waiting; halos must be current.
 
-        Args:
-            phase: kind of the step to come.
-            step: number of the state.
-            totals: False looks at the openings only.
+        With `totals` False only the flow through the openings is read.
         """
-        room = self._free.pop() if self._free else self._room()
+        buffers = self._free.pop() if self._free else self._allocate()
         if totals:
-            self.observation.start_totals(phase, room.totals)
-        for group, host in zip(self.iolets.groups, room.inflow, strict=True):
+            self.observation.start_totals(phase, buffers.totals)
+        for group, host in zip(self.iolets.groups, buffers.inflow, strict=True):
             self.backend.copy_to_host(group.inflow, host)
-        return Watch(self, room, step, self.backend.current().record())
+        return Watch(self, buffers, step, self.backend.current().record())
 
-    def give_back(self, room: _Room) -> None:
-        """Take the memory of a look that is over."""
-        self._free.append(room)
+    def release(self, buffers: _HostBuffers) -> None:
+        """Reuse the memory of a completed monitor."""
+        self._free.append(buffers)
 
-    def _room(self) -> _Room:
+    def _allocate(self) -> _HostBuffers:
         real = self.observation.real
         inflow = [self.backend.pinned(group.inflow.size, real) for group in self.iolets.groups]
-        return _Room(self.observation.totals_memory(), inflow)
+        return _HostBuffers(self.observation.totals_memory(), inflow)
 
 
 class Watch:
-    """A look at a state that is on its way to the host; `monitor` or `flow` may be called once, on all ranks."""
+    """A pending monitor; `monitor` or `flow` may be called once, on all ranks."""
 
-    def __init__(self, watcher: Watcher, room: _Room, step: int, arrival: Any) -> None:
-        """Remember where it arrives, and the event after which it is there."""
-        self._watcher, self._room, self.step, self._arrival = watcher, room, step, arrival
+    def __init__(self, reader: MonitorReader, buffers: _HostBuffers, step: int, event: Any) -> None:
+        """Take the destination and the event that marks the end of the copy."""
+        self._reader, self._buffers, self.step, self._event = reader, buffers, step, event
 
     def flow(self) -> npt.NDArray[np.float64]:
-        """Return the mass that entered through each iolet in the step before (collective)."""
-        room = self._arrived()
-        return self._watcher.world.allreduce_sum(self._inflow(room))
+        """Return the mass that entered through each iolet in the previous step (collective)."""
+        buffers = self._wait()
+        return self._reader.world.allreduce_sum(self._inflow(buffers))
 
     def monitor(self) -> Monitor:
-        """Return what the state was like (collective); the mass is the same to the last bit on any number of ranks.
+        """Return the monitored values (collective); the mass does not depend on the number of ranks.
 
-        Raises:
-            UnstableError: a population is not finite; on every rank, with the place of the first such site.
+        Raises UnstableError if a population is not finite, on every rank, with the place of the first such site.
         """
-        watcher = self._watcher
-        room = self._arrived()
-        coarse, fine, square, row = watcher.observation.totals_of(room.totals)
-        place = [int(x) for x in watcher.observation.region.coords[row]] if row is not None else None
-        parts = watcher.world.allgather((coarse, fine, square, place, self._inflow(room)))
-        for rank, (*_, worst, _) in enumerate(parts):
-            if worst is not None:
-                raise UnstableError(f"populations are not finite at site {worst}, rank {rank}, step {self.step}")
-        # Whole numbers of 2^-60, exact until the end.
-        mass = sum((part[0] << 36) + part[1] for part in parts) + (len(watcher.sites) << 60)
-        fastest = max(part[2] for part in parts)
-        flow = np.sum([part[4] for part in parts], axis=0)
+        reader = self._reader
+        buffers = self._wait()
+        coarse, fine, square, row = reader.observation.totals_of(buffers.totals)
+        place = [int(x) for x in reader.observation.region.coords[row]] if row is not None else None
+        gathered = reader.world.allgather((coarse, fine, square, place, self._inflow(buffers)))
+        for rank, (*_, bad_site, _) in enumerate(gathered):
+            if bad_site is not None:
+                raise UnstableError(f"populations are not finite at site {bad_site}, rank {rank}, step {self.step}")
+        # Integer multiples of 2^-60, exact until the end.
+        mass = sum((values[0] << 36) + values[1] for values in gathered) + (len(reader.sites) << 60)
+        fastest = max(values[2] for values in gathered)
+        flow = np.sum([values[4] for values in gathered], axis=0)
         return Monitor(self.step, mass / (1 << 60), float(np.sqrt(fastest / CS2)), flow)
 
-    def _arrived(self) -> _Room:
-        """Wait for the device; the memory may be filled again once the next look is taken."""
-        self._watcher.backend.await_event(self._arrival)
-        self._watcher.give_back(self._room)
-        return self._room
+    def _wait(self) -> _HostBuffers:
+        """Wait for the copy; the memory is valid until the next monitor is taken."""
+        self._reader.backend.await_event(self._event)
+        self._reader.release(self._buffers)
+        return self._buffers
 
-    def _inflow(self, room: _Room) -> npt.NDArray[np.float64]:
-        return self._watcher.iolets.inflow(len(self._watcher.sites.iolets), room.inflow)
+    def _inflow(self, buffers: _HostBuffers) -> npt.NDArray[np.float64]:
+        return self._reader.iolets.inflow(len(self._reader.sites.iolets), buffers.inflow)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Windkessel outlets: the flow through each drives a circuit of resistances and a compliance, which gives its pressure.
+"""Windkessel outlets: the outflow drives a circuit of resistances and a compliance, which sets the pressure.
 
-The sums over sites are whole numbers (kernels/flow/windkessel.hpp), so that every number of ranks finds the same ones.
-One rank never waits for its device. Several ranks add their sums once a step, after the sweep over the sites
-has been given to the device, so that the device does not wait either.
+The sums over sites are integers (kernels/flow/windkessel.hpp), hence independent of the number of ranks. A single rank
+does not wait for its device. Several ranks reduce their sums once per step, after the sweep has been launched, so the
+device does not wait either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seiche.flow.model import WindkesselIolet
 from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry import flow as registry
 
-#: Sums that the kernels keep for each outlet (`kernels/flow/windkessel.hpp`).
+#: Partial sums of each outlet in the kernels (`kernels/flow/windkessel.hpp`).
 SLOTS = 64
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 def circuit_numbers(outlet: WindkesselIolet, response: float) -> list[float]:
     """Return decay, gain, rest, proximal, response and start of theory/flow, eqs. 19 and 20.
 
-    `response` is the outflow that the outlet loses when its density rises by one.
+    `response` is the decrease of the outflow for a unit increase of the outlet density.
     """
     compliance = outlet.resistance * outlet.compliance
     decay = math.exp(-1.0 / compliance) if compliance > 0 else 0.0
@@ -41,9 +41,9 @@ def circuit_numbers(outlet: WindkesselIolet, response: float) -> list[float]:
 
 
 class Windkessels:
-    """All Windkessel outlets of a model; every rank computes each of them, with the same numbers.
+    """All Windkessel outlets of a model, computed identically on every rank.
 
-    `values` (outlets,) are the density excesses that the pressure kernels read.
+    `values` (outlets,) are the density excesses read by the pressure kernels.
     """
 
     def __init__(
@@ -57,16 +57,15 @@ class Windkessels:
         real: Any,
         block: int,
     ) -> None:
-        """Make the circuits of `outlets`, by name, whose ramps are known for `block` steps at a time.
+        """Create the circuits of `outlets` by name; ramps are uploaded for `block` steps at a time.
 
-        Raises:
-            CaseError: an element that is negative or not finite, or no resistance.
+        Raises CaseError for an element that is negative or not finite, or without resistance.
         """
         for name, outlet in outlets.items():
             _refuse_impossible(name, outlet)
         self.outlets, self._backend, self._world, self._real = outlets, backend, world, real
         self._responses = responses
-        self._numbers = backend.upload(self._host_numbers())
+        self._coefficients = backend.upload(self._host_coefficients())
         start = np.array([outlet.initial_density - 1.0 for outlet in outlets.values()])
         count = len(outlets)
         self._sums = backend.zeros(SLOTS * count, np.int64)
@@ -79,36 +78,35 @@ class Windkessels:
             "capacitor": self._capacitor,
             "imposed": self._imposed,
             "values": self.values,
-            "numbers": self._numbers,
+            "numbers": self._coefficients,
             "ramp": self._ramp,
             "clock": clock,
             "count": count,
         }
-        self._kept = members
+        self._arguments = members  # referenced by the bound kernel
         self._advance = kernel.bind(backend.pack(kernel, **members), 0, count)
-        several = world.size > 1
-        self._host = backend.pinned(SLOTS * count, np.int64) if several else None
-        self._stream = backend.stream() if several else None
+        self._host = backend.pinned(SLOTS * count, np.int64) if world.size > 1 else None
+        self._stream = backend.stream() if world.size > 1 else None
         if self._host is not None:
             self._host[:] = 0
 
-    def _host_numbers(self) -> Floats:
+    def _host_coefficients(self) -> Floats:
         return np.array([circuit_numbers(o, r) for o, r in zip(self.outlets.values(), self._responses, strict=True)])
 
     def set_outlet(self, number: int, outlet: WindkesselIolet) -> None:
-        """Take the elements of `outlet` from the next step on; pressures and flow stay. May raise CaseError."""
+        """Use the elements of `outlet` from the next step on; pressures and flow are unchanged. May raise CaseError."""
         name = list(self.outlets)[number]
         _refuse_impossible(name, outlet)
         self.outlets[name] = outlet
-        self._backend.assign(self._numbers, self._host_numbers())
+        self._backend.assign(self._coefficients, self._host_coefficients())
 
     @property
     def needs_host(self) -> bool:
-        """Return whether a step needs work of the host, so that steps cannot be replayed as one graph."""
+        """Return whether a step needs host work, which excludes replay as a graph."""
         return self._host is not None
 
     def prepare(self, time: Floats) -> None:
-        """Make the ramps at `time` (block,) available."""
+        """Upload the ramps at `time` (block,)."""
         columns = [ramp_factor(outlet.ramp, time) for outlet in self.outlets.values()]
         self._backend.assign(self._ramp, np.stack(columns, axis=1).astype(self._real))
 
@@ -123,19 +121,19 @@ class Windkessels:
         self._advance()
 
     def summation(self, inflow: Array, outlet: Array, sites: int) -> Callable[[], None]:
-        """Return a call that adds the `inflow` (sites,) of this step, of the outlets numbered `outlet` (sites,)."""
+        """Return a call that adds the `inflow` (sites,) of a step to the sums of the outlets `outlet` (sites,)."""
         kernel = self._backend.load(registry.sum_inflow(self._real))
         return kernel.bind(self._backend.pack(kernel, inflow=inflow, outlet=outlet, sums=self._sums), 0, sites)
 
     def collect(self) -> None:
-        """Start to bring the sums of this step to the host, if other ranks wait for them."""
+        """With several ranks, start the copy of this step's sums to the host."""
         if self._host is not None and self._stream is not None:
             self._stream.wait(self._backend.current().record())
             with self._backend.use(self._stream):
                 self._backend.copy_to_host(self._sums, self._host)
 
     def state(self) -> dict[str, float | int]:
-        """Return what a restart needs: for each outlet its pressures and the flow of the last step (collective)."""
+        """Return the restart data: pressures and last inflow of each outlet (collective)."""
         sums = self._backend.download(self._sums).reshape(-1, SLOTS).sum(axis=1)
         total = self._world.allreduce_sum(np.asarray(sums, np.int64))
         capacitor, imposed = self._backend.download(self._capacitor), self._backend.download(self._imposed)
@@ -146,7 +144,7 @@ class Windkessels:
         return state
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Set what `state()` returned; an outlet that is not in it starts anew."""
+        """Restore the result of `state()`; an outlet missing from it starts from its initial density."""
         start = np.array([outlet.initial_density - 1.0 for outlet in self.outlets.values()])
         capacitor, imposed, sums = start.copy(), start.copy(), np.zeros((len(start), SLOTS), np.int64)
         for k, name in enumerate(self.outlets):
@@ -161,14 +159,13 @@ class Windkessels:
 
 
 def ramp_factor(ramp: float, time: Floats) -> Floats:
-    """Return 0 at time 0, 1 after `ramp` steps, on a straight line in between."""
+    """Return the linear ramp from 0 at time 0 to 1 after `ramp` steps."""
     return np.clip(time / ramp, 0.0, 1.0) if ramp > 0 else np.ones(len(time))
 
 
 def _refuse_impossible(name: str, outlet: WindkesselIolet) -> None:
-    elements = ("resistance", "compliance", "proximal_resistance")
-    for element in elements:
+    for element in ("resistance", "compliance", "proximal_resistance"):
         value = getattr(outlet, element)
         if not (math.isfinite(value) and value >= 0) or (element == "resistance" and value == 0):
-            least = "positive" if element == "resistance" else "zero or more"
-            raise CaseError(f"iolet {name!r}: Windkessel {element} {value} (lattice units): expected a number, {least}")
+            bound = "positive" if element == "resistance" else "zero or more"
+            raise CaseError(f"iolet {name!r}: Windkessel {element} {value} (lattice units): expected a number, {bound}")
