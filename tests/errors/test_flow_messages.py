@@ -197,7 +197,7 @@ def test_state_of_another_velocity_set_is_refused(before: str, after: int):
     ("field", "message"),
     [
         (np.zeros((3, 120)), "force field: expected an array of shape (120, 3), found (3, 120)"),
-        (np.full((120, 3), np.nan), "force field: a number is not finite"),
+        (np.full((120, 3), np.nan), "force field: a value is not finite"),
     ],
 )
 def test_force_field_that_does_not_fit_is_refused(field: np.ndarray, message: str):

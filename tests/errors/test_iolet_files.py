@@ -149,7 +149,7 @@ FILES = {
         (
             0,
             INLET | {"velocity": "1 mm/s", "weights": "one_site.txt"},
-            "{case}: iolet 'inlet': its profile has no value for 52 of its sites, such as that at [0, 0, 2]",
+            "{case}: iolet 'inlet': its profile has no value for 52 of its sites, such as [0, 0, 2]",
         ),
         (
             0,

@@ -29,7 +29,7 @@ def nowhere(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 @pytest.mark.parametrize(
     ("moving", "message"),
     [
-        ((MovingWall("lid", patch=nowhere),), "moving wall 'lid': its patch holds no wall link"),
+        ((MovingWall("lid", patch=nowhere),), "moving wall 'lid': its patch contains no wall link"),
         (
             (MovingWall("lid", (0.2, 0.0, 0.0), patch=above),),
             r"moving wall 'lid': 0.2 sites/step is Mach 0.346, out of range \(<= 0.3\)",
@@ -40,7 +40,7 @@ def nowhere(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         ),
         (
             (MovingWall("lid", (0.1, 0.0, 0.0), patch=above), MovingWall("all")),
-            r"moving walls 'lid' and 'all' both hold the wall at \(.*, 4\) spacings",
+            r"moving walls 'lid' and 'all' overlap at \(.*, 4\) spacings",
         ),
     ],
 )
@@ -118,7 +118,7 @@ def without(table: dict[str, Any], *names: str) -> dict[str, Any]:
         ),
         (
             {"moving": [SLIDING, {**SLIDING, "name": "other"}]},
-            "walls.moving: moving walls 'lid' and 'other' both hold the wall at (0.5, -3.708, -1.5) spacings",
+            "walls.moving: moving walls 'lid' and 'other' overlap at (0.5, -3.708, -1.5) spacings",
         ),
         (
             {"moving": [{**SLIDING, "velocity": ["1 m/s", "0 m/s", "0 m/s"]}]},

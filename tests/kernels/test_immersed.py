@@ -287,7 +287,7 @@ def test_what_cannot_be_coupled_is_refused() -> None:
     with pytest.raises(CaseError, match="the periodic extent of 6 sites along y is below 8"):
         coupled(shapes.box((16, 6, 16)), np.zeros((1, 3)), np.zeros((1, 3)), layout="list-ab")
     solver, markers, _ = coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)))
-    with pytest.raises(CaseError, match="what is immersed in the fluid already gives every site a force"):
+    with pytest.raises(CaseError, match="force field: not supported with immersed bodies"):
         solver.set_force(np.zeros((len(BOX), 3)))
     single = Solver(BOX, WATER, precision=Precision("float32", "float32"))
     with pytest.raises(CaseError, match="forces of vertices are float64, but the flow computes in float32"):

@@ -27,7 +27,7 @@ from seiche.flow import (
 )
 from seiche.flow.choice import choose_layout, recommendation, step_bytes, step_time
 from seiche.flow.moment_layout import basis, coefficients
-from seiche.flow.moment_links import NOWHERE
+from seiche.flow.moment_links import NO_SLOT
 from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
@@ -226,7 +226,7 @@ def test_moments_are_chosen_for_their_collision_only():
         choose_layout(box, "tile", "float32", "cuda", D3Q19, model=MODELS["water"])
     curved = replace(MODELS["water"], walls=Walls("bouzidi"))
     assert choose_layout(box, "auto", "float32", "cuda", D3Q19, model=curved) == "moments"
-    with pytest.raises(CaseError, match=r'layout "moments" keeps ten numbers a site, .* "regularised" leaves'):
+    with pytest.raises(CaseError, match=r'layout "moments" stores ten numbers per site, .* collision = "regularised"'):
         Solver(box, FlowModel(WATER), layout="moments")
     with pytest.raises(
         CaseError, match="layout moments: the periodic extent of 12 sites along x is not a multiple of 8"
@@ -240,11 +240,11 @@ def test_a_recommended_layout_comes_with_its_reason():
         "list-aa: on a CPU as fast as the others, with one copy of the populations"
     )
     assert recommendation(box, "float32", "cuda") == (
-        "tiles-8: the least time a site and step, in bytes that a copy moves in it (tiles-8 155, tiles-4 164, list-aa"
-        ' 211); with collision = "regularised" the layout moments takes 94'
+        "tiles-8: shortest predicted time per site and step, in bytes copied in that time (tiles-8 155, tiles-4 164,"
+        ' list-aa 211); layout moments with collision = "regularised" takes 94'
     )
     assert recommendation(box, "float32", "cuda:1", D3Q19, MODELS["water"]) == (
-        "moments: the least time a site and step, in bytes that a copy moves in it"
+        "moments: shortest predicted time per site and step, in bytes copied in that time"
         " (moments 94, tiles-8 155, tiles-4 164, list-aa 211)"
     )
 
@@ -282,7 +282,7 @@ def test_only_sites_beside_boundaries_have_slots_of_populations():
     iolets = (PressureIolet(1.001, scheme="plane"), PressureIolet())
     solver = Solver(TUBE, FlowModel(WATER, Regularised(), iolets), layout="moments", threads=1)
     slots = np.stack([solver.populations.leaving_slots(0, q) for q in range(19)])
-    beside = slots[0] != NOWHERE
+    beside = slots[0] != NO_SLOT
     assert 0 < np.count_nonzero(beside) < len(TUBE) / 2
     assert len(np.unique(slots[:, beside])) == 19 * np.count_nonzero(beside)
     assert slots[:, beside].max() < solver.populations.boundary(0).size

@@ -124,8 +124,8 @@ def test_opening_without_a_site_behind_it_is_refused():
     with pytest.raises(CaseError) as caught:
         Solver(short, FlowModel(WATER, iolets=ENDS), threads=1)
     assert str(caught.value) == (
-        "iolet 'inlet': behind its site at [0, 0, 0] there is no other within 4 spacings to find its pressure from;"
-        ' use the scheme "anti-bounce-back"'
+        "iolet 'inlet': no interior site within 4 spacings of its site at [0, 0, 0], which scheme = \"plane\" needs;"
+        ' use scheme = "anti-bounce-back"'
     )
 
 

@@ -163,7 +163,7 @@ def test_a_circuit_far_stiffer_than_the_fluid_comes_to_rest_at_its_pressure(sche
     [
         (
             (VelocityIolet(0.01, profile=SiteProfile(np.array([[9, 9, 9]]), np.ones(1))), PressureIolet()),
-            "iolet 'inlet': its profile has no value for 16 of its sites, such as that at [0, 0, 0]",
+            "iolet 'inlet': its profile has no value for 16 of its sites, such as [0, 0, 0]",
         ),
         (
             (PressureIolet(), WindkesselIolet(0.0, 1.0)),
@@ -216,7 +216,7 @@ def narrow() -> SiteSet:
     ("sites", "message"),
     [
         (without_sites(), "iolet 'inlet': no site touches it, so its profile cannot be computed"),
-        (narrow(), "iolet 'inlet': a computed profile needs walls all around, not a periodic direction"),
+        (narrow(), "iolet 'inlet': a computed profile needs walls on all sides, not a periodic direction"),
     ],
 )
 def test_a_section_that_cannot_be_solved_is_named(sites: SiteSet, message: str):

@@ -73,7 +73,7 @@ def test_ranks_that_wait_for_each_other_without_end_are_told(late: int) -> None:
         if world.rank == late:
             world.barrier()
 
-    with pytest.raises(RuntimeError, match="the ranks of a rehearsal wait for each other"):
+    with pytest.raises(RuntimeError, match="deadlock: the emulated ranks wait for each other"):
         rehearse(4, work)
 
 

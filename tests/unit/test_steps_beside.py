@@ -63,7 +63,7 @@ def done(
     steps = Steps(device, parts, parts, parts, precision=precision, walls=parts, iolets=parts, timers=parts)  # type: ignore[arg-type]
     names = ("receive", "walls edge", "edge") if walls else ("receive", "edge")
     stages = [Stage(name, device.action(name)) for name in names]
-    send, edges = steps._beside_interior([Stage("send", device.action("send"))], stages)
+    send, edges = steps._overlapped([Stage("send", device.action("send"))], stages)
     device.action("step before")()
     assert [stage.name for stage in (*send, *edges)] == ["send", *names]
     for stage in (*send, Stage("interior", device.action("interior")), *edges, Stage("next", device.action("next"))):

@@ -197,7 +197,7 @@ def test_a_surface_that_is_inside_out_in_part_is_reported():
     sides = {tuple(middle) for middle in 0.5 * (corners + np.roll(corners, -1, axis=0))}
     assert {tuple(middle) for middle in turned.clashes()} == sides
     _, report = voxelise(turned, 1.0)
-    assert "inside out in part: triangles face opposite ways along 3 edges" in report.lines()[-1]
+    assert "inside out: triangles have opposite orientations at 3 edges" in report.lines()[-1]
 
 
 def test_an_iolet_narrower_than_its_opening_is_reported():
@@ -221,5 +221,5 @@ def test_surfaces_that_cannot_be_are_refused():
         voxelise(surface, 1e-6)
     with pytest.raises(CaseError, match="must be positive"):
         voxelise(surface, 0.0)
-    with pytest.raises(CaseError, match="reaches below the origin"):
+    with pytest.raises(CaseError, match="extends below the origin"):
         voxelise(surface, 0.5, origin=(1.0, 0.0, 0.0))

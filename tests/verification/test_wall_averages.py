@@ -89,7 +89,7 @@ def test_averages_are_the_sums_of_the_fields_and_go_on_from_their_state():
     iolets = (VelocityIolet(0.01, (0.02,), 40.0, 0.1), PressureIolet())
     solver = Solver(sites, FlowModel(Newtonian(0.1), iolets=iolets), threads=1)
     whole, first, second = WallAverages(solver), WallAverages(solver), WallAverages(solver)
-    with pytest.raises(ValueError, match="no sample of the wall shear stress was taken"):
+    with pytest.raises(ValueError, match="no sample of the wall shear stress: call sample"):
         whole.means()
     length, vector = np.zeros(len(sites)), np.zeros((len(sites), 3))
     for k in range(20):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From "these lattice nodes are fluid" to a complete `SiteSet`: cut links at walls and openings, drop loose parts.
+"""Build a complete `SiteSet` from fluid nodes: cut links at walls and openings, drop unconnected components.
 
-Shared by the analytic shapes and the voxeliser, which differ only in how a link finds the wall. An opening is a disc
-that cuts every link through it: on the fluid side (where its normal points) the link becomes an inlet or outlet link,
-on the far side a wall link. What only the far side reaches is dropped.
+Shared by the analytic shapes and the voxeliser, which differ only in the intersection of links with the wall. An
+opening is a disc that cuts every link through it. On the fluid side (where its normal points) the link becomes an inlet
+or outlet link, on the far side a wall link. Nodes that only the far side reaches are dropped.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
-#: Lengths below this many spacings count as zero: a node that lies on a plane or wall belongs to the solid.
+#: Tolerance in spacings: a node within it of a plane or wall is solid.
 TOUCHING = 1e-9
-#: Smallest fraction of a link that is stored (a node may lie on the wall within round-off).
+#: Smallest stored fraction of a link (a node may lie on the wall within round-off).
 SMALLEST_FRACTION = 1e-6
-#: Nodes looked at together; the work arrays of one round then stay near the processor.
+#: Nodes processed per pass, so that work arrays fit in the cache.
 CHUNK = 1 << 19
-#: A disc reaches this many spacings beyond its radius, so that no link slips past its rim along a faceted wall.
+#: Extension of a disc beyond its radius in spacings, so that no link passes its rim along a faceted wall.
 RIM_SPACINGS = 1.0
 
 
 @dataclass(frozen=True)
 class WallHits:
-    """Where p links first meet the wall.
+    """First intersections of p links with the wall.
 
-    `fraction` (p,) of the link, NaN where it meets none; `normal` (p, 3) unit, out of the fluid; `iolet` (p,) the
-    iolet whose opening this piece of surface closes, -1 for a true wall.
+    `fraction` (p,) of the link, NaN without intersection; `normal` (p, 3) unit, out of the fluid; `iolet` (p,) the
+    iolet whose opening this part of the surface closes, -1 for a wall.
     """
 
     fraction: Floats
@@ -44,7 +44,7 @@ class WallHits:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A connected part that was left out because no iolet opens into it (`center` in metres)."""
+    """A connected component left out because no iolet opens into it (`center` in metres)."""
 
     sites: int
     center: tuple[float, float, float]
@@ -66,7 +66,7 @@ class CandidateNodes:
         return positions
 
     def keys(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the number (n,) of each node in the box with a layer around it, ascending, and that of a step (3,)."""
+        """Return the linear index (n,) of each node in the padded box, ascending, and the strides (3,)."""
         _, ny, nz = (extent + 2 for extent in self.shape)
         strides = np.array([ny * nz, nz, 1], np.int64)
         keys = (self.coords[:, 0] + np.int64(1)) * strides[0]
@@ -75,11 +75,11 @@ class CandidateNodes:
         return keys, strides
 
     def keep(self, flags: npt.NDArray[np.bool_]) -> CandidateNodes:
-        """Return the lattice with only the nodes flagged in `flags` (n,)."""
+        """Return the lattice with the nodes flagged in `flags` (n,)."""
         return CandidateNodes(self.shape, self.coords[flags], self.spacing, self.origin, self.periodic)
 
     def trimmed(self) -> CandidateNodes:
-        """Return the same nodes in the smallest box that holds them, with the origin moved; periodic axes stay."""
+        """Return the same nodes in their bounding box, with the origin shifted; periodic axes are unchanged."""
         if not len(self.coords):
             return self
         free = ~np.array(self.periodic)
@@ -91,13 +91,13 @@ class CandidateNodes:
         return CandidateNodes(shape, (self.coords - low).astype(np.int32), self.spacing, place, self.periodic)
 
 
-#: Called with the lattice, the nodes (p,) that links leave and their directions (p,).
+#: Function of the lattice, the nodes (p,) at the start of links, and the directions (p,) of the links.
 WallFinder = Callable[[CandidateNodes, npt.NDArray[np.int64], npt.NDArray[np.int64]], WallHits]
 
 
 @dataclass(frozen=True)
 class Crossings:
-    """Links that a disc cuts: node, direction, fraction, iolet, and whether the node is on the fluid side."""
+    """Links cut by a disc: node, direction, fraction, iolet, and whether the node is on the fluid side."""
 
     node: npt.NDArray[np.int64]
     direction: npt.NDArray[np.int64]
@@ -114,11 +114,11 @@ def assemble(
     prune: bool = True,
     trim: bool = True,
 ) -> tuple[SiteSet, list[Dropped], int]:
-    """Return the sites, the parts that were dropped and the number of links that met neither wall nor disc.
+    """Return the sites, the dropped components, and the number of links that met neither wall nor disc.
 
-    Those links get the fraction 1/2. With `prune`, connected parts without an iolet are left out; with `trim`, the
-    box shrinks to the sites that remain. Raises CaseError for an iolet that touches no site and for a site that two
-    iolets touch.
+    Those links get the fraction 1/2. With `prune`, components without an iolet are dropped; with `trim`, the box
+    shrinks to the remaining sites. Raises CaseError for an iolet that touches no site and for a site that touches two
+    iolets.
     """
     for plane in iolets:
         lattice = lattice.keep(~_on_disc(lattice, plane))
@@ -127,9 +127,9 @@ def assemble(
     if prune and iolets:
         roots = crossings.node[crossings.front]
         if len(np.unique(crossings.iolet[crossings.front])) < len(iolets):  # a vessel may end just before its plane
-            everything = _link(lattice, iolets, crossings, find_walls)[0]
-            _refuse_untouched(everything)
-            roots = everything.boundary[(everything.link_iolet >= 0).any(axis=1)]
+            unpruned = _link(lattice, iolets, crossings, find_walls)[0]
+            _refuse_untouched(unpruned)
+            roots = unpruned.boundary[(unpruned.link_iolet >= 0).any(axis=1)]
         keep, dropped = _reachable(lattice, crossings, roots)
         lattice = lattice.keep(keep)
         crossings = _crossings(lattice, iolets)
@@ -140,7 +140,7 @@ def assemble(
 
 
 def _signed_and_radial(lattice: CandidateNodes, plane: IoletPlane) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """Return the nodes near the disc of `plane`, height over it and offset (p, 3) from its center in spacings."""
+    """Return the nodes near the disc of `plane`, their height over it and offset (p, 3) from its center in spacings."""
     normal = np.asarray(plane.normal)
     ground = float(np.dot(np.asarray(lattice.origin) - plane.center, normal)) / lattice.spacing
     heights = lattice.coords @ normal + ground
@@ -157,7 +157,7 @@ def _reach(lattice: CandidateNodes, plane: IoletPlane) -> float:
 
 
 def _on_disc(lattice: CandidateNodes, plane: IoletPlane) -> npt.NDArray[np.bool_]:
-    """Flag the nodes that lie on the disc itself: the fluid ends there."""
+    """Flag the nodes on the disc itself, which are not fluid."""
     near, height, offset = _signed_and_radial(lattice, plane)
     flags = np.zeros(len(lattice.coords), bool)
     flags[near[(height == 0.0) & (np.linalg.norm(offset, axis=1) <= _reach(lattice, plane))]] = True
@@ -165,8 +165,8 @@ def _on_disc(lattice: CandidateNodes, plane: IoletPlane) -> npt.NDArray[np.bool_
 
 
 def _crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Crossings:
-    """Find every link that passes through the disc of an iolet; where two discs cut one link, both are listed."""
-    found: list[tuple[npt.NDArray[np.int64], Floats, npt.NDArray[np.bool_], int, int]] = []
+    """Find every link through the disc of an iolet; if two discs cut one link, both are listed."""
+    cuts: list[tuple[npt.NDArray[np.int64], Floats, npt.NDArray[np.bool_], int, int]] = []
     for index, plane in enumerate(iolets):
         near, height, offset = _signed_and_radial(lattice, plane)
         for k, vector in enumerate(LINK_VECTORS):
@@ -177,24 +177,20 @@ def _crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Crossin
             hit = offset[rows] + fraction[:, None] * vector
             inside = np.linalg.norm(hit, axis=1) <= _reach(lattice, plane)
             rows, fraction = rows[inside], fraction[inside]
-            found.append((near[rows], fraction, height[rows] > 0.0, k, index))
-    if not found:
-        nothing = np.zeros(0, np.int64)
-        return Crossings(nothing, nothing, np.zeros(0), nothing, np.zeros(0, bool))
-    counts = [len(item[0]) for item in found]
-    return Crossings(
-        np.concatenate([item[0] for item in found]),
-        np.repeat(np.array([item[3] for item in found]), counts),
-        np.concatenate([item[1] for item in found]),
-        np.repeat(np.array([item[4] for item in found]), counts),
-        np.concatenate([item[2] for item in found]),
-    )
+            cuts.append((near[rows], fraction, height[rows] > 0.0, k, index))
+    if not cuts:
+        empty = np.zeros(0, np.int64)
+        return Crossings(empty, empty, np.zeros(0), empty, np.zeros(0, bool))
+    nodes, fractions, fronts, directions, numbers = zip(*cuts, strict=True)
+    node, fraction, front = np.concatenate(nodes), np.concatenate(fractions), np.concatenate(fronts)
+    direction, number = (np.repeat(values, [len(rows) for rows in nodes]) for values in (directions, numbers))
+    return Crossings(node, direction, fraction, number, front)
 
 
 def _reachable(
     lattice: CandidateNodes, crossings: Crossings, roots: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], list[Dropped]]:
-    """Flag the nodes that are connected to one of `roots` through uncut axis and edge links."""
+    """Flag the nodes connected to one of `roots` through uncut axis and edge links; return the dropped components."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -203,21 +199,19 @@ def _reachable(
     graph = coo_array((np.ones(len(joined), np.int8), (joined // count, joined % count)), shape=(count, count))
     _, label_of_run = connected_components(graph, directed=False)
     label = label_of_run[run]
-    wanted_labels = np.unique(label[roots])
-    keep = np.isin(label, wanted_labels)
+    keep = np.isin(label, label[roots])
     dropped: list[Dropped] = []
-    for part in np.unique(label[~keep]):
-        rows = np.flatnonzero(label == part) if len(dropped) < 100 else np.zeros(0, np.int64)
-        if len(rows):
-            x, y, z = lattice.positions(rows).mean(axis=0)
-            dropped.append(Dropped(len(rows), (float(x), float(y), float(z))))
-    return keep, sorted(dropped, key=lambda part: -part.sites)
+    for component in np.unique(label[~keep])[:100]:
+        rows = np.flatnonzero(label == component)
+        x, y, z = lattice.positions(rows).mean(axis=0)
+        dropped.append(Dropped(len(rows), (float(x), float(y), float(z))))
+    return keep, sorted(dropped, key=lambda component: -component.sites)
 
 
 def _runs(lattice: CandidateNodes, crossings: Crossings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Return the run of every node, and which runs an uncut axis or edge link joins (lower * number of runs + higher).
+    """Return the run of every node, and the pairs of runs joined by uncut axis or edge links (lower * runs + higher).
 
-    A run is a row of nodes along z whose links are not cut: there are far fewer of them than nodes.
+    A run is a row of nodes along z with uncut links; there are far fewer runs than nodes.
     """
     keys, strides = lattice.keys()
     begins = np.ones(len(keys), bool)
@@ -226,7 +220,7 @@ def _runs(lattice: CandidateNodes, crossings: Crossings) -> tuple[npt.NDArray[np
     begins[along[along < len(keys)]] = True
     run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
     count = int(run[-1]) + 1
-    found = [np.zeros(0, np.int64)]
+    joined = [np.zeros(0, np.int64)]
     for k in range(14, 26):
         if np.abs(LINK_VECTORS[k]).sum() == 3:
             continue
@@ -234,27 +228,27 @@ def _runs(lattice: CandidateNodes, crossings: Crossings) -> tuple[npt.NDArray[np
         cut[crossings.node[crossings.direction == k]] = True
         step = int(LINK_VECTORS[k].astype(np.int64) @ strides)
         for first in range(0, len(keys), CHUNK):
-            wanted = keys[first : first + CHUNK] + step
-            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            start = np.flatnonzero((keys[place] == wanted) & ~cut[first : first + CHUNK])
+            ends = keys[first : first + CHUNK] + step
+            place = np.minimum(np.searchsorted(keys, ends), len(keys) - 1)
+            start = np.flatnonzero((keys[place] == ends) & ~cut[first : first + CHUNK])
             pairs = run[first + start].astype(np.int64) * count + run[place[start]]
             # Neighbours along z mostly join the same two runs.
-            found.append(pairs[np.flatnonzero(np.diff(pairs, prepend=-1))])
-    return run, np.unique(np.concatenate(found))
+            joined.append(pairs[np.flatnonzero(np.diff(pairs, prepend=-1))])
+    return run, np.unique(np.concatenate(joined))
 
 
 def _link(
     lattice: CandidateNodes, iolets: Sequence[IoletPlane], crossings: Crossings, find_walls: WallFinder
 ) -> tuple[SiteSet, int]:
-    """Classify every link that leaves the fluid by what it meets first."""
+    """Classify every link that leaves the fluid by the first wall or opening it meets."""
     node = crossings.node
-    lacking, lacks = boundary_links(lattice.shape, lattice.coords, lattice.periodic)
-    boundary = np.union1d(lacking, node)
+    incomplete, absent = boundary_links(lattice.shape, lattice.coords, lattice.periodic)
+    boundary = np.union1d(incomplete, node)
     cut = np.zeros((len(boundary), 26), bool)
-    cut[np.searchsorted(boundary, lacking)] = lacks
+    cut[np.searchsorted(boundary, incomplete)] = absent
     disc_fraction = np.full((len(boundary), 26), np.inf)
     disc = np.full((len(boundary), 26), -1, np.int16)
-    nearest_last = np.argsort(-crossings.fraction, kind="stable")  # the nearest disc is written last and stays
+    nearest_last = np.argsort(-crossings.fraction, kind="stable")  # the nearest disc overwrites the others
     rows, directions = np.searchsorted(boundary, node[nearest_last]), crossings.direction[nearest_last]
     disc_fraction[rows, directions] = crossings.fraction[nearest_last]
     disc[rows, directions] = np.where(crossings.front, crossings.iolet, -1)[nearest_last]
@@ -267,7 +261,7 @@ def _link(
     disc_first = np.isfinite(through) & (~met | (through <= np.where(met, hits.fraction, 0.0) + SMALLEST_FRACTION))
     iolet = np.where(disc_first, disc[row, k], np.where(met, hits.iolet, -1)).astype(np.int16)
     fraction: Floats = np.where(disc_first, through, np.where(met, hits.fraction, 0.5))
-    kind_of = np.append(role_kinds(iolets), np.uint8(LinkKind.WALL))  # the index -1 finds the wall
+    kind_of = np.append(role_kinds(iolets), np.uint8(LinkKind.WALL))  # index -1 is the wall
 
     shape = (len(boundary), 26)
     link_kind, link_iolet = np.zeros(shape, np.uint8), np.full(shape, -1, np.int16)
@@ -276,7 +270,7 @@ def _link(
     link_fraction[row, k] = np.clip(fraction, SMALLEST_FRACTION, 1.0)
     on_wall = met & ~disc_first & (iolet < 0)
     normals = _wall_normals(row, k, len(boundary), hits, on_wall=on_wall, fraction=fraction)
-    if np.any(unset := ~normals.any(axis=1)):  # no wall link of the site found the surface
+    if np.any(unset := ~normals.any(axis=1)):  # no wall link of the site met the surface
         normals[unset] = _unit(wall_direction(link_kind[unset]))
     sites = SiteSet(
         lattice.shape, lattice.coords, lattice.spacing, lattice.origin, lattice.periodic,
@@ -294,7 +288,7 @@ def _wall_normals(
     on_wall: npt.NDArray[np.bool_],
     fraction: Floats,
 ) -> npt.NDArray[np.float32]:
-    """Return the mean (count, 3), unit or zero, of the normals that a site's wall links hit; nearer hits weigh more."""
+    """Return the mean wall normal (count, 3) of each site, unit or zero, weighted by the inverse distance of hits."""
     vectors = LINK_VECTORS[direction]
     length = np.maximum(fraction, SMALLEST_FRACTION) * np.linalg.norm(vectors, axis=1)
     total = np.zeros((count, 3))
@@ -319,7 +313,7 @@ def _refuse_untouched(sites: SiteSet) -> None:
 
 
 def _refuse_shared_sites(sites: SiteSet) -> None:
-    """Raise CaseError when the links of one site meet two iolets: no boundary condition could serve both."""
+    """Raise CaseError if links of one site meet two iolets, since only one boundary condition can apply."""
     last = np.iinfo(np.int16).max
     highest = sites.link_iolet.max(axis=1, initial=-1)
     lowest = np.where(sites.link_iolet >= 0, sites.link_iolet, np.int16(last)).min(axis=1, initial=last)

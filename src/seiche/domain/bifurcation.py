@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A vessel that divides in two with an aneurysm sac at its apex, as a triangulated surface.
+"""A bifurcation with an aneurysm at its apex, as a triangulated surface.
 
 The wall is the zero level of a signed distance field: tubes around center lines, a spherical sac and its neck, joined
-by a smooth minimum, meshed by marching cubes and cut flat at the three openings. It is a model with the measures of a
-cerebral artery bifurcation, not a patient: parent radius 1.5 mm, daughters that obey Murray's law (the cubes of their
-radii add up to the parent's), the smaller one leaving at the larger angle.
+by a smooth minimum. It is meshed by marching cubes and cut flat at the three openings. The default sizes are those of a
+cerebral artery, not of a patient: parent radius 1.5 mm, daughters by Murray's law (the cubes of their radii add up to
+that of the parent), with the smaller one at the larger angle.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from seiche.domain.sites import IoletPlane
 from seiche.domain.surface import Floats, Loop, Surface
 from seiche.errors import CaseError
 
-#: How far a daughter turns back towards the parent's direction along its way (radians).
+#: Angle by which a daughter bends back towards the parent's direction (radians).
 BEND = np.radians(25.0)
-#: How far the sac leans towards the second daughter (radians).
+#: Inclination of the sac towards the second daughter (radians).
 LEAN = np.radians(6.0)
 _SEGMENTS = 32
 
@@ -43,8 +42,7 @@ class _Tube:
             share = np.clip(offset @ along / (along @ along), 0.0, 1.0)
             offset -= share[:, None] * along
             np.minimum(nearest, np.einsum("ij,ij->i", offset, offset), out=nearest)
-        distance: Floats = np.sqrt(nearest) - self.radius
-        return distance
+        return np.asarray(np.sqrt(nearest) - self.radius)
 
 
 def bifurcation_surface(
@@ -60,12 +58,12 @@ def bifurcation_surface(
 ) -> tuple[Surface, tuple[IoletPlane, IoletPlane, IoletPlane]]:
     """Return the surface (metres) and its openings "inlet", "outlet1" and "outlet2".
 
-    The vessel lies in the plane z = 0. Blood enters at x = -`parent_length` along +x and divides at the origin; the
-    first daughter leaves towards +y and the second towards -y, at `angles` (radians) to the parent's axis, each about
-    `daughter_length` long and slightly bent forwards. The sac of `sac_radius` sits on a neck ahead of the apex; a
-    radius of zero leaves it out. `open_ends` leaves the three openings open, with their rims exactly in the iolet
-    planes; otherwise they are capped. `resolution` is the edge of the meshing grid (default: a tenth of the parent's
-    radius). Raises CaseError for measures that do not make one vessel with three ends.
+    The vessel is in the plane z = 0. Blood enters at x = -`parent_length` along +x and divides at the origin. The first
+    daughter leaves towards +y and the second towards -y, at `angles` (radians) to the parent's axis; both are about
+    `daughter_length` long and bent slightly forwards. The sac of `sac_radius` is on a neck at the apex; zero omits it.
+    With `open_ends` the rims of the three openings are exactly in the iolet planes; otherwise they are capped.
+    `resolution` is the spacing of the meshing grid (default: a tenth of the parent's radius). Raises CaseError for
+    sizes that do not give one vessel with three ends.
     """
     radii = (parent_radius, *daughter_radii)
     if not (min(*radii, parent_length, daughter_length) > 0.0 and sac_radius >= 0.0):
@@ -77,13 +75,9 @@ def bifurcation_surface(
     for side, angle in zip((1.0, -1.0), angles, strict=True):
         lines.append(_daughter(side, angle, daughter_length))
     planes, tubes = [], []
-    roles: tuple[tuple[str, Literal["inlet", "outlet"]], ...] = (
-        ("inlet", "inlet"),
-        ("outlet1", "outlet"),
-        ("outlet2", "outlet"),
-    )
-    for (name, role), line, radius in zip(roles, lines, radii, strict=True):
+    for name, line, radius in zip(("inlet", "outlet1", "outlet2"), lines, radii, strict=True):
         outwards = (line[-1] - line[-2]) / np.linalg.norm(line[-1] - line[-2])
+        role: Literal["inlet", "outlet"] = "inlet" if name == "inlet" else "outlet"
         planes.append(IoletPlane(name, role, _triple(line[-1]), _triple(-outwards), radius))
         tubes.append(_Tube(np.concatenate([line, [line[-1] + 0.8 * radius * outwards]]), radius))
     sac = _sac(daughter_radii, angles, sac_radius)
@@ -93,15 +87,15 @@ def bifurcation_surface(
         surface = surface.clipped(plane.center, plane.normal, 2.2 * radius)
     loops = surface.boundary_loops()
     if len(loops) != 3 or not all(any(_is_rim_of(plane, loop) for loop in loops) for plane in planes):
-        raise CaseError("these measures do not give three round openings: make the vessels longer or the sac smaller")
+        raise CaseError("these sizes do not give three round openings: make the vessels longer or the sac smaller")
     return surface if open_ends else surface.capped(loops), (planes[0], planes[1], planes[2])
 
 
 def _is_rim_of(plane: IoletPlane, loop: Loop) -> bool:
-    """Tell whether `loop` is the round rim that `plane` should leave, within a twentieth of its radius."""
+    """Return whether `loop` is the circular rim of `plane` within 5 % of its radius."""
     radius = plane.radius or 0.0
-    aside = float(np.linalg.norm(np.subtract(loop.center, plane.center)))
-    return aside < 0.05 * radius and abs(loop.radius - radius) < 0.05 * radius
+    distance = float(np.linalg.norm(np.subtract(loop.center, plane.center)))
+    return distance < 0.05 * radius and abs(loop.radius - radius) < 0.05 * radius
 
 
 def _daughter(side: float, angle: float, length: float) -> Floats:
@@ -111,12 +105,11 @@ def _daughter(side: float, angle: float, length: float) -> Floats:
     middle = half * np.array([np.cos(angle), side * np.sin(angle), 0.0])
     end = middle + half * np.array([np.cos(turn), side * np.sin(turn), 0.0])
     t = np.linspace(0.0, 1.0, _SEGMENTS + 1)[:, None]
-    line: Floats = 2.0 * t * (1.0 - t) * middle + t * t * end
-    return line
+    return np.asarray(2.0 * t * (1.0 - t) * middle + t * t * end)
 
 
 def _sac(daughter_radii: Sequence[float], angles: Sequence[float], radius: float) -> list[_Tube]:
-    """Return sac and neck; the sac stands clear of the daughters by a third of their radius."""
+    """Return sac and neck; the gap between sac and daughters is a third of their radius."""
     if radius == 0.0:
         return []
     sines = np.sin(np.minimum(angles, 0.5 * np.pi))
@@ -126,17 +119,17 @@ def _sac(daughter_radii: Sequence[float], angles: Sequence[float], radius: float
     return [_Tube(np.stack([center, center * (1.0 + 1e-6)]), radius), neck]
 
 
-def _mesh(parts: Sequence[_Tube], widths: Sequence[float], step: float) -> Surface:
-    """Mesh the smooth union of `parts` on a grid of `step`; each is blended to those before it over its width."""
+def _mesh(parts: Sequence[_Tube], widths: Sequence[float], spacing: float) -> Surface:
+    """Mesh the smooth union of `parts` on a grid of `spacing`; each part is blended over its width."""
     import igl
 
-    margin = max(widths) + 3.0 * step
+    margin = max(widths) + 3.0 * spacing
     low = np.min([part.points.min(axis=0) - part.radius for part in parts], axis=0) - margin
     high = np.max([part.points.max(axis=0) + part.radius for part in parts], axis=0) + margin
-    nx, ny, nz = (int(count) for count in np.ceil((high - low) / step) + 1)
+    nx, ny, nz = (int(count) for count in np.ceil((high - low) / spacing) + 1)
     if nx * ny * nz > 1 << 26:
         raise CaseError(f"a meshing grid of {nx} x {ny} x {nz} nodes is too fine: choose a larger resolution")
-    z, y, x = np.meshgrid(*(low[a] + step * np.arange(n) for a, n in ((2, nz), (1, ny), (0, nx))), indexing="ij")
+    z, y, x = np.meshgrid(*(low[a] + spacing * np.arange(n) for a, n in ((2, nz), (1, ny), (0, nx))), indexing="ij")
     places = np.stack([x.reshape(-1), y.reshape(-1), z.reshape(-1)], axis=1)
     field = parts[0].distance(places)
     for part, width in zip(parts[1:], widths[1:], strict=True):
@@ -147,10 +140,9 @@ def _mesh(parts: Sequence[_Tube], widths: Sequence[float], step: float) -> Surfa
 
 
 def _smooth_minimum(a: Floats, b: Floats, width: float) -> Floats:
-    """Return the cubic smooth minimum of Quilez: min(a, b) where they differ by more than `width`, lower in between."""
+    """Return the cubic smooth minimum of Quilez: min(a, b) if they differ by more than `width`, else lower."""
     overlap = np.maximum(width - np.abs(a - b), 0.0) / width
-    result: npt.NDArray[np.float64] = np.minimum(a, b) - overlap**3 * width / 6.0
-    return result
+    return np.asarray(np.minimum(a, b) - overlap**3 * width / 6.0)
 
 
 def _triple(values: Floats) -> tuple[float, float, float]:

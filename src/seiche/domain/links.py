@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which of the 26 lattice links of each site leave the fluid, and whether a `SiteSet` agrees with itself.
+"""Lattice links that leave the fluid, wall normals, and consistency checks of a `SiteSet`.
 
-Directions are the rows of `LINK_VECTORS`; the opposite of direction k is 25 - k. A link "leaves the fluid" when it
-meets no fluid site (or is cut on the way); periodic directions wrap around and never leave.
+Directions are the rows of `LINK_VECTORS`; the opposite of direction k is 25 - k. A link leaves the fluid if it meets
+no fluid site or is cut. Periodic directions wrap around.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
-#: A dense box of flags is used up to this many bytes a site; beyond that, a search among sorted keys.
+#: A dense box of flags is used up to this many bytes per site, otherwise a search in sorted keys.
 DENSE_BYTES_PER_SITE = 64
-#: Boxes of up to this many bytes are always dense.
+#: Boxes up to this many bytes are always dense.
 DENSE_BYTES = 1 << 24
 
 
 def direction_index(vector: Sequence[int]) -> int:
-    """Return the row of `LINK_VECTORS` that holds `vector`; ValueError when it is not one of the 26."""
+    """Return the row of `vector` in `LINK_VECTORS`; ValueError if it is not one of the 26."""
     x, y, z = (int(component) for component in vector)
     if max(abs(x), abs(y), abs(z)) != 1:
         raise ValueError(f"({x}, {y}, {z}) is not one of the 26 lattice vectors")
@@ -31,7 +31,7 @@ def direction_index(vector: Sequence[int]) -> int:
 
 
 def opposite(direction: int) -> int:
-    """Return the direction that points back along `direction`."""
+    """Return the opposite direction."""
     return 25 - direction
 
 
@@ -40,24 +40,17 @@ def boundary_links(
     coords: npt.NDArray[np.int32],
     periodic: tuple[bool, bool, bool] = (False, False, False),
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Find the sites that lack a neighbour.
+    """Find the sites `coords` (n, 3), inside `shape`, with absent neighbours.
 
-    `coords` (n, 3) lie inside `shape`. Returns the ascending indices (m,) of the sites with at least one absent
-    neighbour and the flags (m, 26), true where the neighbour is absent.
+    Returns their ascending indices (m,), and flags (m, 26) of the absent neighbours.
     """
     lookup = SiteLookup(shape, coords, periodic)
-    boundary = lookup.lacking_neighbours()
-    absent = np.empty((len(boundary), 26), bool)
-    for k in range(26):
-        absent[:, k] = ~lookup.contains(boundary, k)
-    return boundary, absent
+    boundary = lookup.incomplete_sites()
+    return boundary, np.stack([~lookup.contains(boundary, k) for k in range(26)], axis=1)
 
 
 class SiteLookup:
-    """Answer "is there a fluid site at x + c_k" for many sites at once.
-
-    Keeps one byte for each cell of the padded box while the box is small enough for its sites, else sorted keys.
-    """
+    """Test for fluid sites at x + c_k by one byte per cell of the padded box, or by sorted keys if it is too large."""
 
     def __init__(
         self,
@@ -65,7 +58,7 @@ class SiteLookup:
         coords: npt.NDArray[np.int32],
         periodic: tuple[bool, bool, bool] = (False, False, False),
     ) -> None:
-        """Index the sites `coords` (n, 3), which must lie inside `shape`."""
+        """Index the sites `coords` (n, 3) inside `shape`."""
         self.shape, self.coords, self.periodic = shape, coords, periodic
         padded = tuple(extent + 2 for extent in shape)
         self._strides = (padded[1] * padded[2], padded[2], 1)
@@ -74,9 +67,9 @@ class SiteLookup:
         self._sorted = np.zeros(0, np.int64) if self._mask is not None else np.sort(self._keys(coords.astype(np.int64)))
 
     def _filled_box(self, padded: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-        """Return the padded box of flags with the ghost layers of the periodic directions filled in."""
+        """Return the padded box of flags with periodic ghost layers."""
         mask = np.zeros(padded, bool)
-        x, y, z = (self.coords[:, axis] for axis in range(3))
+        x, y, z = self.coords.T
         mask[x + 1, y + 1, z + 1] = True
         for axis in range(3):
             if self.periodic[axis]:
@@ -86,55 +79,47 @@ class SiteLookup:
 
     def _keys(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the linear index of `coords` (..., 3) in the padded box."""
-        keys: npt.NDArray[np.int64] = (coords + 1) @ np.array(self._strides, np.int64)
-        return keys
+        return np.asarray((coords + 1) @ np.array(self._strides, np.int64))
 
-    def lacking_neighbours(self) -> npt.NDArray[np.int64]:
-        """Return the ascending indices of the sites that lack at least one of their 26 neighbours."""
+    def incomplete_sites(self) -> npt.NDArray[np.int64]:
+        """Return the ascending indices of the sites with at least one absent neighbour."""
         if self._mask is None:
-            complete = np.ones(len(self.coords), bool)
-            everyone = np.arange(len(self.coords))
+            complete, sites = np.ones(len(self.coords), bool), np.arange(len(self.coords))
             for k in range(26):
-                complete &= self.contains(everyone, k)
+                complete &= self.contains(sites, k)
             return np.flatnonzero(~complete)
         full = self._mask
         for axis in range(3):
-            ends = [slice(None)] * 3
-            triple = []
-            for first in range(3):
-                ends[axis] = slice(first, full.shape[axis] - 2 + first)
-                triple.append(full[tuple(ends)])
-            full = triple[0] & triple[1] & triple[2]
-        x, y, z = (self.coords[:, axis] for axis in range(3))
+            layers = np.moveaxis(full, axis, 0)
+            full = np.moveaxis(layers[:-2] & layers[1:-1] & layers[2:], 0, axis)
+        x, y, z = self.coords.T
         return np.flatnonzero(~full[x, y, z])
 
     def contains(self, sites: npt.NDArray[np.int64], direction: int) -> npt.NDArray[np.bool_]:
-        """Return, for each of `sites` (p,), whether the neighbour along `direction` is a fluid site."""
-        there = self.coords[sites] + LINK_VECTORS[direction].astype(np.int64)
+        """Return flags (p,) of the `sites` (p,) whose neighbour along `direction` is a fluid site."""
+        neighbours = self.coords[sites] + LINK_VECTORS[direction].astype(np.int64)
         if self._mask is not None:
-            return self._mask.reshape(-1)[self._keys(there)]
+            return self._mask.reshape(-1)[self._keys(neighbours)]
         for axis in range(3):
             if self.periodic[axis]:
-                there[:, axis] %= self.shape[axis]
+                neighbours[:, axis] %= self.shape[axis]
         if not len(self._sorted):
             return np.zeros(len(sites), bool)
-        keys = self._keys(there)
+        keys = self._keys(neighbours)
         place = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-        found: npt.NDArray[np.bool_] = self._sorted[place] == keys
-        return found
+        return np.asarray(self._sorted[place] == keys)
 
 
 def wall_direction(link_kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Return the sum (m, 3) of the wall links of each row of `link_kind` (m, 26): roughly out of the fluid."""
-    total: npt.NDArray[np.float64] = (link_kind == LinkKind.WALL).astype(np.float64) @ LINK_VECTORS.astype(np.float64)
-    return total
+    """Return the sum (m, 3) of the wall links of each row of `link_kind` (m, 26), an approximate outward direction."""
+    return np.asarray((link_kind == LinkKind.WALL).astype(np.float64) @ LINK_VECTORS.astype(np.float64))
 
 
 def outward_normals(sites: SiteSet) -> npt.NDArray[np.float32]:
-    """Return unit wall normals (m, 3) that point out of the fluid, whichever way `sites.wall_normal` points.
+    """Return unit wall normals (m, 3) out of the fluid, for either sign of `sites.wall_normal`.
 
-    The HemeLB tool writes them outwards and the HemePure tools inwards; the sum of the wall links of a site tells
-    which (flow.md 9.1, trap 1). A zero normal of a site with wall links is replaced by the direction of that sum.
+    The HemeLB tool writes them outwards and the HemePure tools inwards; the sum of the wall links of a site determines
+    the sign (flow.md 9.1, trap 1). The direction of this sum replaces zero normals of sites with wall links.
     """
     outwards = wall_direction(sites.link_kind)
     normal = sites.wall_normal.astype(np.float64)
@@ -145,12 +130,12 @@ def outward_normals(sites: SiteSet) -> npt.NDArray[np.float32]:
 
 
 def role_kinds(iolets: Sequence[IoletPlane]) -> npt.NDArray[np.uint8]:
-    """Return what links through openings are, (iolets,)."""
+    """Return the kind of the links through each opening, (iolets,)."""
     return np.array([LinkKind.INLET if plane.role == "inlet" else LinkKind.OUTLET for plane in iolets], np.uint8)
 
 
 def with_iolets(sites: SiteSet, iolets: Sequence[IoletPlane]) -> SiteSet:
-    """Return `sites` with other planes at the same openings; links have the kinds of their roles."""
+    """Return `sites` with other planes at the same openings, and the link kinds of their roles."""
     if [plane.role for plane in iolets] == [plane.role for plane in sites.iolets]:
         return replace(sites, iolets=iolets)
     kinds = np.where(sites.link_iolet >= 0, role_kinds(iolets)[sites.link_iolet], sites.link_kind)
@@ -158,7 +143,7 @@ def with_iolets(sites: SiteSet, iolets: Sequence[IoletPlane]) -> SiteSet:
 
 
 def check_sites(sites: SiteSet) -> None:
-    """Raise ValueError, naming the first wrong site, unless `sites` keeps every promise of `SiteSet`."""
+    """Raise ValueError with the first wrong site if `sites` violates a rule of `SiteSet`."""
     _check_shapes(sites)
     coords = sites.coords
     outside = np.any((coords < 0) | (coords >= np.array(sites.shape)), axis=1)
@@ -166,23 +151,23 @@ def check_sites(sites: SiteSet) -> None:
     _refuse(sites, np.flatnonzero(np.diff(sites.keys()) <= 0) + 1, "is out of order or listed twice")
     rows = len(sites.boundary)
     if rows and (sites.boundary[0] < 0 or sites.boundary[-1] >= len(sites) or np.any(np.diff(sites.boundary) <= 0)):
-        raise ValueError("boundary does not hold ascending indices of sites")
+        raise ValueError("boundary is not a list of ascending site indices")
     _check_links(sites)
-    lacking, absent = boundary_links(sites.shape, coords, sites.periodic)
+    incomplete, absent = boundary_links(sites.shape, coords, sites.periodic)
     if rows:
-        place = np.minimum(np.searchsorted(sites.boundary, lacking), rows - 1)
-        known = (sites.boundary[place] == lacking)[:, None]
-        absent &= ~(known & (sites.link_kind[place] != LinkKind.NONE))
-    _refuse(sites, lacking[absent.any(axis=1)], "has a link that meets no fluid site and is not cut")
+        place = np.minimum(np.searchsorted(sites.boundary, incomplete), rows - 1)
+        listed = (sites.boundary[place] == incomplete)[:, None]
+        absent &= ~(listed & (sites.link_kind[place] != LinkKind.NONE))
+    _refuse(sites, incomplete[absent.any(axis=1)], "has a link that meets no fluid site and is not cut")
 
 
 def _check_shapes(sites: SiteSet) -> None:
     n, m = len(sites.coords), len(sites.boundary)
-    wanted = {"coords": (n, 3), "link_kind": (m, 26), "link_iolet": (m, 26), "link_fraction": (m, 26)}
-    for name, shape in {**wanted, "wall_normal": (m, 3)}.items():
-        found = getattr(sites, name).shape
-        if found != shape:
-            raise ValueError(f"{name} has the shape {found} instead of {shape}")
+    shapes = {"coords": (n, 3), "link_kind": (m, 26), "link_iolet": (m, 26), "link_fraction": (m, 26)}
+    for name, shape in {**shapes, "wall_normal": (m, 3)}.items():
+        actual = getattr(sites, name).shape
+        if actual != shape:
+            raise ValueError(f"{name} has the shape {actual} instead of {shape}")
 
 
 def _check_links(sites: SiteSet) -> None:
@@ -190,7 +175,7 @@ def _check_links(sites: SiteSet) -> None:
     kind, iolet, fraction = sites.link_kind, sites.link_iolet, sites.link_fraction
     cut = kind != LinkKind.NONE
     opening = (kind == LinkKind.INLET) | (kind == LinkKind.OUTLET)
-    for wrong, why in (
+    for wrong, reason in (
         (kind > LinkKind.OUTLET, "has a link of an unknown kind"),
         (~cut.any(axis=1, keepdims=True), "is listed as a boundary site but has no cut link"),
         (opening != (iolet >= 0), "has an iolet index on a link that is not an iolet link, or none on one that is"),
@@ -199,14 +184,14 @@ def _check_links(sites: SiteSet) -> None:
         (~cut & (fraction != 0.0), "has a fraction on a link that is not cut"),
         (~np.isfinite(sites.wall_normal), "has a wall normal that is not finite"),
     ):
-        _refuse(sites, sites.boundary[wrong.any(axis=1)], why)
+        _refuse(sites, sites.boundary[wrong.any(axis=1)], reason)
     if len(sites.iolets):
         mixed = opening & (role_kinds(sites.iolets)[iolet] != kind)
         _refuse(sites, sites.boundary[mixed.any(axis=1)], "mixes up inlet and outlet")
 
 
-def _refuse(sites: SiteSet, wrong: npt.NDArray[np.int64], why: str) -> None:
+def _refuse(sites: SiteSet, wrong: npt.NDArray[np.int64], reason: str) -> None:
     if len(wrong):
         x, y, z = (int(value) for value in sites.coords[wrong[0]])
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise ValueError(f"site ({x}, {y}, {z}){more} {why}")
+        raise ValueError(f"site ({x}, {y}, {z}){more} {reason}")

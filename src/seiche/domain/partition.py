@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which rank owns which site: a graph partition by METIS, or pieces of a space-filling curve."""
+"""Partitions of the sites among ranks: graph partition by METIS, space-filling curve, or slabs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from seiche.errors import CaseError
 Indices: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
 
-#: The names of the methods, as cases give them.
+#: Names of the methods in case files.
 METHODS = ("metis", "curve", "slabs")
 
 #: One of each pair of opposite D3Q19 directions (the first non-zero component is positive). Shape (9, 3).
 _HALF_D3Q19 = LINK_VECTORS[13:][np.abs(LINK_VECTORS[13:]).sum(axis=1) <= 2].astype(np.int64)
-#: Sites looked at together; the work arrays of one round then stay near the processor.
+#: Sites processed per pass, so that work arrays fit in the cache.
 _CHUNK = 1 << 19
-#: Graphs are coarsened to at most so many vertices, but not below so many a part.
+#: Maximum vertices of a coarsened graph, and minimum vertices per part.
 _MOST_VERTICES, _LEAST_VERTICES_A_PART = 200_000, 256
-#: METIS counts in 32-bit integers: weights are scaled so that their sum stays below this.
+#: METIS uses 32-bit integers: weights are scaled to a sum below this.
 _MOST_WEIGHT = 1 << 30
-#: A METIS partition is taken if its heaviest part is at most so many times the mean, or not heavier than the curve's.
+#: A METIS partition is accepted up to this ratio of the heaviest part to the mean, or if as even as the curve's.
 _IMBALANCE = 1.03
-#: Up to so many parts recursive bisection goes first: on vessels it cuts 5 to 30 % fewer links than k-way partitioning.
+#: Up to this many parts recursive bisection is tried first: on vessels it cuts 5 to 30 % fewer links than k-way.
 _MOST_BISECTED = 64
 
 
@@ -46,17 +46,17 @@ def partition(
 
     Args:
         sites: the fluid sites; links through periodic directions count.
-        parts: number of parts; each gets at least one block.
+        parts: number of parts; each has at least one block.
         method: `metis` cuts few links, `curve` (Hilbert order of the blocks) is fast and needs little memory, `slabs`
-            cuts straight across the longest direction, between layers of blocks: for boxes and straight tubes. No part
-            of the first two is heavier than the mean and the heaviest block together, or 1.03 of the mean if that is
-            more; where METIS is not even enough and the curve is more even, the curve is used.
+            cuts between layers of blocks across the longest direction: for boxes and straight tubes. With the first
+            two, no part exceeds the mean plus the heaviest block, or 1.03 times the mean if that is larger. The curve
+            replaces METIS where it is more even.
         weights: cost of each site (n,), at least 0; None counts sites.
-        block: edge of the cubes of sites (aligned with coordinate 0) that stay whole.
-        most_vertices: METIS works on cubes of 2, 4, 8 ... times `block` when there are more blocks than this.
+        block: edge of the cubes of sites (aligned with coordinate 0) that are not divided.
+        most_vertices: METIS uses cubes of 2, 4, 8 ... times `block` if there are more blocks than this.
 
     Raises:
-        CaseError: more parts than blocks, or `parts`, `method`, `weights` or `block` make no sense.
+        CaseError: more parts than blocks, or invalid `parts`, `method`, `weights` or `block`.
     """
     if parts < 1 or block < 1:
         raise CaseError(f"a partition needs at least one part and blocks of at least one site: {parts}, {block}")
@@ -69,8 +69,8 @@ def partition(
     if not len(grid):
         raise CaseError("there are no fluid sites to share among ranks")
     if parts > len(grid):
-        what = "fluid sites" if block == 1 else f"blocks of {block}^3 sites with fluid"
-        raise CaseError(f"{parts} ranks cannot share {len(grid)} {what}: use at most {len(grid)} ranks")
+        unit = "fluid sites" if block == 1 else f"blocks of {block}^3 sites with fluid"
+        raise CaseError(f"{parts} ranks cannot share {len(grid)} {unit}: use at most {len(grid)} ranks")
     block_weights: Weights = np.bincount(block_of_site, site_weights, len(grid)).astype(np.float64)
     if method == "slabs":
         return _cut_slabs(grid, block_weights, parts)[block_of_site]
@@ -90,7 +90,7 @@ def partition(
         if _heaviest(owner, block_weights, parts) <= _IMBALANCE * block_weights.sum() / parts:
             return owner[block_of_site]
         candidates.append(owner)
-    # Where parts have few vertices METIS may leave some empty or far too heavy; the curve keeps its bounds there too.
+    # With few vertices per part METIS may leave parts empty or very uneven; the curve satisfies its bounds there, too.
     along_curve = _cut_curve(blocks, block_weights, parts)
     limit = _heaviest(along_curve, block_weights, parts)
     even = [owner for owner in candidates if _heaviest(owner, block_weights, parts) <= limit]
@@ -109,39 +109,36 @@ def _site_weights(count: int, weights: npt.NDArray[Any] | None) -> Weights:
 
 
 def _blocks(sites: SiteSet, block: int) -> tuple[Indices, Indices]:
-    """Return the coordinates (m, 3) of the blocks that hold sites, ascending, and the block of every site (n,)."""
+    """Return the coordinates (m, 3) of the blocks with sites, ascending, and the block of every site (n,)."""
     if block == 1:
         return sites.coords.astype(np.int64), np.arange(len(sites))
     return distinct(sites.coords.astype(np.int64) // block)
 
 
 def _links(sites: SiteSet) -> Iterator[tuple[Indices, Indices]]:
-    """Yield the D3Q19 links between fluid sites, one of each pair of opposite ones, as indices of both ends."""
-    keys = sites.keys()
-    for begin in range(0, len(keys), _CHUNK):
+    """Yield the D3Q19 links between fluid sites, one of each opposite pair, as indices of both ends."""
+    find = sites.finder()
+    for begin in range(0, len(sites), _CHUNK):
         coords = sites.coords[begin : begin + _CHUNK].astype(np.int64)
         for vector in _HALF_D3Q19:
-            wanted = sites.linear(coords + vector)
-            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            found = np.flatnonzero(keys[place] == wanted)
-            yield begin + found, place[found]
+            neighbour = find(coords + vector)
+            rows = np.flatnonzero(neighbour >= 0)
+            yield begin + rows, neighbour[rows]
 
 
 def _crossings(sites: SiteSet, vertex_of_site: Indices, count: int) -> tuple[Indices, Indices]:
-    """Return keys (lower vertex * count + higher one) of the pairs of vertices with links, and how many links each."""
-    found: list[tuple[Indices, Indices]] = []
+    """Return keys (lower vertex * count + higher one) of the linked pairs of vertices, and their numbers of links."""
+    chunks: list[tuple[Indices, Indices]] = []
     for first, second in _links(sites):
-        one, other = vertex_of_site[first], vertex_of_site[second]
-        crossing = one != other
-        one, other = one[crossing], other[crossing]
-        pairs, links = np.unique(np.minimum(one, other) * count + np.maximum(one, other), return_counts=True)
-        found.append((pairs, links))
-    keys, number = np.unique(np.concatenate([pairs for pairs, _ in found]), return_inverse=True)
-    return keys, np.bincount(number, np.concatenate([links for _, links in found]), len(keys)).astype(np.int64)
+        ends = np.stack([vertex_of_site[first], vertex_of_site[second]])
+        ends = ends[:, ends[0] != ends[1]]
+        chunks.append(np.unique(ends.min(axis=0) * count + ends.max(axis=0), return_counts=True))
+    keys, number = np.unique(np.concatenate([pairs for pairs, _ in chunks]), return_inverse=True)
+    return keys, np.bincount(number, np.concatenate([links for _, links in chunks]), len(keys)).astype(np.int64)
 
 
 def _graph(sites: SiteSet, vertex_of_site: Indices, count: int) -> Any:
-    """Return the graph of the vertices as a SciPy CSR matrix: the entries are numbers of links between two vertices."""
+    """Return the graph of the vertices as a SciPy CSR matrix of the numbers of links between two vertices."""
     from scipy.sparse import coo_array
 
     keys, links = _crossings(sites, vertex_of_site, count)
@@ -162,14 +159,14 @@ def _metis(graph: Any, weights: Weights, parts: int, recursive: bool) -> npt.NDA
         vweights=scaled.astype(np.int32),
         eweights=graph.data,
         recursive=recursive,
-        # The best of five cuts costs little after coarsening and saves up to a tenth of the links.
+        # The best of five cuts is cheap after coarsening and saves up to a tenth of the links.
         options=pymetis.Options(seed=1, ncuts=5, ufactor=5),
     )
     return np.asarray(part, np.int32)
 
 
 def _heaviest(owner: npt.NDArray[np.int32], weights: Weights, parts: int) -> float:
-    """Return the weight of the heaviest part, infinite if a part is empty."""
+    """Return the weight of the heaviest part, infinity if a part is empty."""
     if not np.bincount(owner, minlength=parts).all():
         return float("inf")
     return float(np.bincount(owner, weights, parts).max())
@@ -184,11 +181,7 @@ def _cut_curve(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.in
 
 
 def _cut_slabs(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.int32]:
-    """Return the part of every block: layers across the longest direction, in runs of equal weight.
-
-    Raises:
-        CaseError: fewer layers than parts.
-    """
+    """Return the part of every block, by layers across the longest direction; CaseError for too few layers."""
     axis = int(np.argmax(np.ptp(grid, axis=0)))
     layers, layer = np.unique(grid[:, axis], return_inverse=True)
     if len(layers) < parts:
@@ -197,9 +190,9 @@ def _cut_slabs(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.in
 
 
 def _cut(weights: Weights, parts: int) -> npt.NDArray[np.int32]:
-    """Return the part of every item of a sequence, cut into pieces of equal weight, each of at least one item.
+    """Return the part of every item of a sequence, cut into pieces of equal weight with at least one item each.
 
-    An item goes where its middle lies, so no piece exceeds its share by more than an item.
+    Items are assigned by their midpoints, so no piece exceeds its share by more than an item.
     """
     middles = np.cumsum(weights) - weights / 2
     numbers = np.arange(1, parts)
@@ -212,7 +205,7 @@ def _cut(weights: Weights, parts: int) -> npt.NDArray[np.int32]:
 def hilbert_index(coords: Indices) -> Indices:
     """Return the position (n,) of points `coords` (n, 3), 0 <= coordinate < 2^21, on a Hilbert curve.
 
-    Successive points of a full cube of 2^k points an edge are neighbours. The transform works on all points at once,
+    Successive points of a full cube of 2^k points per edge are neighbours. The transform is vectorised over the points,
     bit by bit (Skilling, AIP Conf. Proc. 707, 381, 2004).
     """
     axes = [coords[:, axis].astype(np.int64) for axis in range(3)]
@@ -220,7 +213,7 @@ def hilbert_index(coords: Indices) -> Indices:
     for bit in range(bits - 1, 0, -1):
         low = (1 << bit) - 1
         for axis in range(3):
-            # Where the bit is set the octant's curve is reflected in x, elsewhere x and this axis change places.
+            # If the bit is set the curve of the octant is reflected in x, otherwise x and this axis are exchanged.
             is_set = -(axes[axis] >> bit & 1)
             axes[0] ^= low & is_set
             swap = (axes[0] ^ axes[axis]) & low & ~is_set

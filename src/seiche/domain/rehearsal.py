@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ranks of a run played in one process: each is a thread, one of which works at a time.
+"""Emulation of the ranks of a run in one process: each rank is a thread, and one thread runs at a time.
 
-What a rank asks the others for goes from hand to hand, so that plans of messages are those of a run under mpiexec.
-Results that the ranks share are the same objects: nobody may change them.
+Collectives and messages are passed in memory, so message plans equal those of a run under mpiexec. Shared results are
+the same objects on all ranks and must not be modified.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,68 +20,63 @@ from seiche.domain.world import World
 Result = TypeVar("Result")
 
 
-class _EndedError(Exception):
-    """Another rank failed: this one need not go on."""
+class _AbortedError(Exception):
+    """Another rank failed, or all ranks wait."""
 
 
-class _Stage:
-    """What the ranks share. The one that works hands over to the next that can."""
+class _Scheduler:
+    """Shared data of the ranks; switches between their threads."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.gates = [threading.Lock() for _ in range(size)]
         for gate in self.gates:
             gate.acquire()
-        self.ready, self.there = deque(range(size)), set(range(size))
+        self.ready, self.active = deque(range(size)), set(range(size))
         self.values: list[Any] = [None] * size
-        self.come = 0
-        self.told: list[Any] = []
-        self.letters: defaultdict[tuple[int, int, Any], deque[bytes]] = defaultdict(deque)
+        self.arrivals = 0
+        self.gathered: list[Any] = []
+        self.messages: defaultdict[tuple[int, int, Any], deque[bytes]] = defaultdict(deque)
         self.awaited: dict[int, tuple[int, int, Any]] = {}
         self.failure: BaseException | None = None
 
-    def hand_over(self) -> None:
-        """Let the next rank work; if none can, let all of them end."""
-        if not self.ready and self.there:
-            self.fail(RuntimeError("the ranks of a rehearsal wait for each other"))
+    def resume_next(self) -> None:
+        """Resume the next ready rank; if all ranks wait, abort them."""
+        if not self.ready and self.active:
+            self.fail(RuntimeError("deadlock: the emulated ranks wait for each other"))
         if self.ready:
             self.gates[self.ready.popleft()].release()
 
     def fail(self, error: BaseException) -> None:
-        """Keep the first failure and let the ranks that are there end."""
+        """Store the first failure and make all active ranks ready to end."""
         self.failure = self.failure or error
-        self.ready = deque(sorted(self.there))
+        self.ready = deque(sorted(self.active))
 
-    def rest(self, rank: int) -> None:
-        """Let others work until one of them puts `rank` among those that are ready.
-
-        Raises:
-            _EndedError: a rank failed, or none could go on.
-        """
-        self.hand_over()
+    def wait(self, rank: int) -> None:
+        """Run other ranks until `rank` is ready; _AbortedError after a failure."""
+        self.resume_next()
         self.gates[rank].acquire()
         if self.failure is not None:
-            raise _EndedError
+            raise _AbortedError
 
 
 class RehearsedRanks:
-    """The part of an MPI communicator that Seiche's ranks need before their first step (names are those of mpi4py)."""
+    """The subset of an MPI communicator that Seiche needs before the first step, with the names of mpi4py."""
 
-    def __init__(self, stage: _Stage, rank: int) -> None:
-        """Be rank `rank` on a stage."""
-        self._stage, self._rank, self._labels = stage, rank, 0
+    def __init__(self, scheduler: _Scheduler, rank: int) -> None:
+        self._scheduler, self._rank, self._labels = scheduler, rank, 0
 
     def allgather(self, value: Any) -> list[Any]:
         """Return the values of all ranks."""
-        stage = self._stage
-        stage.values[self._rank] = value
-        stage.come += 1
-        if stage.come < stage.size:
-            stage.rest(self._rank)
+        scheduler = self._scheduler
+        scheduler.values[self._rank] = value
+        scheduler.arrivals += 1
+        if scheduler.arrivals < scheduler.size:
+            scheduler.wait(self._rank)
         else:
-            stage.told, stage.values, stage.come = stage.values, [None] * stage.size, 0
-            stage.ready.extend(rank for rank in range(stage.size) if rank != self._rank)
-        return list(stage.told)
+            scheduler.gathered, scheduler.values, scheduler.arrivals = scheduler.values, [None] * scheduler.size, 0
+            scheduler.ready.extend(rank for rank in range(scheduler.size) if rank != self._rank)
+        return list(scheduler.gathered)
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
         """Return the values of all ranks on `root`, None elsewhere."""
@@ -92,85 +87,79 @@ class RehearsedRanks:
         """Return the value of `root`."""
         return self.allgather(value)[root]
 
-    def alltoall(self, values: list[Any]) -> list[Any]:
-        """Return what every rank has for this one."""
-        return [each[self._rank] for each in self.allgather(values)]
+    def alltoall(self, values: Sequence[Any]) -> list[Any]:
+        """Return entry `rank` of the values of every rank, for this rank."""
+        return [row[self._rank] for row in self.allgather(values)]
 
     def Barrier(self) -> None:  # noqa: N802
         """Wait for all ranks."""
         self.allgather(None)
 
     def Allreduce(self, values: npt.NDArray[Any], result: npt.NDArray[Any]) -> None:  # noqa: N802
-        """Sum arrays over ranks, in their order."""
+        """Sum arrays over ranks, in rank order."""
         result[...] = sum(self.allgather(values.copy()))
 
     def Alltoall(self, sent: npt.NDArray[Any], received: npt.NDArray[Any]) -> None:  # noqa: N802
-        """Bring number k of every rank to rank k."""
-        received[...] = np.array([each[self._rank] for each in self.allgather(sent.copy())])
+        """Send entry k of every rank to rank k."""
+        received[...] = np.array(self.alltoall(list(sent.copy())))
 
     def Alltoallv(self, sent: list[npt.NDArray[Any]], received: list[npt.NDArray[Any]]) -> None:  # noqa: N802
-        """Bring part k of every rank to rank k: [values, counts]."""
-        parts = np.split(sent[0], np.cumsum(sent[1])[:-1])
-        arrived = [each[self._rank] for each in self.allgather(parts)]
-        received[0][...] = np.concatenate([received[0][:0], *arrived])
+        """Send part k of every rank to rank k; `sent` and `received` are [values, counts]."""
+        pieces = self.alltoall(np.split(sent[0], np.cumsum(sent[1])[:-1]))
+        received[0][...] = np.concatenate([received[0][:0], *pieces])
 
     def next_label(self) -> int:
-        """Return a number that every rank gets by its call of the same turn."""
+        """Return the number of this call, the same on every rank."""
         self._labels += 1
         return self._labels
 
-    def put(self, peer: int, label: Any, letter: bytes) -> None:
-        """Leave bytes for a rank."""
-        stage, key = self._stage, (self._rank, peer, label)
-        stage.letters[key].append(letter)
-        if stage.awaited.get(peer) == key:
-            del stage.awaited[peer]
-            stage.ready.append(peer)
+    def put(self, peer: int, label: Any, message: bytes) -> None:
+        """Send a message to a rank."""
+        scheduler, key = self._scheduler, (self._rank, peer, label)
+        scheduler.messages[key].append(message)
+        if scheduler.awaited.get(peer) == key:
+            del scheduler.awaited[peer]
+            scheduler.ready.append(peer)
 
     def take(self, peer: int, label: Any) -> bytes:
-        """Return the oldest bytes that a rank left here under a label, once they are there."""
-        stage, key = self._stage, (peer, self._rank, label)
-        if not stage.letters[key]:
-            stage.awaited[self._rank] = key
-            stage.rest(self._rank)
-        return stage.letters[key].popleft()
+        """Wait for the oldest message of a rank with this label and return it."""
+        scheduler, key = self._scheduler, (peer, self._rank, label)
+        if not scheduler.messages[key]:
+            scheduler.awaited[self._rank] = key
+            scheduler.wait(self._rank)
+        return scheduler.messages[key].popleft()
 
 
 def rehearse(ranks: int, work: Callable[[World], Result], ranks_a_host: int | None = None) -> list[Result]:
-    """Return what `work` returns on each of `ranks` ranks.
+    """Return the results of `work` on each of `ranks` emulated ranks; re-raises the first exception of a rank.
 
-    Args:
-        ranks: their number; a single one is a serial world.
-        work: is given the world of its rank, of which it may use all methods but `first`.
-        ranks_a_host: how many share a host; all by default.
-
-    Raises:
-        Exception: what `work` raised, on the rank that did so first.
+    `work` receives the world of its rank and may use all its methods except `first`. `ranks_a_host` ranks share a host,
+    all by default. A single rank is a serial world.
     """
     if ranks == 1:
         return [work(World.serial())]
-    stage, shared = _Stage(ranks), min(ranks, ranks_a_host or ranks)
+    scheduler, shared = _Scheduler(ranks), min(ranks, ranks_a_host or ranks)
     results: list[Any] = [None] * ranks
 
-    def play(rank: int) -> None:
-        stage.gates[rank].acquire()
+    def run(rank: int) -> None:
+        scheduler.gates[rank].acquire()
         try:
-            if stage.failure is None:
-                results[rank] = work(World(rank, ranks, rank % shared, shared, RehearsedRanks(stage, rank)))
-        except _EndedError:
+            if scheduler.failure is None:
+                results[rank] = work(World(rank, ranks, rank % shared, shared, RehearsedRanks(scheduler, rank)))
+        except _AbortedError:
             pass
         except BaseException as error:
-            stage.there.discard(rank)
-            stage.fail(error)
-        stage.there.discard(rank)
-        stage.hand_over()
+            scheduler.active.discard(rank)
+            scheduler.fail(error)
+        scheduler.active.discard(rank)
+        scheduler.resume_next()
 
-    threads = [threading.Thread(target=play, args=(rank,), daemon=True) for rank in range(ranks)]
+    threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(ranks)]
     for thread in threads:
         thread.start()
-    stage.hand_over()
+    scheduler.resume_next()
     for thread in threads:
         thread.join()
-    if stage.failure is not None:
-        raise stage.failure
+    if scheduler.failure is not None:
+        raise scheduler.failure
     return results

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which GPU of which host each rank uses: what decides how ranks can reach each other.
+"""Host and GPU of each rank, which determine the available transports.
 
-Two machines, or two containers, may have one name, and processes of both one number. A host is therefore its name, the
-boot of its kernel and its space of process numbers. That ranks are of one host makes it worth trying to reach each
-other's memory; whether they do is shown by the memory itself (`halo/transports/memory.py`).
+Machines or containers may share a name, and their processes a PID. A host is therefore identified by its name, the boot
+ID of its kernel and its PID namespace. For ranks of one host, access to each other's memory is attempted and verified
+(`halo/transports/memory.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from seiche.domain.world import World
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PROCESSES = Path("/proc/self/ns/pid")
-#: Between the name of a host, which cannot have it, and what tells it from others of that name.
-_MARK = "@"
+#: Separates the name of a host, which cannot contain it, from the rest of its identity.
+_SEPARATOR = "@"
 
 
 class Seat(NamedTuple):
@@ -31,7 +31,7 @@ class Seat(NamedTuple):
 
 
 def boot_id() -> str:
-    """Return a number that the kernel draws when it starts, "" where there is none."""
+    """Return the boot ID of the kernel, "" if there is none."""
     try:
         return _BOOT.read_text().strip()
     except OSError:
@@ -39,36 +39,36 @@ def boot_id() -> str:
 
 
 def process_space() -> str:
-    """Return the number of the namespace of this process's number, "" where there is none."""
+    """Return the PID namespace of this process, "" if there is none."""
     with contextlib.suppress(OSError):
         return os.readlink(_PROCESSES).strip("pid:[]")
     return ""
 
 
 def host_identity(name: str) -> str:
-    """Return this host, called `name`, as "name@boot/process space"; the name alone where the system has neither."""
-    rest = f"{boot_id()}/{process_space()}"
-    return name if rest == "/" else f"{name}{_MARK}{rest}"
+    """Return the identity "name@boot ID/PID namespace" of this host, or `name` if the system has neither."""
+    suffix = f"{boot_id()}/{process_space()}"
+    return name if suffix == "/" else f"{name}{_SEPARATOR}{suffix}"
 
 
 def host_name(host: str) -> str:
-    """Return the name of a host."""
-    return host.partition(_MARK)[0]
+    """Return the name of a host identity."""
+    return host.partition(_SEPARATOR)[0]
 
 
 def on_different_hosts(first: str, second: str) -> str:
-    """Return in words that two hosts are not one."""
+    """Return a message that two hosts differ."""
     name = host_name(first)
     return "on different hosts" + (f" or containers called {name}" if name == host_name(second) else "")
 
 
 def hosts_of(world: World) -> list[str]:
-    """Return the hosts of all ranks (collective)."""
+    """Return the host identities of all ranks (collective)."""
     return world.allgather(_host(world))
 
 
 def seats(backend: Backend, world: World) -> list[Seat]:
-    """Return the seats of all ranks (collective)."""
+    """Return host and GPU of all ranks (collective)."""
     return world.allgather(Seat(_host(world), backend.pci_address))
 
 

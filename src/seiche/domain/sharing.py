@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What rank 0 makes and all ranks read: results by broadcast, long arrays as one copy a host.
+"""Data created by rank 0 and read by all ranks: results by broadcast, long arrays with one copy per host.
 
-Ranks of a host map the same memory (a file in /dev/shm without a name). Where there is none, or not enough of it, every
-rank has a copy of its own. See docs/decisions/0018-geometry-once-a-host.md.
+Ranks of a host map the same memory (an unlinked file in /dev/shm). If it is missing or too small, every rank has its
+own copy. See docs/decisions/0018-geometry-once-a-host.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,45 +26,40 @@ from seiche.errors import CaseError
 
 Result = TypeVar("Result")
 
-#: Where files live in memory on Linux.
+#: Folder of files in memory on Linux.
 MEMORY = Path("/dev/shm")
-#: Shorter arrays are simply copied.
+#: Shorter arrays are copied to every rank.
 LEAST_BYTES = 1 << 16
-#: Most bytes that one message carries.
+#: Maximum bytes per message.
 _PIECE = 1 << 30
 
 
 def by_rank_zero(world: World, work: Callable[[], Result]) -> Result:
-    """Return what `work` returns on rank 0, on every rank (collective).
-
-    Raises:
-        CaseError: on every rank, as raised by `work`.
-    """
+    """Return the result of `work` on rank 0, on every rank; a CaseError is raised on every rank (collective)."""
     if world.size == 1:
         return work()
-    answer: tuple[Any, str | None] = (None, None)
+    outcome: tuple[Any, str | None] = (None, None)
     if world.rank == 0:
         try:
-            answer = (work(), None)
+            outcome = (work(), None)
         except CaseError as error:
-            answer = (None, str(error))
-    result, refused = world.bcast(answer)
-    if refused is not None:
-        raise CaseError(refused)
+            outcome = (None, str(error))
+    result, problem = world.bcast(outcome)
+    if problem is not None:
+        raise CaseError(problem)
     return result  # type: ignore[no-any-return]
 
 
 def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Return rank 0's `array` on every rank, read-only, in memory that the ranks of a host share (collective).
+    """Return rank 0's `array` on every rank, read-only, in shared memory of each host (collective).
 
-    The memory is given back when the last array on it is gone.
+    The memory is freed with the last array that uses it.
     """
     if world.size == 1:
         assert array is not None
         return array
     if world.rehearsed:
-        only: npt.NDArray[Any] = world.bcast(array)
-        return only
+        return np.asarray(world.bcast(array))
     shape, dtype = world.bcast((array.shape, array.dtype) if array is not None else None)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     from mpi4py import MPI
@@ -74,14 +69,13 @@ def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[An
     firsts = world.comm.Split(0 if first else 1, world.rank)
     try:
         memory = _mapped(host, size) if size >= LEAST_BYTES and host.Get_size() > 1 else None
-        enough = memory is not None or (size >= LEAST_BYTES and host.Get_size() == 1)
-        once_a_host = all(world.allgather(enough))  # or no rank shares: the messages below must fit together
-        target = (
-            np.empty(size, np.uint8) if memory is None or not once_a_host else np.frombuffer(memory, np.uint8, size)
-        )
+        available = memory is not None or (size >= LEAST_BYTES and host.Get_size() == 1)
+        shared = all(world.allgather(available))  # all ranks or none, so that the broadcasts below match
+        use_memory = memory is not None and shared
+        target = np.frombuffer(memory, np.uint8, size) if use_memory else np.empty(size, np.uint8)  # type: ignore[arg-type]
         if array is not None:
             target[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        if not once_a_host:
+        if not shared:
             _broadcast(world.comm, target)
         elif first:
             _broadcast(firsts, target)
@@ -95,7 +89,7 @@ def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[An
 
 
 def shared_sites(world: World, sites: SiteSet | None) -> SiteSet:
-    """Return rank 0's sites on every rank, their arrays once a host (collective)."""
+    """Return rank 0's sites on every rank, with one copy of the arrays per host (collective)."""
     if world.size == 1:
         assert sites is not None
         return sites
@@ -103,50 +97,42 @@ def shared_sites(world: World, sites: SiteSet | None) -> SiteSet:
         same: SiteSet = world.bcast(sites)
         return same
     bare: SiteSet = world.bcast(without_arrays(sites) if sites is not None else None)
-    names = [item.name for item in fields(SiteSet) if isinstance(getattr(bare, item.name), np.ndarray)]
-    arrays: dict[str, Any] = {
-        name: shared_array(world, getattr(sites, name) if sites is not None else None) for name in names
-    }
+    arrays: dict[str, Any] = {name: shared_array(world, getattr(sites, name, None)) for name in _arrays_of(bare)}
     return replace(bare, **arrays)
 
 
 def without_arrays(sites: SiteSet) -> SiteSet:
-    """Return the same box and iolets with no site."""
-    arrays: dict[str, Any] = {item.name: getattr(sites, item.name) for item in fields(SiteSet)}
-    empty: dict[str, Any] = {name: a[:0].copy() for name, a in arrays.items() if isinstance(a, np.ndarray)}
-    return replace(sites, **empty)
+    """Return the same box and iolets without sites."""
+    return replace(sites, **{name: array[:0].copy() for name, array in _arrays_of(sites).items()})
+
+
+def _arrays_of(sites: SiteSet) -> dict[str, Any]:
+    return {name: value for name, value in vars(sites).items() if isinstance(value, np.ndarray)}
 
 
 def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32]:
-    """Return the rank of every site, (n,), made by `partition` on rank 0 and kept once a host (collective).
-
-    `options` are those of `partition`.
-
-    Raises:
-        CaseError: as `partition` does, on every rank.
-    """
+    """Return the rank of every site, (n,), by `partition` with `options` on rank 0, one copy per host (collective)."""
     return shared_by_rank_zero(world, lambda: partition(sites, world.size, **options))
 
 
 def shared_by_rank_zero(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return the array that `work` returns on rank 0, on every rank, once a host (collective).
+    """Return the array made by `work` on rank 0, on every rank, one copy per host (collective).
 
-    Raises:
-        CaseError: on every rank, as raised by `work`.
+    A CaseError of `work` is raised on every rank.
     """
-    made: list[npt.NDArray[Any]] = []
-    by_rank_zero(world, lambda: made.append(work()))
-    return shared_array(world, made[0] if made else None)
+    arrays: list[npt.NDArray[Any]] = []
+    by_rank_zero(world, lambda: arrays.append(work()))
+    return shared_array(world, arrays[0] if arrays else None)
 
 
 def _mapped(host: Any, size: int) -> mmap.mmap | None:
-    """Return `size` bytes that the ranks of `host` share, None on all of them if one cannot (collective)."""
+    """Return `size` bytes shared by the ranks of `host`, None on all of them if it fails on one (collective)."""
     name, descriptor = "", -1
     memory: mmap.mmap | None = None
     if host.Get_rank() == 0:
         with contextlib.suppress(OSError):
             descriptor, name = tempfile.mkstemp(prefix="seiche-", dir=MEMORY)
-            # Memory that is not there must be missed now, not when it is written.
+            # Allocates now, so that missing memory is an error here and not at the first write.
             os.posix_fallocate(descriptor, 0, size)
             memory = mmap.mmap(descriptor, size)
     name = host.bcast(name if memory is not None else "")

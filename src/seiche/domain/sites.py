@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sparse set of fluid sites that every geometry becomes, with the links that leave it."""
+"""The sparse set of fluid sites of a geometry, with the links that leave it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINK_VECTORS: npt.NDArray[np.int32] = np.array(
 
 
 class LinkKind(IntEnum):
-    """What a link (a lattice vector that leaves a site) meets; the values are those of `.gmy` files."""
+    """Kind of a link (a lattice vector from a site); the values are those of `.gmy` files."""
 
     NONE = 0
     WALL = 1
@@ -30,7 +30,7 @@ class LinkKind(IntEnum):
 
 @dataclass(frozen=True)
 class IoletPlane:
-    """A flat opening of the vessel: where fluid enters or leaves.
+    """A flat opening of the vessel.
 
     `center` is in metres, `normal` a unit vector that points **into** the fluid, `radius` in metres (None: no bound).
     """
@@ -40,10 +40,6 @@ class IoletPlane:
     center: tuple[float, float, float]
     normal: tuple[float, float, float]
     radius: float | None = None
-
-
-def _no_links() -> npt.NDArray[np.uint8]:
-    return np.zeros((0, 26), np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +52,7 @@ class SiteSet:
     - `boundary` (m,) int64, ascending indices into `coords`
     - `link_kind` (m, 26) uint8, a `LinkKind` for each of `LINK_VECTORS`
     - `link_iolet` (m, 26) int16, index into `iolets` for inlet and outlet links, else -1
-    - `link_fraction` (m, 26) float32, where the link is cut, 0 < q <= 1 of the link vector; 0 where it is not
+    - `link_fraction` (m, 26) float32, position of the cut, 0 < q <= 1 of the link vector; 0 without a cut
     - `wall_normal` (m, 3) float32, out of the fluid; zero for a site without a wall link
     - the position of a site in metres is `origin + spacing * coords`
 
@@ -69,7 +65,7 @@ class SiteSet:
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
     periodic: tuple[bool, bool, bool] = (False, False, False)
     boundary: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    link_kind: npt.NDArray[np.uint8] = field(default_factory=_no_links)
+    link_kind: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 26), np.uint8))
     link_iolet: npt.NDArray[np.int16] = field(default_factory=lambda: np.zeros((0, 26), np.int16))
     link_fraction: npt.NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 26), np.float32))
     wall_normal: npt.NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 3), np.float32))
@@ -81,7 +77,7 @@ class SiteSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash of the sites and of what their links meet."""
+        """Return a hash of the sites and of the kinds and iolets of their links."""
         digest = hashlib.sha256(repr((tuple(self.shape), tuple(self.periodic))).encode())
         for array in (self.coords, self.boundary, self.link_kind, self.link_iolet):
             digest.update(np.ascontiguousarray(array).data)
@@ -109,14 +105,14 @@ class SiteSet:
         return self.finder()(coords)
 
     def finder(self) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
-        """Return a `find` that keeps the keys of the sites, for who asks often."""
+        """Return a `find` with cached keys, for repeated calls."""
         keys = self.keys()
 
         def find(coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-            wanted = self.linear(coords)
+            linear = self.linear(coords)
             if not len(keys):
-                return np.full(wanted.shape, -1, np.int64)
-            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            return np.where(keys[place] == wanted, place, -1)
+                return np.full(linear.shape, -1, np.int64)
+            place = np.minimum(np.searchsorted(keys, linear), len(keys) - 1)
+            return np.where(keys[place] == linear, place, -1)
 
         return find

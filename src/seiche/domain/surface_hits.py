@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where lattice links meet the triangles of a surface.
+"""Intersections of lattice links with the triangles of a surface.
 
 A link from x along c meets the triangle (a, b, d) at x + t c. With e = b - a, g = d - a, s = x - a and N = e x g,
 Cramer's rule gives t = -(s.N)/(c.N), u = -(c.(g x s))/(c.N), v = -(c.(s x e))/(c.N); it is a hit if u, v and 1 - u - v
-are not negative. The products do not depend on the link, so all 13 pairs of opposite directions cost three
-matrix products for a node and a triangle near it. Edges are tested with a tolerance: a lattice often meets them
-exactly.
+are not negative. The cross products do not depend on the link, so all 13 pairs of opposite directions need three matrix
+products per pair of node and triangle. Edges have a tolerance, since lattice links often meet them exactly.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from seiche.domain.inside import ON_SURFACE
 from seiche.domain.sites import LINK_VECTORS
 from seiche.domain.surface import Surface, subdivided
 
-#: How far outside of a triangle, in its own coordinates u and v, a hit still counts.
+#: Tolerance of hits outside a triangle, in its coordinates u and v.
 EDGE_TOLERANCE = 1e-6
-#: Pairs of nodes and pieces that are looked at together.
+#: Pairs of nodes and pieces per pass.
 CHUNK = 1 << 20
 _PIECE = 2.0
 _FORWARD = LINK_VECTORS[13:].astype(np.float64)
@@ -30,13 +29,13 @@ _FORWARD = LINK_VECTORS[13:].astype(np.float64)
 
 @dataclass(frozen=True)
 class SurfaceWall:
-    """A triangulated wall, as `assemble` asks for it; `labels` (f,) are the iolets that triangles close, else -1."""
+    """A triangulated wall for `assemble`; `labels` (f,) are the iolets closed by triangles, else -1."""
 
     surface: Surface
     labels: npt.NDArray[np.int16]
 
     def find(self, lattice: CandidateNodes, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
-        """Return what the links from the nodes `node` (p,) along `direction` (p,) meet first."""
+        """Return the first hits of the links from the nodes `node` (p,) along `direction` (p,)."""
         corners = (self.surface.corners() - np.asarray(lattice.origin)) / lattice.spacing
         rows = np.unique(node)
         fraction, face = _first_hits(corners, lattice.coords[rows].astype(np.int64), np.array(lattice.shape, np.int64))
@@ -65,15 +64,15 @@ def _first_hits(
     window = np.indices((reach,) * 3).reshape(3, -1).T
     step = max(1, CHUNK // len(window))
     for start in range(0, len(pieces), step):
-        part = pieces[start : start + step]
-        low, high = np.ceil(part.min(axis=1) - 1.001), np.floor(part.max(axis=1) + 1.001)
+        chunk = pieces[start : start + step]
+        low, high = np.ceil(chunk.min(axis=1) - 1.001), np.floor(chunk.max(axis=1) + 1.001)
         around = low[:, None, :].astype(np.int64) + window
-        wanted = np.all((around <= high[:, None, :]) & (around >= 0) & (around < shape), axis=2)
-        piece, offset = np.nonzero(wanted)
+        candidates = np.all((around <= high[:, None, :]) & (around >= 0) & (around < shape), axis=2)
+        piece, offset = np.nonzero(candidates)
         key = (around[piece, offset] + 1) @ strides
         row = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-        known = keys[row] == key
-        pair = np.unique(parent[start + piece[known]] * len(nodes) + row[known])
+        is_node = keys[row] == key
+        pair = np.unique(parent[start + piece[is_node]] * len(nodes) + row[is_node])
         _test(corners, nodes, pair // len(nodes), pair % len(nodes), fraction=fraction, triangle=triangle)
     return fraction, triangle
 
@@ -107,6 +106,6 @@ def _test(
     distance = np.abs(distance)
     nearer = distance < fraction[row[pair], direction]
     pair, direction, distance = pair[nearer], direction[nearer], distance[nearer]
-    last = np.argsort(-distance, kind="stable")  # the nearest is written last and stays
+    last = np.argsort(-distance, kind="stable")  # the nearest overwrites the others
     where = (row[pair[last]], direction[last])
     fraction[where], triangle[where] = distance[last], face[pair[last]]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a triangulated vessel and its openings to fluid sites.
+"""Voxelise a triangulated vessel with openings into fluid sites.
 
-The surface may be closed and cut by the iolet planes, or open with a rim at each plane; it may have holes. Its inside
-is found by the generalised winding number, so holes do not leak; each is reported with its place and size.
-Walls and gaps thinner than the spacing are not resolved: two sites that are neighbours are taken to be in contact.
+The surface may be closed and cut by the iolet planes, or open with a rim at each plane. It may have holes: they do not
+leak, since the inside is determined by the generalised winding number, and each is reported with its position and size.
+Walls and gaps thinner than the spacing are not resolved: neighbouring sites are assumed to be connected.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from seiche.domain.surface import Loop, Surface
 from seiche.domain.surface_hits import SurfaceWall
 from seiche.errors import CaseError
 
-#: More nodes than this in the bounding box are refused: the spacing is then surely not what was meant.
+#: Maximum number of nodes in the bounding box; more indicate a wrong spacing or unit.
 MOST_NODES = 1 << 35
-#: A triangle closes an opening if it lies in the iolet's plane within this many spacings.
+#: Tolerance in spacings for a triangle in the plane of an iolet, which closes the opening.
 CAP_SPACINGS = 0.5
 
 
 @dataclass(frozen=True)
 class VoxelReport:
-    """What `voxelise` met on its way.
+    """Defects found by `voxelise`.
 
-    `holes` are open rims of the surface that no iolet covers (metres); `dropped` connected parts that no iolet opens
-    into, the largest first; `unresolved_links` met no triangle, because of a hole, and were cut half way.
+    `holes` are open rims of the surface without an iolet (metres); `dropped` are components without an iolet, the
+    largest first; `unresolved_links` met no triangle because of a hole and were cut half way.
     """
 
     holes: tuple[Loop, ...]
@@ -42,12 +42,14 @@ class VoxelReport:
     clashes: str = ""
 
     def lines(self) -> list[str]:
-        """Return one line of text for each thing worth knowing; none when the surface was faultless."""
-        said = [f"hole of radius {loop.radius:.3g} m at {_place(loop.center)} m" for loop in self.holes]
-        said += [f"{part.sites} sites around {_place(part.center)} m left out: no iolet there" for part in self.dropped]
+        """Return one line of text for each defect."""
+        lines = [f"hole of radius {loop.radius:.3g} m at {_place(loop.center)} m" for loop in self.holes]
+        lines += [
+            f"{part.sites} sites around {_place(part.center)} m left out: no iolet there" for part in self.dropped
+        ]
         if self.unresolved_links:
-            said.append(f"{self.unresolved_links} wall links run through a hole and were cut half way")
-        return [*said, *self.narrow] + ([self.clashes] if self.clashes else [])
+            lines.append(f"{self.unresolved_links} wall links run through a hole and were cut half way")
+        return [*lines, *self.narrow] + ([self.clashes] if self.clashes else [])
 
 
 def voxelise(
@@ -57,15 +59,15 @@ def voxelise(
     *,
     origin: tuple[float, float, float] | None = None,
 ) -> tuple[SiteSet, VoxelReport]:
-    """Return the fluid sites inside `surface` (metres) and a report of what was odd.
+    """Return the fluid sites inside `surface` (metres) and a report of its defects.
 
     `spacing` in metres. An iolet cuts the vessel within its radius (None: the whole cross-section around its center);
-    its normal points into the fluid. `origin` is the position of the site (0, 0, 0); without it, sites lie at
-    (i + 1/2) spacing and the box is as small as it can be.
+    its normal points into the fluid. `origin` is the position of the site (0, 0, 0); without it, sites are at
+    (i + 1/2) spacing and the box is minimal.
 
-    Link fractions and wall normals come from the triangles that the links hit. Raises CaseError for a surface that is
-    inside out, a spacing that leaves no site or needs too many, an iolet that touches no site or whose normal points
-    out of the fluid, two iolets on one site, and an `origin` inside the vessel's box.
+    Link fractions and wall normals are those of the triangles hit by the links. Raises CaseError for an inverted
+    surface, a spacing that leaves no site or needs too many, an iolet that touches no site or whose normal points out
+    of the fluid, two iolets on one site, and an `origin` inside the vessel's box.
     """
     clashes = _clashes(surface)
     try:
@@ -76,14 +78,12 @@ def voxelise(
 
 
 def _clashes(surface: Surface) -> str:
-    """Say where triangles face opposite ways, if they do anywhere."""
+    """Return a message about neighbouring triangles of opposite orientation, "" if there are none."""
     places = surface.clashes()
     if not len(places):
         return ""
-    return (
-        f"the surface is inside out in part: triangles face opposite ways along {len(places)} edges, one of them at "
-        f"{_place(places[0])} m; orient all normals outwards"
-    )
+    edges = f"{len(places)} edges, one of them at {_place(places[0])} m"
+    return f"part of the surface is inside out: triangles have opposite orientations at {edges}; orient all outwards"
 
 
 def _voxelise(
@@ -112,10 +112,8 @@ def _voxelise(
     lattice = replace(lattice, coords=coords)
     planes = [_bounded(plane, lattice, caps, index) for index, plane in enumerate(planes)]
     labels = _face_labels(closed, planes, spacing)
-    start = len(surface.faces)
-    for loop, index in caps:
-        labels[start : start + len(loop.vertices)] = index
-        start += len(loop.vertices)
+    if caps:
+        labels[len(surface.faces) :] = np.repeat([index for _, index in caps], [len(loop.vertices) for loop, _ in caps])
     wall = SurfaceWall(closed, labels)
     sites, dropped, unresolved = assemble(lattice, planes, wall.find, trim=origin is None)
     holes = tuple(loop for loop, index in zip(loops, owner, strict=True) if index < 0)
@@ -135,8 +133,7 @@ def _checked(plane: IoletPlane) -> IoletPlane:
 def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float] | None) -> CandidateNodes:
     """Return the empty lattice over the bounding box of `surface`."""
     low, high = surface.vertices.min(axis=0) / spacing, surface.vertices.max(axis=0) / spacing
-    if np.prod(high - low + 1.0) > MOST_NODES:
-        nodes = float(np.prod(high - low + 1.0))
+    if (nodes := float(np.prod(high - low + 1.0))) > MOST_NODES:
         raise CaseError(f"the surface's box has {nodes:.3g} nodes at the spacing {spacing:g} m: check unit and spacing")
     if origin is None:
         first = np.floor(low)
@@ -145,24 +142,24 @@ def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float
     else:
         place = np.asarray(origin, float)
         if np.any(np.ceil(low - place / spacing) < 0.0):
-            needed = _place(low * spacing)
-            raise CaseError(f"the surface reaches below the origin {_place(origin)} m: move the origin to {needed} m")
+            corner = _place(low * spacing)
+            raise CaseError(f"the surface extends below the origin {_place(origin)} m: move the origin to {corner} m")
         size = np.floor(high - place / spacing) + 1.0
-    shape = (max(1, int(size[0])), max(1, int(size[1])), max(1, int(size[2])))
-    where = (float(place[0]), float(place[1]), float(place[2]))
-    return CandidateNodes(shape, np.zeros((0, 3), np.int32), spacing, where)
+    nx, ny, nz = np.maximum(size, 1).astype(np.int64).tolist()
+    x, y, z = place.tolist()
+    return CandidateNodes((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z))
 
 
 def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
-    """Return the iolet that covers the open rim `loop`, or -1; refuse a normal that points the wrong way."""
+    """Return the iolet that covers the open rim `loop`, or -1; CaseError if its normal points out of the fluid."""
     for index, plane in enumerate(planes):
         offset = np.asarray(loop.center) - plane.center
         height = float(offset @ np.asarray(plane.normal))
-        aside = float(np.linalg.norm(offset - height * np.asarray(plane.normal)))
+        lateral = float(np.linalg.norm(offset - height * np.asarray(plane.normal)))
         facing = float(np.dot(loop.normal, plane.normal))
         if abs(height) > max(2.0 * spacing, 0.5 * loop.radius) or abs(facing) < 0.5:
             continue
-        if aside <= max(loop.radius, plane.radius or 0.0):
+        if lateral <= max(loop.radius, plane.radius or 0.0):
             if facing > 0.0:
                 raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid, reverse it')
             return index
@@ -170,17 +167,17 @@ def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> in
 
 
 def _narrow(loops: Sequence[Loop], owner: Sequence[int], planes: Sequence[IoletPlane]) -> tuple[str, ...]:
-    """Say which iolets are narrower than the open rim that they are to fill."""
+    """Return messages about iolets that are narrower than their open rim."""
     return tuple(
         f'iolet "{planes[index].name}" of radius {planes[index].radius:.3g} m is narrower than its opening, whose rim '
-        f"has a mean radius of {loop.radius:.3g} m: what lies outside is wall"
+        f"has a mean radius of {loop.radius:.3g} m: the rest of the opening is wall"
         for loop, index in zip(loops, owner, strict=True)
         if index >= 0 and (planes[index].radius or np.inf) < 0.8 * loop.radius
     )
 
 
 def _bounded(plane: IoletPlane, lattice: CandidateNodes, caps: Sequence[tuple[Loop, int]], index: int) -> IoletPlane:
-    """Give an unbounded plane the radius of its rim, or else of the cross-section of the fluid around its center."""
+    """Set the radius of an unbounded plane to that of its rim, or of the fluid cross-section around its center."""
     if plane.radius is not None:
         return plane
     rims = [loop for loop, at in caps if at == index]
@@ -190,7 +187,7 @@ def _bounded(plane: IoletPlane, lattice: CandidateNodes, caps: Sequence[tuple[Lo
 
 
 def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
-    """Return how far the fluid that is connected within one spacing of the plane reaches from its center."""
+    """Return the extent from the center of the fluid connected within one spacing of the plane."""
     from scipy.ndimage import label
 
     height = (lattice.positions() - plane.center) @ np.asarray(plane.normal)
@@ -206,7 +203,7 @@ def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
 
 
 def _face_labels(surface: Surface, planes: Sequence[IoletPlane], spacing: float) -> npt.NDArray[np.int16]:
-    """Return for each triangle the iolet whose opening it closes, -1 for the wall."""
+    """Return the iolet whose opening each triangle closes, -1 for the wall."""
     labels = np.full(len(surface.faces), -1, np.int16)
     area = surface.vector_areas()
     for index, plane in enumerate(planes):

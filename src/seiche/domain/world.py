@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The processes of a run: one, or the ranks that mpiexec started."""
+"""The processes of a run: a single one, or the ranks started by mpiexec."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy.typing as npt
 from seiche.backend.host_threads import host_threads
 from seiche.errors import TransportError
 
-#: Variables by which an MPI launcher tells its children that they are ranks (Hydra, Open MPI, PMIx, Slurm).
+#: Environment variables set by MPI launchers (Hydra, Open MPI, PMIx, Slurm).
 _LAUNCHERS = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 
 @dataclass(frozen=True)
 class World:
-    """Rank `rank` of `size`, of which `local_size` share this host; `comm` is the MPI communicator or None."""
+    """Rank `rank` of `size`, with `local_size` ranks on this host; `comm` is the MPI communicator or None."""
 
     rank: int = 0
     size: int = 1
@@ -30,12 +30,12 @@ class World:
 
     @staticmethod
     def serial() -> World:
-        """Return a world of this process alone."""
+        """Return a world of one process."""
         return World()
 
     @staticmethod
     def from_mpi() -> World:
-        """Return the world that mpiexec started, or a serial one when no launcher did or mpi4py is missing."""
+        """Return the world started by mpiexec, or a serial one without a launcher or mpi4py."""
         if not any(name in os.environ for name in _LAUNCHERS):
             return World()
         try:
@@ -74,7 +74,7 @@ class World:
         return " ".join(MPI.Get_library_version().replace("\x00", "").split("\n")[0].split())
 
     def threads(self, wanted: int | None = None) -> int:
-        """Return the CPU threads for this process: those wanted, else OMP_NUM_THREADS or its share of the cores."""
+        """Return the CPU threads of this process: `wanted`, else OMP_NUM_THREADS or its share of the cores."""
         return wanted if wanted is not None else host_threads(self.local_size)
 
     @property
@@ -113,7 +113,7 @@ class World:
         return [value] if self.comm is None else list(self.comm.allgather(value))
 
     def alltoall(self, values: list[Any]) -> list[Any]:
-        """Return what every rank has for this one, in the order of the ranks; `values` has one for each of them."""
+        """Send `values[k]` to rank k; return the values received, in rank order."""
         return values if self.comm is None else list(self.comm.alltoall(values))
 
     def bcast(self, value: Any) -> Any:

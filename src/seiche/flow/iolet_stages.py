@@ -42,7 +42,7 @@ class IoletStages:
         return [Stage("depths left", self._annotate("depths left", action))] if action is not None else []
 
     def depths_incoming(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that samples their incoming populations, after the walls; the last one starts the exchange."""
+        """Return the stage that samples their incoming populations after the walls; at edges it starts the exchange."""
         depths = self._iolets.depths
         if depths is None:
             return []

@@ -187,8 +187,8 @@ class VelocityIolet:
     The profile over the radius r/a of the opening is that of developed flow: a parabola for the mean and the Womersley
     profile for every harmonic k = 1, 2 ... of the period. The velocity averaged over the opening is
     `mean` + sum_k Re(harmonics[k-1] exp(2 pi i k t/period)), in sites/step, with `period` in steps. A `table` replaces
-    `mean`. A `profile` by site replaces all these profiles and needs no radius. `viscosity` enters the Womersley number
-    (for a shear-thinning fluid, its high-shear value). During the first `ramp` steps all values rise linearly from zero.
+    `mean`. A `profile` by site replaces all these profiles and needs no radius. `viscosity` is that of the Womersley
+    number (for a shear-thinning fluid, at high shear). In the first `ramp` steps all values rise linearly from zero.
     """
 
     mean: float

@@ -132,7 +132,7 @@ class MomentLayout(TileLayout):
         return self._tables
 
     def _requests(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
-        """Return by peer the coefficients of its sites at_boundary owned ones, and where the copies lie."""
+        """Return by peer the keys of the coefficients of its sites next to owned ones, and their local slots."""
         requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         if self.interior == self.items:
             return requests
@@ -233,7 +233,7 @@ class MomentLayout(TileLayout):
         return {**super().members(phase), **self._link_tables()}
 
     def state(self, phase: int) -> dict[str, OutgoingPopulations | Floats]:
-        """Return the outgoing `populations` (n_owned, Q), as in every layout, and the stored `moments` (n_owned, 10)."""
+        """Return the outgoing `populations` (n_owned, Q), as every layout, and the stored `moments` (n_owned, 10)."""
         moments = np.empty((len(self.item), COEFFICIENTS))
         for k in range(COEFFICIENTS):
             if self.store != "float16":

@@ -237,9 +237,7 @@ class Physics:
         if contrast is None:
             return
         if not isinstance(fluid, Newtonian):
-            raise CaseError(
-                f"a viscosity contrast needs a Newtonian fluid outside the cells, not {type(fluid).__name__}"
-            )
+            raise CaseError(f"a viscosity contrast needs a Newtonian fluid outside, not {type(fluid).__name__}")
         if not 0 < contrast.ratio < np.inf:
             raise CaseError(f"viscosity contrast {contrast.ratio} is not positive")
         rates = [relaxation_rates(factor * fluid.viscosity, self._model) for factor in (1.0, contrast.ratio)]

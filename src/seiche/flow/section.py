@@ -37,8 +37,8 @@ def flow_of_profile(sites: SiteSet, iolet: int, profile: SiteProfile, lattice: V
 def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) -> SiteProfile:
     """Return the profile of developed flow through the section of iolet `iolet`, of any shape (theory/flow, eq. 18).
 
-    The solution of Poisson's equation on the section, zero on its rim half way between grid points. It is scaled so that
-    the flow is the imposed velocity times the area. If the normal is a lattice axis the grid points are the sites.
+    It solves Poisson's equation on the section, zero on its rim half way between grid points, and is scaled so that the
+    flow is the imposed velocity times the area. If the normal is a lattice axis the grid points are the sites.
 
     Raises:
         CaseError: no site, a periodic direction, too many points, or a section that is too narrow.

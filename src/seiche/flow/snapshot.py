@@ -84,7 +84,7 @@ class Snapshots:
     ) -> None:
         unknown = set(names) - set(COLUMNS) - set(ON_WALL) - {"viscosity"}
         if unknown:
-            raise KeyError(f"unknown fields {sorted(unknown)}: expected some of {[*COLUMNS, *ON_WALL, 'viscosity']}")
+            raise KeyError(f"no field {sorted(unknown)}; available: {[*COLUMNS, *ON_WALL, 'viscosity']}")
         self.staging, self.names, self._rows = staging, tuple(names), rows
         observation = staging.observation
         backend = observation.backend

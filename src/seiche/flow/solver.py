@@ -50,7 +50,7 @@ class FlowSolver(SolverBase):
         iolets: the openings.
         halo: halo exchange between ranks.
         measures: measurements of the current state.
-        restored_inside: flags of the owned sites inside cells, from a restored state that has them, until the next step.
+        restored_inside: flags of the owned sites inside cells, if a restored state has them, until the next step.
     """
 
     item = SITES

@@ -45,7 +45,7 @@ def patches_of(walls: Sequence[MovingWall], places: Floats) -> npt.NDArray[np.in
         if len(twice):
             at = ", ".join(f"{value:.4g}" for value in places[twice[0]])
             names = f"{walls[number[twice[0]]].name!r} and {wall.name!r}"
-            raise CaseError(f"moving walls {names} overlap at ({at}) spacings: change their patches")
+            raise CaseError(f"moving walls {names} overlap at ({at}) spacings")
         number[mine] = k
     return number
 

@@ -25,8 +25,8 @@ from seiche.kernels.registry.walls import WALL_BLOCK, WALL_MASS_SCALE
 WINDOW = 16
 #: Sums of a component: mass created at links, and change of the rest populations.
 CREATED, CORRECTED = 0, 1
-#: A window corrects 1/SHARE of the remaining error: a correction lowers the density at the wall, so that the wall creates
-#: more mass; a larger fraction would overshoot.
+#: A window corrects 1/SHARE of the remaining error: it lowers the density at the wall, which creates more mass, so that
+#: a larger fraction would overshoot.
 SHARE = 4
 
 Units = npt.NDArray[np.int64]
