@@ -9,7 +9,7 @@ or outlet link, on the far side a wall link. Nodes that only the far side reache
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +62,7 @@ class CandidateNodes:
 
     def positions(self, rows: npt.NDArray[np.int64] | slice = slice(None)) -> Floats:
         """Return the positions (p, 3) in metres of the nodes `rows`."""
-        positions: Floats = np.asarray(self.origin) + self.spacing * self.coords[rows]
-        return positions
+        return np.asarray(np.asarray(self.origin) + self.spacing * self.coords[rows])
 
     def keys(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the linear index (n,) of each node in the padded box, ascending, and the strides (3,)."""
@@ -76,7 +75,7 @@ class CandidateNodes:
 
     def keep(self, flags: npt.NDArray[np.bool_]) -> CandidateNodes:
         """Return the lattice with the nodes flagged in `flags` (n,)."""
-        return CandidateNodes(self.shape, self.coords[flags], self.spacing, self.origin, self.periodic)
+        return replace(self, coords=self.coords[flags])
 
     def trimmed(self) -> CandidateNodes:
         """Return the same nodes in their bounding box, with the origin shifted; periodic axes are unchanged."""
@@ -84,11 +83,10 @@ class CandidateNodes:
             return self
         free = ~np.array(self.periodic)
         low = np.where(free, self.coords.min(axis=0), 0)
-        size = np.where(free, self.coords.max(axis=0) - low + 1, self.shape)
-        origin = np.asarray(self.origin) + self.spacing * low
-        shape = (int(size[0]), int(size[1]), int(size[2]))
-        place = (float(origin[0]), float(origin[1]), float(origin[2]))
-        return CandidateNodes(shape, (self.coords - low).astype(np.int32), self.spacing, place, self.periodic)
+        nx, ny, nz = np.where(free, self.coords.max(axis=0) - low + 1, self.shape).tolist()
+        x, y, z = (np.asarray(self.origin) + self.spacing * low).tolist()
+        coords = (self.coords - low).astype(np.int32)
+        return replace(self, shape=(nx, ny, nz), coords=coords, origin=(x, y, z))
 
 
 #: Function of the lattice, the nodes (p,) at the start of links, and the directions (p,) of the links.
@@ -300,8 +298,7 @@ def _wall_normals(
 
 def _unit(vectors: Floats) -> npt.NDArray[np.float32]:
     size = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: npt.NDArray[np.float32] = (vectors / np.where(size > 0.0, size, 1.0)).astype(np.float32)
-    return scaled
+    return np.asarray((vectors / np.where(size > 0.0, size, 1.0)).astype(np.float32))
 
 
 def _refuse_untouched(sites: SiteSet) -> None:
@@ -322,7 +319,5 @@ def _refuse_shared_sites(sites: SiteSet) -> None:
         first, second = (sites.iolets[index[shared[0]]].name for index in (lowest, highest))
         x, y, z = sites.coords[sites.boundary[shared[0]]]
         place = np.asarray(sites.origin) + sites.spacing * np.array([x, y, z])
-        where = ", ".join(f"{value:.6g}" for value in place)
-        raise CaseError(
-            f'the iolets "{first}" and "{second}" both touch the site ({x}, {y}, {z}) at ({where}) m: move them apart'
-        )
+        site = f"({x}, {y}, {z}) at (" + ", ".join(f"{value:.6g}" for value in place) + ") m"
+        raise CaseError(f'the iolets "{first}" and "{second}" both touch the site {site}: move them apart')

@@ -97,10 +97,8 @@ def _voxelise(
         raise CaseError("the surface is inside out (its volume is negative): reverse its triangles")
     extent = np.ptp(surface.vertices, axis=0) if len(surface.vertices) else np.zeros(3)
     if extent.max() < spacing:
-        raise CaseError(
-            f"the surface holds no site at the spacing {spacing:g} m: it is {extent.max():.3g} m long; "
-            "check spacing and unit"
-        )
+        size = f"it is {extent.max():.3g} m long; check spacing and unit"
+        raise CaseError(f"the surface holds no site at the spacing {spacing:g} m: {size}")
     owner = [iolet_of_rim(loop, planes, spacing) for loop in loops]
     narrow = _narrow(loops, owner, planes)
     caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0]

@@ -105,8 +105,7 @@ class World:
         """Return the values of all ranks on rank 0, None elsewhere."""
         if self.comm is None:
             return [value]
-        gathered: list[Any] | None = self.comm.gather(value, root=0)
-        return gathered
+        return self.comm.gather(value, root=0)  # type: ignore[no-any-return]
 
     def allgather(self, value: Any) -> list[Any]:
         """Return the values of all ranks everywhere."""

@@ -92,10 +92,8 @@ def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float,
     for name, inside in (("stream-collide interior", item < interior), ("stream-collide edge", item >= interior)):
         if name in times and inside.any():
             rows.append((float(inside.sum()), float(wall[inside].sum()), 0.0, times[name]))
-    counts = {"pressure iolets": 0, "velocity iolets": 0}
-    for group in solver.iolets.groups:
-        counts["velocity iolets" if group.rule is None else "pressure iolets"] += len(group)
-    for name, count in counts.items():
+    for name, is_velocity in (("pressure iolets", False), ("velocity iolets", True)):
+        count = sum(len(group) for group in solver.iolets.groups if (group.rule is None) == is_velocity)
         if name in times and count:
             rows.append((0.0, 0.0, float(count), times[name]))
     return rows

@@ -117,8 +117,8 @@ class Iolets:
         self._backend, self._real, self._model = backend, real, list(model)
         self.clock = backend.zeros(1, np.int64)
         self._block_start, self._row = 0, BLOCK
-        links = _IoletLinks(region)
-        self.windkessels = self._windkessels(world or World.serial(), links)
+        links, world = _IoletLinks(region), world or World.serial()
+        self.windkessels = self._windkessels(world, links)
         self.depths: Depths | None = None
         self._depth_rows = np.zeros(0, np.int64)
         rules = {k: rule_named(c.scheme) for k, c in enumerate(self._model) if not isinstance(c, VelocityIolet)}
@@ -126,14 +126,9 @@ class Iolets:
         if chosen:
             rows = np.flatnonzero(np.isin(links.iolet, chosen))
             openings = (links.row[rows], links.iolet[rows], links.mask[rows])
+            precision = (real, layout.boundary_store)
             self.depths = Depths(
-                backend,
-                layout,
-                region,
-                openings,
-                precision=(real, layout.boundary_store),
-                world=world or World.serial(),
-                transport=transport,
+                backend, layout, region, openings, precision=precision, world=world, transport=transport
             )
             self._depth_rows = rows
         self.groups: list[IoletGroup] = []

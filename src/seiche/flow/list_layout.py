@@ -31,7 +31,6 @@ class ListLayout(Layout):
     """Sites in a list: `in_place` is AA (one copy, even and odd steps), else AB (two copies)."""
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, in_place: bool) -> None:
-        """Order the sites, build the adjacency and allocate."""
         super().__init__(backend, store, region.velocity_set)
         Q, opposite = self.velocity_set.Q, self.velocity_set.opposite
         self.in_place = in_place

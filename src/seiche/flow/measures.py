@@ -21,7 +21,6 @@ class Measures:
     """Measurements of the current state of a solver, computed on its device; all but `snapshots` are collective."""
 
     def __init__(self, solver: Any, walls: WallStages, physics: Physics) -> None:
-        """Prepare for the populations, walls and physics of the `FlowSolver` `solver`."""
         self._solver, self._walls = solver, walls
         precisions = (solver.precision.compute, solver.precision.storage)
         self.observation = Observation(solver.backend, solver.populations, solver.region, physics, precisions)

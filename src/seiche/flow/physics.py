@@ -58,9 +58,8 @@ def check_physics(model: FlowModel) -> None:
         raise CaseError(f"velocity set {model.velocity_set!r} is not one of {', '.join(VELOCITY_SETS)}")
     fluid, collision = model.rheology, model.collision
     if isinstance(fluid, PowerLaw) and not 0 < fluid.shear_lowest <= fluid.shear_highest < np.inf:
-        raise CaseError(
-            f"power law: shear rates {fluid.shear_lowest} to {fluid.shear_highest} (1/step) do not rise from above zero"
-        )
+        rates = f"{fluid.shear_lowest} to {fluid.shear_highest} (1/step)"
+        raise CaseError(f"power law: shear rates {rates} do not rise from above zero")
     if isinstance(fluid, Casson) and not 0 <= fluid.yield_stress < np.inf:
         raise CaseError(f"Casson fluid: yield stress {fluid.yield_stress} (lattice units) is negative or not a number")
     for viscosity in fluid.limits:
@@ -123,10 +122,8 @@ class Physics:
     def _relaxation(self) -> tuple[str, dict[str, Any]]:
         fluid, collision = self._model.rheology, self._model.collision
         if isinstance(fluid, Newtonian):
-            name = "constant"
-            members: dict[str, Any] = dict(
-                zip(("even", "odd"), relaxation_rates(fluid.viscosity, self._model), strict=True)
-            )
+            name, (even, odd) = "constant", relaxation_rates(fluid.viscosity, self._model)
+            members: dict[str, Any] = {"even": even, "odd": odd}
         else:
             name, law = _law(fluid)
             at_rest = relaxation_rates(fluid.limits[1], self._model)[0]

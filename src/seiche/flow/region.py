@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -77,16 +78,14 @@ class Region:
         if self._padded is not None:
             neighbours = self._padded[self._padded_keys[chosen] + int(vector @ self._padded_strides)]
         else:
-            linear = self.sites.linear(self.coords[chosen] + vector)
-            place = np.minimum(np.searchsorted(self._keys, linear), len(self._keys) - 1)
-            neighbours = np.where(self._keys[place] == linear, place, -1).astype(np.int32)
+            neighbours = self._find(self.coords[chosen] + vector).astype(np.int32)
         cut = self.cut_sites(q)
         neighbours[cut if rows is None else np.isin(rows, cut)] = -1
         return np.asarray(neighbours)
 
     @cached_property
-    def _keys(self) -> npt.NDArray[np.int64]:
-        return self.sites.keys()
+    def _find(self) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+        return self.sites.finder()
 
     @cached_property
     def _box(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

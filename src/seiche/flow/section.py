@@ -140,11 +140,10 @@ def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
         both = (near >= 0) & (far >= 0)
         rows += [near[both], far[both]]
         columns += [far[both], near[both]]
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    np.subtract.at(diagonal, row, 1.0)
+    np.subtract.at(diagonal, np.concatenate(rows), 1.0)
     index = np.arange(count)
-    entries = np.concatenate([np.full(len(row), -1.0), diagonal])
-    places = (np.concatenate([row, index]), np.concatenate([column, index]))
+    places = (np.concatenate([*rows, index]), np.concatenate([*columns, index]))
+    entries = np.concatenate([np.full(len(places[0]) - count, -1.0), diagonal])
     matrix = csc_array(coo_array((entries, places), shape=(count, count)))
     result = np.zeros(inside.shape)
     if count:

@@ -97,23 +97,15 @@ class FlowSolver(SolverBase):
         self.layout = by_rank_zero(
             self.world, lambda: choose_layout(sites, layout, store, device, lattice, model=model)
         )
-        edge = tile_edge(self.layout)
-        owner = owners(sites, self.world, method=partition, weights=weights, block=edge)
+        owner = owners(sites, self.world, method=partition, weights=weights, block=tile_edge(self.layout))
         self.region = Region(sites, owner, self.world.rank, lattice)
         self.owned: npt.NDArray[np.int64] = self.region.owned
         self.items, self.total_items = len(self.owned), len(sites)
         self.populations = make_layout(self.layout, self.backend, self.world, self.region, self.precision)
         self.step = self.phase = 0
         self._physics = Physics(self.backend, self.populations, model, self.precision.compute)
-        self.iolets = Iolets(
-            self.backend,
-            self.populations,
-            self.region,
-            model.iolets,
-            real=self.precision.compute,
-            world=self.world,
-            transport=transport,
-        )
+        subdomain, real = (self.backend, self.populations, self.region), self.precision.compute
+        self.iolets = Iolets(*subdomain, model.iolets, real=real, world=self.world, transport=transport)
         self.timers = StageTimers(self.backend.clock())
         self._assemble(transport)
         self.measures = Measures(self, self._walls, self._physics)
@@ -126,37 +118,17 @@ class FlowSolver(SolverBase):
 
     def _assemble(self, transport: str) -> None:
         """Set up the halo and the builders of stages; all ranks refuse impossible moving walls (collective)."""
-        backend, populations, physics, compute = self.backend, self.populations, self._physics, self.precision.compute
-        precision, boundary_precision = (compute, self.precision.storage), (compute, populations.boundary_store)
+        backend, world, populations, physics = self.backend, self.world, self.populations, self._physics
+        compute, storage, region, model = self.precision.compute, self.precision.storage, self.region, self.model
+        precision, boundary_precision = (compute, storage), (compute, populations.boundary_store)
         annotate = partial(annotated, backend)
-        self.halo = HaloExchange(
-            backend,
-            self.world,
-            populations.plan,
-            self.precision.storage,
-            transport=transport,  # type: ignore[arg-type]
-            predict=predict_transports,
+        self.halo = HaloExchange(backend, world, populations.plan, storage, transport, predict=predict_transports)  # type: ignore[arg-type]
+        self._walls = walls = WallStages(
+            backend, populations, region, model.walls, precision=boundary_precision, world=world, annotate=annotate
         )
-        self._walls = WallStages(
-            backend,
-            populations,
-            self.region,
-            self.model.walls,
-            precision=boundary_precision,
-            world=self.world,
-            annotate=annotate,
-        )
-        iolet_stages = IoletStages(backend, populations, self.iolets, physics, precision=precision, annotate=annotate)
-        self._steps = Steps(
-            backend,
-            populations,
-            self.halo,
-            physics,
-            precision=precision,
-            walls=self._walls,
-            iolets=iolet_stages,
-            timers=self.timers,
-        )
+        iolets = IoletStages(backend, populations, self.iolets, physics, precision=precision, annotate=annotate)
+        sweep = (backend, populations, self.halo, physics)
+        self._steps = Steps(*sweep, precision=precision, walls=walls, iolets=iolets, timers=self.timers)
 
     def _prepare_messages(self) -> None:
         """Set up the halo of every kind of step; list the exchanges of a step (collective)."""

@@ -51,7 +51,7 @@ def annotated(backend: Backend, name: str, action: Action) -> Action:
 
 
 class Steps:
-    """Assembles the stages of a step; `immersed` are the stages of immersed bodies, at its end."""
+    """Assembles the stages of a step; `precision` is (compute, storage), `immersed` has stages of immersed bodies."""
 
     def __init__(
         self,
@@ -65,7 +65,6 @@ class Steps:
         iolets: IoletStages,
         timers: StageTimers,
     ) -> None:
-        """Take the components of a step; `precision` is (compute, storage)."""
         self._backend, self._layout, self._halo, self._physics = backend, layout, halo, physics
         self._precision, self._walls, self._iolets, self._timers = precision, walls, iolets, timers
         self._side = backend.stream(urgent=True)

@@ -32,10 +32,8 @@ def refuse_periods(sites: SiteSet, name: str, edge: int) -> None:
     """Raise CaseError if a periodic extent is not a multiple of `edge`, for the layout `name`."""
     for axis, letter in enumerate("xyz"):
         if sites.periodic[axis] and sites.shape[axis] % edge:
-            raise CaseError(
-                f"layout {name}: the periodic extent of {sites.shape[axis]} sites along {letter} is not a multiple of"
-                f" {edge}; choose another layout or size"
-            )
+            extent = f"the periodic extent of {sites.shape[axis]} sites along {letter}"
+            raise CaseError(f"layout {name}: {extent} is not a multiple of {edge}; choose another layout or size")
 
 
 class TileLayout(Layout):
@@ -51,8 +49,7 @@ class TileLayout(Layout):
         refuse_periods(region.sites, self.name, edge)
         self._number_tiles(region)
         self._coords = region.coords
-        rows = self._tile_rows(region.coords)
-        self.item = rows * self.volume + self._lane(region.coords)
+        self.item = self._tile_rows(region.coords) * self.volume + self._lane(region.coords)
         walls, wall_rows = self._walls(region)
         tiles = len(self._keys)
         check_slots(tiles * self.numbers * self.volume)

@@ -56,10 +56,8 @@ def check_moving(walls: Sequence[MovingWall], counts: npt.NDArray[np.int64], spe
         if not count:
             raise CaseError(f"moving wall {wall.name!r}: its patch contains no wall link")
         if not speed <= MACH_LARGEST * CS2**0.5:
-            raise CaseError(
-                f"moving wall {wall.name!r}: {speed:.3g} sites/step is Mach {speed / CS2**0.5:.3g}, out of range"
-                f" (<= {MACH_LARGEST})"
-            )
+            mach = f"{speed:.3g} sites/step is Mach {speed / CS2**0.5:.3g}"
+            raise CaseError(f"moving wall {wall.name!r}: {mach}, out of range (<= {MACH_LARGEST})")
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ class MonitorReader:
     """Takes totals and inflow of states of a rank."""
 
     def __init__(self, backend: Backend, world: World, observation: Observation, iolets: Iolets) -> None:
-        """Monitor the state of `observation` and the flow of `iolets`; memory is allocated at the first call."""
         self.backend, self.world, self.observation, self.iolets = backend, world, observation, iolets
         self.sites = observation.region.sites
         self._free: list[_HostBuffers] = []
@@ -67,10 +66,9 @@ class MonitorReader:
 
 
 class Watch:
-    """A pending monitor; `monitor` or `flow` may be called once, on all ranks."""
+    """A pending monitor in `buffers`, complete after `event`; call `monitor` or `flow` once, on all ranks."""
 
     def __init__(self, reader: MonitorReader, buffers: _HostBuffers, step: int, event: Any) -> None:
-        """Take the destination and the event that marks the end of the copy."""
         self._reader, self._buffers, self.step, self._event = reader, buffers, step, event
 
     def flow(self) -> npt.NDArray[np.float64]:
