@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a step keeps: mass between walls, momentum under a force, mass against the flow through iolets."""
+"""Conservation: mass between walls, momentum under a force, mass against the flow through iolets."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.flow.model import CarreauYasuda, FlowModel, Newtonian, Precision, PressureIolet, VelocityIolet
+from seiche.flow.solver import FlowSolver
 from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19
 from seiche.validate.check import Check, Floats, Setting
@@ -21,37 +24,53 @@ _BLOODS = {
 }
 
 
-def _stirred(sites: SiteSet) -> dict[str, Floats]:
-    """Return a state at rest on the average but with random density and velocity at every site."""
+def _random_state(sites: SiteSet) -> dict[str, Floats]:
+    """Return a state with random density and velocity at every site, at rest on average."""
     random = np.random.default_rng(7)
     excess, velocity = random.uniform(-0.01, 0.01, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
     return {"populations": D3Q19.equilibrium(excess, velocity)}
 
 
-def mass(setting: Setting) -> list[Check]:
-    """Walls and periodic ends let nothing out: the drift of the mass is rounding alone."""
-    steps = 1500 if setting.quick else 10_000
+def mass_drifts(setting: Setting, model: FlowModel, steps: int, prefix: str = "", **options: Any) -> list[Check]:
+    """Return checks of the mass in a periodic tube in three precisions; `options` are those of the solver."""
     sites = shapes.tube(5.3, 8.0, 1.0, periodic=True)
     checks = []
     for precision in (Precision(), Precision("float32", "float32"), Precision("float32", "float16")):
-        solver = setting.solver(sites, FlowModel(Newtonian(0.05)), precision=precision)
-        solver.set_state(site_state(solver, _stirred(sites)))
+        solver = setting.solver(sites, model, precision=precision, **options)
+        solver.set_state(site_state(solver, _random_state(sites)))
         before = solver.monitor().mass
         solver.advance(steps)
         drift = abs(solver.monitor().mass / before - 1)
-        name = f"mass drift in {steps:,} steps, {precision.compute}, stored as {precision.storage}"
+        name = f"{prefix}mass drift in {steps:,} steps, {precision.compute}, stored as {precision.storage}"
         exact = precision.storage == "float64"
         checks.append(Check(name, drift, 1e-12 if exact else np.inf, "below" if exact else "recorded"))
     return checks
 
 
+def mass(setting: Setting) -> list[Check]:
+    """Between walls and periodic ends the mass changes only by rounding."""
+    return mass_drifts(setting, FlowModel(Newtonian(0.05)), 1500 if setting.quick else 10_000)
+
+
+def imbalance(solver: FlowSolver) -> tuple[float, float]:
+    """Return the maximum relative error of mass change against iolet flow, and the maximum flow, over 50 steps."""
+    before, worst, turnover = solver.monitor().mass, 0.0, 0.0
+    for _ in range(50):
+        solver.advance()
+        after, flow = solver.monitor().mass, solver.measures.iolet_flow()
+        worst = max(worst, abs(after - before - flow.sum()) / after)
+        turnover = max(turnover, float(np.abs(flow).max()))
+        before = after
+    return worst, turnover
+
+
 def momentum(setting: Setting) -> list[Check]:
-    """In a periodic box d(rho u)/dt = g, whatever the flow."""
+    """In a periodic box d(rho u)/dt = g for any flow."""
     sites, steps, g = shapes.box((8, 8, 8)), 50, np.array([1e-4, -2e-4, 5e-5])
     worst = 0.0
     for rheology in (Newtonian(0.05), CarreauYasuda(0.3, 0.02, 100.0, 0.64, 0.2128)):
         solver = setting.solver(sites, FlowModel(rheology, body_force=(g[0], g[1], g[2])))
-        solver.set_state(site_state(solver, {**_stirred(sites), "relaxation": np.full(len(sites), 1.2)}))
+        solver.set_state(site_state(solver, {**_random_state(sites), "relaxation": np.full(len(sites), 1.2)}))
         totals = []
         for _ in range(2):
             fields = solver.fields(["density", "velocity"])
@@ -63,17 +82,11 @@ def momentum(setting: Setting) -> list[Check]:
 
 
 def iolet_balance(setting: Setting) -> list[Check]:
-    """The mass of every step changes by what the iolets say has entered."""
+    """The change of the mass in every step equals the flow through the iolets."""
     sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
     iolets = (VelocityIolet(0.01, (0.01 + 0.002j,), 40.0, 0.05), PressureIolet(1.0, 0.002, 25.0))
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=iolets, body_force=(1e-6, 0.0, 2e-6)))
-    before, worst, turnover = solver.monitor().mass, 0.0, 0.0
-    for _ in range(50):
-        solver.advance()
-        after, flow = solver.monitor().mass, solver.measures.iolet_flow()
-        worst = max(worst, abs(after - before - flow.sum()) / after)
-        turnover = max(turnover, float(np.abs(flow).max()))
-        before = after
+    worst, turnover = imbalance(solver)
     return [
         Check("iolets: mass a step against flow, of the mass", worst, 1e-14),
         Check("iolets: greatest flow in that balance", turnover, sense="recorded", unit="sites/step"),

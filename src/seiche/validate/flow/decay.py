@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flows that decay in a periodic box: Taylor-Green vortices and a shear wave."""
+"""Decaying flows in a periodic box: Taylor-Green vortices and a shear wave."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KRUGER = "Krueger et al. 2017, doi:10.1007/978-3-319-44649-3, appendix A.3"
 
 
 def vortices(size: int, speed: float, place: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return density excess, velocity and its gradient at the places (n, 3)."""
+    """Return density excess, velocity and velocity gradient at the points `place` (n, 3)."""
     k = 2 * np.pi / size
     x, y = k * place[:, 0], k * place[:, 1]
     velocity = speed * np.stack([np.cos(x) * np.sin(y), -np.sin(x) * np.cos(y), 0 * x], axis=1)
@@ -32,19 +32,23 @@ def vortices(size: int, speed: float, place: Floats) -> tuple[Floats, Floats, Fl
     return excess, velocity, speed * k * gradient
 
 
-def _taylor_green_errors(setting: Setting, velocity_set: VelocitySet, sizes: Sequence[int]) -> list[float]:
-    """Diffusive scaling: tau and Reynolds number fixed, speed ~ 1/n, steps ~ n^2; started with the stress in place."""
+def taylor_green_errors(
+    setting: Setting, model: Callable[[float], FlowModel], sizes: Sequence[int], *, width: int = 1, **options: Any
+) -> list[float]:
+    """Return the errors of Taylor-Green vortices of several `sizes`; other arguments as in `shear_wave_error`.
+
+    Diffusive scaling: tau and Reynolds number fixed, speed ~ 1/n, steps ~ n^2; the initial state includes the stress.
+    """
     tau, errors = 0.8, []
     viscosity = (tau - 0.5) / 3
     for size in sizes:
         speed, steps = 0.6 / size, int(0.25 * size**2)
-        sites = shapes.box((size, size, 1))
-        model = FlowModel(Newtonian(viscosity), velocity_set=velocity_set.name)  # type: ignore[arg-type]
-        solver = setting.solver(sites, model)
-        start = leaving_state(*vortices(size, speed, positions(sites)), tau, velocity_set)
+        sites, flow = shapes.box((size, size, width)), model(viscosity)
+        solver = setting.solver(sites, flow, **options)
+        start = leaving_state(*vortices(size, speed, positions(sites)), tau, VELOCITY_SETS[flow.velocity_set])
         solver.set_state(site_state(solver, {"populations": start}))
         solver.advance(steps)
-        # What is observed has streamed once more than it has collided.
+        # Observed fields include one more streaming step than collision steps.
         decay = np.exp(-2 * viscosity * (2 * np.pi / size) ** 2 * (steps + 1))
         exact = decay * vortices(size, speed, positions(sites))[1]
         errors.append(relative_error(solver.fields(["velocity"])["velocity"], exact))
@@ -52,7 +56,8 @@ def _taylor_green_errors(setting: Setting, velocity_set: VelocitySet, sizes: Seq
 
 
 def _taylor_green(setting: Setting, velocity_set: VelocitySet, sizes: Sequence[int], name: str) -> list[Check]:
-    errors = _taylor_green_errors(setting, velocity_set, sizes)
+    options: Any = {"velocity_set": velocity_set.name}
+    errors = taylor_green_errors(setting, lambda viscosity: FlowModel(Newtonian(viscosity), **options), sizes)
     plot = partial(convergence_figure, sizes=sizes, errors={"velocity": errors}, order=2.0)
     order = observed_order(sizes, errors)
     return [
@@ -62,26 +67,24 @@ def _taylor_green(setting: Setting, velocity_set: VelocitySet, sizes: Sequence[i
 
 
 def taylor_green(setting: Setting) -> list[Check]:
-    """Vortices in a plane of the default velocity set, to fine lattices."""
+    """Vortices in a plane with the default velocity set, up to fine lattices."""
     sizes = (16, 24, 36) if setting.quick else (16, 32, 64, 128)
     return _taylor_green(setting, D3Q19, sizes, "Taylor-Green vortices")
 
 
 def taylor_green_of_each_set(setting: Setting) -> list[Check]:
     """The same vortices with the other velocity sets."""
-    others = [velocity_set for velocity_set in VELOCITY_SETS.values() if velocity_set is not D3Q19]
-    named = [(velocity_set, f"Taylor-Green vortices, {velocity_set.name}") for velocity_set in others]
-    return [check for each, name in named for check in _taylor_green(setting, each, (16, 24, 36), name)]
+    checks: list[Check] = []
+    for name, velocity_set in VELOCITY_SETS.items():
+        if velocity_set is not D3Q19:
+            checks += _taylor_green(setting, velocity_set, (16, 24, 36), f"Taylor-Green vortices, {name}")
+    return checks
 
 
 def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, width: int = 1, **options: Any) -> float:
-    """Return the worst relative error of the viscosity over some tau: u_y = sin(k x) decays at the rate nu k^2.
+    """Return the maximum relative error of the viscosity over several tau: u_y = sin(k x) decays at the rate nu k^2.
 
-    Args:
-        setting: where and how large.
-        model: makes the flow of a viscosity.
-        width: sites along y and z.
-        options: of the solver.
+    `model` returns the flow of a viscosity, `width` are the sites along y and z, `options` those of the solver.
     """
     size, worst = (64 if setting.quick else 128), 0.0
     for tau in (0.55, 0.8, 1.0) if setting.quick else (0.51, 0.55, 0.8, 1.0, 1.5):
@@ -102,6 +105,6 @@ def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, w
 
 
 def shear_wave(setting: Setting) -> list[Check]:
-    """The rate at which u_y = sin(k x) decays is nu k^2: the viscosity that the lattice really has."""
+    """The decay rate nu k^2 of u_y = sin(k x) gives the effective viscosity of the lattice."""
     worst = shear_wave_error(setting, lambda viscosity: FlowModel(Newtonian(viscosity)))
     return [Check("shear wave: error of the viscosity, worst tau", worst, 1e-3, reference=_KRUGER)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What must be equal to the last bit in FP64: layouts, restarts, numbers of ranks, devices, and geometry files."""
+"""Bitwise equality in FP64 of layouts, restarts, numbers of ranks, devices, and of geometry files."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def everything_at_once(quick: bool) -> tuple[SiteSet, FlowModel]:
 
 
 def different(solver: FlowSolver, reference: State) -> int:
-    """Return how many numbers of the state differ from those of `reference`."""
+    """Return the number of values of the state that differ from `reference`."""
     state = solver.state()
     arrays = reference.rows[SITES].arrays
     return sum(int(np.count_nonzero(state[name] != values[:])) for name, values in arrays.items())
 
 
 def layouts_and_restart(setting: Setting) -> list[Check]:
-    """Every layout gives the same state, and so does a run that stops and goes on in another layout."""
+    """Every layout gives the same state, also after a restart in another layout."""
     sites, model = everything_at_once(setting.quick)
     first = setting.solver(sites, model, layout="list-ab")
     first.advance(_STEPS)
@@ -74,7 +74,7 @@ def _resumed(setting: Setting, before: LayoutName, after: LayoutName) -> FlowSol
 
 
 def devices(setting: Setting) -> list[Check]:
-    """Every other device computes what the CPU computes."""
+    """Results of another device equal those of the CPU."""
     if not parse_device(setting.device).is_gpu:
         return []
     sites, model = everything_at_once(setting.quick)
@@ -88,7 +88,7 @@ def devices(setting: Setting) -> list[Check]:
 
 
 def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
-    """Return a hash of the state of all ranks after some steps."""
+    """Return a hash of the state of all ranks after `_STEPS` steps."""
     sites, model = everything_at_once(quick)
     solver = FlowSolver(sites, model, layout=layout, world=world)
     solver.advance(_STEPS)
@@ -112,8 +112,9 @@ def ranks(setting: Setting) -> list[Check]:
     probe = [command, "-n", "4", sys.executable, "-c", "from mpi4py import MPI"]
     started = subprocess.run(probe, env=environment, capture_output=True, text=True, timeout=600, check=False)
     if started.returncode != 0:
-        said = next((line.strip() for line in started.stderr.splitlines() if any(map(str.isalnum, line))), "no reason")
-        return [Check(f"ranks 1, 2, 3, 4: not compared, mpiexec does not start: {said}", 0, 0, "recorded")]
+        lines = (line.strip() for line in started.stderr.splitlines() if any(map(str.isalnum, line)))
+        reason = next(lines, "no reason given")
+        return [Check(f"ranks 1, 2, 3, 4: not compared, mpiexec does not start: {reason}", 0, 0, "recorded")]
     expected = [state_digest(World.serial(), layout, setting.quick) for layout in LAYOUT_NAMES]
     wrong = int(len(set(expected)) != 1)
     for number in (1, 2, 3, 4):
@@ -124,7 +125,7 @@ def ranks(setting: Setting) -> list[Check]:
 
 
 def print_digests() -> None:
-    """Print the digests of all layouts on rank 0: what each job of `ranks` does."""
+    """Print the digests of all layouts on rank 0; run by each job of `ranks`."""
     world = World.from_mpi()
     for layout in LAYOUT_NAMES:
         digest = state_digest(world, layout, sys.argv[-1] == "quick")
@@ -133,7 +134,7 @@ def print_digests() -> None:
 
 
 def geometry_files(setting: Setting) -> list[Check]:
-    """A geometry written, read and written again leaves the same bytes."""
+    """Writing, reading and writing a geometry again gives the same bytes."""
     from seiche.io.formats.gmy import read_gmy
     from seiche.io.formats.gmy_write import write_gmy
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Velocity sets, collisions, viscosity laws and forces of sites beside the defaults, against exact solutions."""
+"""Other velocity sets, collisions, viscosity laws and site forces than the defaults, against exact solutions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOUND = "Landau, Lifshitz, Fluid Mechanics, section 79"
 _CASSON = "Casson fluid; quadrature"
 _KOLMOGOROV = "Meshalkin, Sinai 1961, J. Appl. Math. Mech. 25 1700"
 
-#: Velocity sets and collisions that the checks go through.
+#: Collisions of the checks.
 _COLLISIONS: tuple[tuple[str, Collision], ...] = (("TRT", Trt()), ("MRT", Mrt(bulk=1.2, even=1.4)))
 
 
@@ -33,18 +33,18 @@ def _newtonian(viscosity: float, collision: Collision, **options: Any) -> FlowMo
 
 
 def shear_waves(setting: Setting) -> list[Check]:
-    """The viscosity that each set and collision has, from the decay of u_y = sin(k x)."""
+    """The effective viscosity of each set and collision, from the decay of u_y = sin(k x)."""
     checks = []
-    for (name, velocity_set), (word, collision) in product(VELOCITY_SETS.items(), _COLLISIONS):
-        sets: Any = {"velocity_set": velocity_set.name}
-        model = partial(_newtonian, collision=collision, **sets)
-        worst = shear_wave_error(setting, model)
-        checks.append(Check(f"{name}, {word}: error of the viscosity, worst tau", worst, 1e-3, reference=_MRT))
+    for name, (collision_name, collision) in product(VELOCITY_SETS, _COLLISIONS):
+        worst = shear_wave_error(setting, partial(_newtonian, collision=collision, velocity_set=name))
+        checks.append(
+            Check(f"{name}, {collision_name}: error of the viscosity, worst tau", worst, 1e-3, reference=_MRT)
+        )
     return checks
 
 
 def sound_waves(setting: Setting) -> list[Check]:
-    """Sound that travels decays as exp(-k^2 (4/3 nu + nu_bulk) t/2), nu_bulk = (2/9)(1/omega_b - 1/2)."""
+    """A travelling sound wave decays as exp(-k^2 (4/3 nu + nu_bulk) t/2), nu_bulk = (2/9)(1/omega_b - 1/2)."""
     size, viscosity, worst = (64 if setting.quick else 128), 0.02, 0.0
     k = 2 * np.pi / size
     sites = shapes.box((size, 1, 1))
@@ -56,7 +56,7 @@ def sound_waves(setting: Setting) -> list[Check]:
         speed[:, 0] = 1e-6 * wave.real
         start = VELOCITY_SETS["D3Q19"].equilibrium(np.sqrt(3.0) * speed[:, 0], speed)
         solver.set_state(site_state(solver, {"populations": start}))
-        period = size * np.sqrt(3.0)  # not a whole number of steps: many of them
+        period = size * np.sqrt(3.0)  # not an integer: use several periods
         steps, amplitudes = round(4 * period), []
         for _ in range(2):
             solver.advance(steps)
@@ -72,27 +72,21 @@ def plane_channels(setting: Setting) -> list[Check]:
     height, force, checks = (9 if setting.quick else 32), 1e-10, []
     sites = shapes.channel(float(height), 1.0, 1.0, 1.0)
     z = positions(sites)[:, 2]
-    for name in VELOCITY_SETS:
-        for word, collision in _COLLISIONS:
-            error = 0.0
-            for tau in (0.6, 3.0):
-                viscosity = (tau - 0.5) / 3
-                model = FlowModel(
-                    Newtonian(viscosity),
-                    collision,
-                    body_force=(force, 0.0, 0.0),
-                    velocity_set=name,  # type: ignore[arg-type]
-                )
-                u = settled(setting, sites, model, np.pi**2 * viscosity / height**2)
-                error = max(error, relative_error(u, 0.5 * force / viscosity * z * (height - z)))
-            checks.append(Check(f"plane channel, {name}, {word} 3/16: parabola", error, 1e-12, reference=_TRT))
+    for name, (collision_name, collision) in product(VELOCITY_SETS, _COLLISIONS):
+        error = 0.0
+        for tau in (0.6, 3.0):
+            viscosity = (tau - 0.5) / 3
+            model = _newtonian(viscosity, collision, body_force=(force, 0.0, 0.0), velocity_set=name)
+            u = settled(setting, sites, model, np.pi**2 * viscosity / height**2)
+            error = max(error, relative_error(u, 0.5 * force / viscosity * z * (height - z)))
+        checks.append(Check(f"plane channel, {name}, {collision_name} 3/16: parabola", error, 1e-12, reference=_TRT))
     return checks
 
 
 def _between_plates(
     setting: Setting, name: str, fluid_of: dict[int, tuple[ShearThinning, float]], reference: str, bound: float
 ) -> list[Check]:
-    """Compare fluids between plates, by height with the force, with the quadrature of their law."""
+    """Compare fluids between plates with the quadrature of their law; `fluid_of` has fluid and force by height."""
     errors = []
     for height, (fluid, force) in fluid_of.items():
         sites = shapes.channel(float(height), 1.0, 1.0, 1.0)
@@ -102,26 +96,24 @@ def _between_plates(
         errors.append(relative_error(u, plates_profile(fluid, force, float(height), z)))
     heights = list(fluid_of)
     fluid, force = fluid_of[heights[-1]]
-    plot = plates_plot(fluid, force, heights[-1], (z, u))
+    plot, finest = plates_plot(fluid, force, heights[-1], (z, u)), f"{name} between plates, {heights[-1]} sites"
     return [
-        Check(
-            f"{name} between plates, {heights[-1]} sites: velocity", errors[-1], bound, reference=reference, plot=plot
-        ),
+        Check(f"{finest}: velocity", errors[-1], bound, reference=reference, plot=plot),
         Check(f"{name} between plates: order", observed_order(heights, errors), 1.6, "above", reference=reference),
     ]
 
 
 def casson_channel(setting: Setting) -> list[Check]:
-    """Human blood with a yield stress: a core that hardly flows, and shear at the walls."""
+    """Human blood with a yield stress: an almost rigid core, and shear at the walls."""
     fluids: dict[int, tuple[ShearThinning, float]] = {}
     for height in (8, 16, 32) if setting.quick else (8, 16, 32, 64):
-        scale = 16 / height  # diffusive scaling: the same flow on every lattice
+        scale = 16 / height  # diffusive scaling gives the same flow on every lattice
         fluids[height] = Casson(1e-4 * scale**2, 0.035, 1.6), 1e-4 * scale**3
     return _between_plates(setting, "Casson blood", fluids, _CASSON, 5e-3 if setting.quick else 2e-3)
 
 
 def power_law_channel(setting: Setting) -> list[Check]:
-    """The law is u ~ 1 - |2 z/H - 1|^(1 + 1/n) where its ends are not met."""
+    """The profile u ~ 1 - |2 z/H - 1|^(1 + 1/n) at shear rates within the limits of the law."""
     fluids: dict[int, tuple[ShearThinning, float]] = {}
     n = 0.5
     for height in (8, 16, 32) if setting.quick else (8, 16, 32, 64):
@@ -140,7 +132,7 @@ def power_law_channel(setting: Setting) -> list[Check]:
 
 
 def power_law_pipe(setting: Setting) -> list[Check]:
-    """In a pipe u = n/(n + 1) (g/2K)^(1/n) (R^(1 + 1/n) - r^(1 + 1/n)); means over places of the axis, as for water."""
+    """In a pipe u = n/(n + 1) (g/2K)^(1/n) (R^(1 + 1/n) - r^(1 + 1/n)); errors averaged over axis positions."""
     n, errors, random = 0.5, [], np.random.default_rng(1)
     radii = (4.3, 6.2, 8.7, 12.4) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6, 24.8)
     for radius in radii:
@@ -148,7 +140,7 @@ def power_law_pipe(setting: Setting) -> list[Check]:
         consistency = 0.1 * shear ** (1 - n)
         force = 2 * consistency * shear**n / radius
         fluid = PowerLaw(consistency, n, 1e-2 * shear, 1e2 * shear)
-        model, here = FlowModel(fluid, body_force=(force, 0.0, 0.0)), []
+        model, samples = FlowModel(fluid, body_force=(force, 0.0, 0.0)), []
         for y, z in random.uniform(0, 1, (4 if setting.quick else 8, 2)):
             sites = shifted_pipe(radius, y, z)
             solver = setting.solver(sites, model)
@@ -157,8 +149,8 @@ def power_law_pipe(setting: Setting) -> list[Check]:
             r = np.hypot(place[:, 1] - y, place[:, 2] - z)
             scale = n / (n + 1) * (0.5 * force / consistency) ** (1 / n)
             exact = scale * (radius ** (1 + 1 / n) - np.minimum(r, radius) ** (1 + 1 / n))
-            here.append(relative_error(velocity(solver), exact))
-        errors.append(float(np.mean(here)))
+            samples.append(relative_error(velocity(solver), exact))
+        errors.append(float(np.mean(samples)))
     plot = partial(convergence_by_radius, sizes=radii, errors={"velocity": errors}, order=1.0)
     order = observed_order(radii, errors)
     bound, reference = (0.05 if setting.quick else 0.03), "closed form"
@@ -169,7 +161,7 @@ def power_law_pipe(setting: Setting) -> list[Check]:
 
 
 def kolmogorov_flow(setting: Setting) -> list[Check]:
-    """A force g sin(k z) of every site drives u = g/(nu k^2) sin(k z)."""
+    """A site force g sin(k z) drives u = g/(nu k^2) sin(k z)."""
     sizes, errors = (8, 16, 32) if setting.quick else (16, 32, 64, 128), []
     viscosity = 0.1
     for size in sizes:

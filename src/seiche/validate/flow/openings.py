@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow through a tube that iolets drive: pressures (Nash), a parabola and pulsating flow (Ladd)."""
+"""Flow through a tube driven by iolets: pressures (Nash), parabolic and pulsating inflow (Ladd)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Complexes = npt.NDArray[np.complex128]
 _NASH = "Nash et al. 2014, doi:10.1103/PhysRevE.89.023303"
 _LADD = "Ladd 1994, doi:10.1017/S0022112094001771"
 _WOMERSLEY = "Womersley 1955, doi:10.1113/jphysiol.1955.sp005276"
-#: Samples of a period.
+#: Samples per period.
 _SAMPLES = 40
 
 
@@ -35,11 +35,11 @@ def _from_axis(sites: SiteSet) -> Floats:
 def pressure_tube(setting: Setting) -> list[Check]:
     """Poiseuille's flow rate between two pressures.
 
-    A tube made of cubes carries another flow than the round one, so the flow rate is compared with that of a periodic
-    tube of the same cubes under a force equal to the pressure gradient of the middle half of the tube: bound 1 %.
-    Nash's rule gives back no shear stress, which disturbs the flow beside an iolet. What that costs is recorded as the
-    length, in sites, by which each end makes the tube act shorter; so is the difference from the round tube of the
-    nominal radius, staircase and ends included.
+    The flow rate of a staircase tube differs from that of a round one. It is therefore compared with a periodic tube of
+    the same sites, under a force equal to the pressure gradient in the middle half of the tube: bound 1 %. Nash's rule
+    returns no shear stress, which disturbs the flow near an iolet. Two effects are recorded: the length, in sites, by
+    which each end shortens the tube, and the difference from a round tube of the nominal radius, due to staircase and
+    ends.
     """
     radius, viscosity, excess = (8.4 if setting.quick else 16.4), 0.5, 1e-5
     length = 4 * round(radius)
@@ -53,28 +53,23 @@ def pressure_tube(setting: Setting) -> list[Check]:
     middle = np.arange(length // 4, length - length // 4)
     gradient = -CS2 * float(np.polyfit(middle, [density[x == place].mean() for place in middle], 1)[0])
     imposed = CS2 * excess / length
-    slice_ = setting.solver(
-        shapes.tube(radius, 1.0, 1.0, periodic=True), FlowModel(Newtonian(viscosity), body_force=(imposed, 0.0, 0.0))
-    )
-    slice_.advance(steps)
-    cubes = float(velocity(slice_).sum())
-    round_ = np.pi * radius**4 * imposed / (8 * viscosity)
+    model = FlowModel(Newtonian(viscosity), body_force=(imposed, 0.0, 0.0))
+    periodic = setting.solver(shapes.tube(radius, 1.0, 1.0, periodic=True), model)
+    periodic.advance(steps)
+    staircase_flow = float(velocity(periodic).sum())
+    round_flow = np.pi * radius**4 * imposed / (8 * viscosity)
     shorter = 0.5 * length * (1 - imposed / gradient)
+    error, excess_flow = abs(through[0] / staircase_flow * imposed / gradient - 1), through[0] / round_flow - 1
     return [
-        Check(
-            "pressure iolets: flow rate for the gradient at half length",
-            abs(through[0] / cubes * imposed / gradient - 1),
-            0.01,
-            reference=_NASH,
-        ),
+        Check("pressure iolets: flow rate for the gradient at half length", error, 0.01, reference=_NASH),
         Check("pressure iolets: in against out", abs(through.sum() / through[0]), 1e-6, reference=_NASH),
         Check("pressure iolets: each end shortens the tube by", shorter, sense="recorded", unit="sites"),
-        Check("pressure iolets: flow rate over the round tube's, less 1", through[0] / round_ - 1, sense="recorded"),
+        Check("pressure iolets: flow rate over the round tube's, less 1", excess_flow, sense="recorded"),
     ]
 
 
 def parabolic_tube(setting: Setting) -> list[Check]:
-    """A parabola at the inlet is the flow everywhere: its mass flow, and its shape at half length."""
+    """With a parabola at the inlet the whole flow is parabolic: mass flow, and profile at half length."""
     radius, viscosity, mean = (8.4 if setting.quick else 16.4), 1 / 6, 1e-4
     length = 3 * round(radius)
     sites = shapes.tube(radius, float(length), 1.0)
@@ -100,7 +95,7 @@ def parabolic_tube(setting: Setting) -> list[Check]:
 
 
 def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Complexes, Complexes]:
-    """Return r/a, and measured and exact complex velocities at half length over the imposed mean."""
+    """Return r/a, and measured and exact complex velocities at half length relative to the imposed mean."""
     radius, length, mean = 20.0, 20, 1e-4
     period = _SAMPLES * round(2 * np.pi * radius**2 / (alpha**2 * viscosity) / _SAMPLES)
     viscosity = 2 * np.pi / period * radius**2 / alpha**2
@@ -116,18 +111,18 @@ def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Co
     middle = sites.coords[:, 0] == length // 2
     measured = np.zeros(np.count_nonzero(middle), np.complex128)
     for _ in range(_SAMPLES):
-        # What is observed has streamed once more than it has collided.
-        turn = np.exp(-2j * np.pi * (solver.step + 1) / period)
-        measured += 2 / _SAMPLES * turn * velocity(solver)[middle]
+        # Observed fields include one more streaming step than collision steps.
+        phasor = np.exp(-2j * np.pi * (solver.step + 1) / period)
+        measured += 2 / _SAMPLES * phasor * velocity(solver)[middle]
         solver.advance(period // _SAMPLES)
     return r[middle], measured / mean, shape[middle]
 
 
 def pulsating_tube(setting: Setting) -> list[Check]:
-    """Womersley flow, 20 sites a radius: inlet velocity imposed, outlet pressure imposed, compared at half length.
+    """Womersley flow with a radius of 20 sites, inlet velocity and outlet pressure, compared at half length.
 
-    The complex amplitude of the velocity over the whole section, projected on the exact profile, gives amplitude and
-    phase. The L2 difference of the profiles, staircase walls included, is recorded.
+    Amplitude and phase are those of the projection of the complex velocity in the section on the exact profile. The L2
+    difference of the profiles, which includes the staircase walls, is recorded.
     """
     checks = []
     for alpha, viscosity in ((1.0, 0.35), (4.0, 0.06), (12.0, 0.006)):
@@ -142,11 +137,10 @@ def pulsating_tube(setting: Setting) -> list[Check]:
             y_label="amplitude over the mean flow's",
         )
         name = f"Womersley, alpha = {alpha:g}"
+        difference = float(np.linalg.norm(measured - exact) / np.linalg.norm(exact))
         checks += [
             Check(f"{name}: amplitude", abs(abs(gain) - 1), 0.01, reference=_WOMERSLEY, plot=plot),
             Check(f"{name}: phase", abs(float(np.angle(gain))), 0.01, unit="rad", reference=_WOMERSLEY),
-            Check(
-                f"{name}: profile", float(np.linalg.norm(measured - exact) / np.linalg.norm(exact)), sense="recorded"
-            ),
+            Check(f"{name}: profile", difference, sense="recorded"),
         ]
     return checks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steady flow along straight walls, driven by a force: plane channel, duct, pipe, and shear-thinning blood."""
+"""Steady force-driven flow along straight walls: plane channel, duct, pipe, and shear-thinning blood."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from seiche.flow.model import Bgk, CarreauYasuda, Collision, FlowModel, Newtonia
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.validate.check import Check, Floats, Setting, positions, relative_error, velocity
 
-#: Draws errors over the radius of a tube.
+#: Plots errors over the radius of a tube.
 convergence_by_radius = partial(convergence_figure, x_label="radius (sites)")
 _TRT = "Ginzburg, Verhaeghe, d'Humieres 2008, Commun. Comput. Phys. 3 427"
 _GUO = "Guo, Zheng, Shi 2002, doi:10.1103/PhysRevE.65.046308"
 _WHITE = "White, Viscous Fluid Flow, section 3-3.3"
 _CARREAU = "Yasuda, Armstrong, Cohen 1981, doi:10.1007/BF01513059"
-#: Small enough that no check sees compressibility, large enough to stay far from the rounding of the populations.
+#: Small enough to neglect compressibility, large enough for the rounding of the populations.
 _FORCE = 1e-6
 
 
 def settled(setting: Setting, sites: SiteSet, model: FlowModel, slowest: float) -> Floats:
-    """Return the velocity when a mode that decays as exp(-slowest t) has lost 17 digits."""
+    """Return the steady velocity, after a mode with decay exp(-slowest t) is reduced by 17 decades."""
     solver = setting.solver(sites, model)
     solver.advance(int(np.log(1e17) / slowest) + 20)
     return velocity(solver)
@@ -75,7 +75,7 @@ def square_duct_ratio() -> float:
 
 
 def square_duct(setting: Setting) -> list[Check]:
-    """The walls lie half way between sites: second order, and 2.0962 for the greatest over the mean velocity."""
+    """Half-way walls: second order, and a ratio of maximum to mean velocity of 2.0962."""
     edges = (9, 15, 25) if setting.quick else (9, 17, 33, 65)
     exact, errors, ratio = square_duct_ratio(), [], 0.0
     for edge in edges:
@@ -96,18 +96,17 @@ def square_duct(setting: Setting) -> list[Check]:
 
 
 def shifted_pipe(radius: float, y: float, z: float, length: float = 1.0) -> SiteSet:
-    """Return a periodic piece of a pipe along x whose axis runs through (y, z)."""
+    """Return a periodic segment of a pipe along x with its axis through (y, z)."""
 
     def distance(points: Floats) -> Floats:
-        result: Floats = np.hypot(points[:, 1] - y, points[:, 2] - z) - radius
-        return result
+        return np.asarray(np.hypot(points[:, 1] - y, points[:, 2] - z) - radius)
 
     low, high = (0.0, y - radius, z - radius), (length, y + radius, z + radius)
     return shapes.sites_from_distance(distance, low, high, 1.0, periodic=(True, False, False))
 
 
 def round_pipe(setting: Setting) -> list[Check]:
-    """A pipe made of cubes: first order. Errors are means over places of the axis, for one place alone is noise."""
+    """A staircase pipe: first order. Errors are averaged over axis positions, since single ones scatter."""
     radii = (4.3, 6.2, 8.7, 12.4, 17.6) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6, 24.8, 35.1, 49.6)
     random = np.random.default_rng(1)
     profile, flow = [], []
@@ -134,9 +133,9 @@ def round_pipe(setting: Setting) -> list[Check]:
 
 
 def reynolds_only(setting: Setting) -> list[Check]:
-    """With a fixed magic number, flows of equal Reynolds number in a staircase pipe are one flow, whatever tau.
+    """With a fixed magic number, the flow in a staircase pipe depends on the Reynolds number only, not on tau.
 
-    The forces make u/nu the same for every tau, and so small that no compressibility is left.
+    The forces give the same u/nu for every tau, small enough to neglect compressibility.
     """
     sites = shifted_pipe(6.2 if setting.quick else 12.4, 0.3, 0.1)
     size = 0.5 * sites.shape[1]
@@ -177,7 +176,7 @@ def plates_profile(fluid: ShearThinning, force: float, height: float, z: Floats)
 def plates_plot(
     fluid: ShearThinning, force: float, height: int, measured: tuple[Floats, Floats]
 ) -> Callable[[Path], None]:
-    """Return what draws a `measured` profile (places, velocities) between plates over that by quadrature."""
+    """Return a function that plots a `measured` profile (places, velocities) between plates and that by quadrature."""
     line = np.linspace(0.0, height, 200)
     return partial(
         profile_figure,
@@ -194,7 +193,7 @@ def blood_channel(setting: Setting) -> list[Check]:
     heights = (8, 16) if setting.quick else (8, 16, 32, 64)
     errors, viscosity_error = [], 0.0
     for height in heights:
-        # Diffusive scaling: the same flow on every lattice; lambda times the shear rate at the wall is about 90.
+        # Diffusive scaling gives the same flow on every lattice; lambda times the wall shear rate is about 90.
         scale = 16 / height
         fluid = CarreauYasuda(1.6, 0.035, 5e4 / scale**2, 0.64, 0.2128)
         force = 7.5e-5 * scale**3
@@ -207,15 +206,10 @@ def blood_channel(setting: Setting) -> list[Check]:
         fields = solver.fields(["shear_rate", "viscosity"])
         formula = np.array([fluid.viscosity(float(rate)) for rate in fields["shear_rate"]])
         viscosity_error = max(viscosity_error, float(np.abs(fields["viscosity"] / formula - 1).max()))
-    plot = plates_plot(fluid, force, heights[-1], (z, u))
+    plot, bound = plates_plot(fluid, force, heights[-1], (z, u)), 1e-2 if setting.quick else 1e-3
+    name, reference = f"blood between plates, {heights[-1]} sites: velocity", _CARREAU + "; quadrature"
     return [
-        Check(
-            f"blood between plates, {heights[-1]} sites: velocity",
-            errors[-1],
-            1e-2 if setting.quick else 1e-3,
-            reference=_CARREAU + "; quadrature",
-            plot=plot,
-        ),
+        Check(name, errors[-1], bound, reference=reference, plot=plot),
         Check("blood between plates: viscosity for the local shear rate", viscosity_error, 1e-9, reference=_CARREAU),
         Check("blood between plates: order", observed_order(heights, errors), 1.6, "above", reference=_CARREAU),
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow where a vessel divides: a symmetric bifurcation shares its flow evenly, and loses none."""
+"""Flow in a bifurcation: a symmetric one divides the flow evenly and conserves mass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SYMMETRY = "symmetry; conservation of mass"
 
 
 def symmetric_bifurcation(radius: float) -> SiteSet:
-    """Return a vessel of `radius` sites that divides in two equal daughters; y = 0 lies between two layers of sites."""
+    """Return a vessel of `radius` sites with two equal daughters; y = 0 is between two layers of sites."""
     parent = 1.5e-3
     spacing = parent / radius
     daughter = parent / 2 ** (1 / 3)  # Murray's law
@@ -29,7 +29,7 @@ def symmetric_bifurcation(radius: float) -> SiteSet:
 
 
 def flow_split(setting: Setting) -> list[Check]:
-    """A pressure drop over a symmetric bifurcation: half of the flow through each daughter."""
+    """Pressure-driven flow through a symmetric bifurcation: half of the flow through each daughter."""
     radius = 5.0 if setting.quick else 12.0
     sites = symmetric_bifurcation(radius)
     iolets = (PressureIolet(1.0005), PressureIolet(1.0), PressureIolet(1.0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walls off the middle of their links, and moving ones: pipes, plane and round Couette flow, a driven cavity."""
+"""Interpolated and moving walls: pipes, plane and round Couette flow, a driven cavity."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _LADD = "Ladd 1994, doi:10.1017/S0022112094001771"
 _FORCE = 1e-7
 _TILT = np.array([2.0, 1.0, 0.0]) / 5**0.5
 
-#: Velocity over the lid's at Re = 100, Ghia et al. 1982, tables I and II: along the lid on the vertical centre line at
-#: heights y, and across it on the horizontal one at x.
+#: Velocity relative to the lid at Re = 100, Ghia et al. 1982, tables I and II: parallel to the lid on the vertical
+#: centre line at heights y, and normal to it on the horizontal one at x.
 GHIA_Y = (0.9766, 0.9688, 0.9609, 0.9531, 0.8516, 0.7344, 0.6172, 0.5, 0.4531, 0.2813, 0.1719, 0.1016, 0.0703, 0.0625)
 GHIA_U = np.array((
     0.84123, 0.78871, 0.73722, 0.68717, 0.23151, 0.00332, -0.13641,
@@ -43,22 +43,22 @@ GHIA_V = np.array((
 
 
 def _solver(setting: Setting, sites: SiteSet, model: FlowModel, tile: int) -> FlowSolver:
-    """Return a solver of the model, in moments and with their collision where periods are whole tiles."""
+    """Return a solver of the model; with `tile` > 1 in moment storage with the regularised collision."""
     options: dict[str, Any] = {"layout": "moments"} if tile > 1 else {}
     return setting.solver(sites, replace(model, collision=Regularised()) if tile > 1 else model, **options)
 
 
 def tilted_pipe(radius: float, y: float, z: float, tile: int = 1) -> tuple[SiteSet, Floats]:
-    """Return a pipe along (2, 1, 0) whose axis runs through (0, y, z), and each site's distance from it.
+    """Return a pipe along (2, 1, 0) with its axis through (0, y, z), and the distance of each site from the axis.
 
-    It is periodic in whole multiples of `tile`.
+    Its periods are multiples of `tile`.
     """
     edge = -(-int(np.ceil(0.5 * 5**0.5 * (2 * radius + 3))) // tile) * tile
-    apart = 2 * edge / 5**0.5  # of the axis and its images
+    image_distance = 2 * edge / 5**0.5  # between the axis and its images
 
     def from_axis(points: Floats) -> Floats:
         across = (points[:, 0] - 2 * (points[:, 1] - y)) / 5**0.5
-        return np.asarray(np.hypot(across - apart * np.round(across / apart), points[:, 2] - z))
+        return np.asarray(np.hypot(across - image_distance * np.round(across / image_distance), points[:, 2] - z))
 
     def distance(points: Floats) -> Floats:
         return from_axis(points) - radius
@@ -71,7 +71,7 @@ def tilted_pipe(radius: float, y: float, z: float, tile: int = 1) -> tuple[SiteS
 def _pipe_errors(
     setting: Setting, sites: SiteSet, r: Floats, axis: Floats, radius: float, *, tile: int = 1
 ) -> tuple[float, float, float]:
-    """Return errors of the velocity, of the mean wall shear stress and of that of each wall site (L2)."""
+    """Return errors of the velocity (L2), of the mean wall shear stress and of that of the wall sites (L2)."""
     viscosity = 1 / 6
     force = _FORCE * axis
     model = FlowModel(Newtonian(viscosity), body_force=(force[0], force[1], force[2]), walls=Walls("bouzidi"))
@@ -86,9 +86,9 @@ def _pipe_errors(
 
 
 def pipes(setting: Setting) -> list[Check]:
-    """Force-driven pipes along and across the lattice: second order. Errors are means over places of the axis.
+    """Force-driven pipes along the lattice and tilted: second order. Errors are averaged over axis positions.
 
-    The wall shear stress is that at the wall sites, against the exact one at their place.
+    The wall shear stress at the wall sites is compared with the exact one at their positions.
     """
     random, axial = np.random.default_rng(2), np.array([1.0, 0.0, 0.0])
     checks = []
@@ -96,37 +96,29 @@ def pipes(setting: Setting) -> list[Check]:
         radii = (4.3, 6.2, 8.7, 12.4, 17.6)[: 3 + (not tilted) if setting.quick else 5]
         errors = []
         for radius in radii:
-            found = []
+            samples = []
             for y, z in random.uniform(0, 1, (1 if tilted else 4, 2)):
                 if tilted:
                     sites, r = tilted_pipe(radius, y, z)
                 else:
                     sites = shifted_pipe(radius, y, z)
                     r = np.hypot(positions(sites)[:, 1] - y, positions(sites)[:, 2] - z)
-                found.append(_pipe_errors(setting, sites, r, _TILT if tilted else axial, radius))
-            errors.append(np.mean(found, axis=0))
+                samples.append(_pipe_errors(setting, sites, r, _TILT if tilted else axial, radius))
+            errors.append(np.mean(samples, axis=0))
         profile, mean, single = (list(map(float, column)) for column in np.transpose(errors))
         plot = partial(
             convergence_by_radius, sizes=radii, errors={"velocity": profile, "wall shear stress": single}, order=2.0
         )
+        pipe, order, stress_order = (
+            f"Bouzidi pipe, {name}",
+            observed_order(radii, profile),
+            observed_order(radii, single),
+        )
         checks += [
-            Check(
-                f"Bouzidi pipe, {name}: order of the velocity",
-                observed_order(radii, profile),
-                1.8,
-                "above",
-                reference=_BOUZIDI,
-                plot=plot,
-            ),
-            Check(f"Bouzidi pipe, {name}: mean wall shear stress", mean[-1], 0.01, reference=_BOUZIDI),
-            Check(f"Bouzidi pipe, {name}: wall shear stress, each site", single[-1], 0.02, reference=_BOUZIDI),
-            Check(
-                f"Bouzidi pipe, {name}: order of the wall shear stress",
-                observed_order(radii, single),
-                0.9,
-                "above",
-                reference=_BOUZIDI,
-            ),
+            Check(f"{pipe}: order of the velocity", order, 1.8, "above", reference=_BOUZIDI, plot=plot),
+            Check(f"{pipe}: mean wall shear stress", mean[-1], 0.01, reference=_BOUZIDI),
+            Check(f"{pipe}: wall shear stress, each site", single[-1], 0.02, reference=_BOUZIDI),
+            Check(f"{pipe}: order of the wall shear stress", stress_order, 0.9, "above", reference=_BOUZIDI),
         ]
     return checks
 
@@ -136,7 +128,7 @@ def _lid(height: float, places: Floats) -> npt.NDArray[np.bool_]:
 
 
 def plane_couette(setting: Setting) -> list[Check]:
-    """Half-way plates, one of which moves: a straight line to rounding, whatever tau and collision."""
+    """Half-way plates, one of them moving: a linear profile to rounding for any tau and collision."""
     height = 8.0
     sites = shapes.channel(height, 1.0, 1.0, 1.0)
     z, worst = positions(sites)[:, 2], 0.0
@@ -166,31 +158,27 @@ def ring(inner: float, outer: float, length: int = 1) -> SiteSet:
 
 
 def _ring_error(setting: Setting, inner: float, kind: WallKind, tile: int = 1) -> float:
-    """Return the error (L2) of the velocity between cylinders of radii `inner` and 2 `inner`, the inner one turning."""
+    """Return the error (L2) of the velocity between cylinders of radii `inner` (rotating) and 2 `inner`."""
     outer, speed, viscosity = 2 * inner, 0.01, 1 / 6
     sites = ring(inner, outer, tile)
     x, y = positions(sites)[:, 0] - 0.3, positions(sites)[:, 1] - 0.1
     r = np.hypot(x, y)
     exact = speed * inner / (outer**2 - inner**2) * (outer**2 / r - r)
-    turning = MovingWall(
-        "inner", rotation=(0.0, 0.0, speed / inner), center=(0.3, 0.1, 0.0), patch=partial(_within, 1.5 * inner)
-    )
-    solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), walls=Walls(kind, (turning,))), tile)
+    patch, rotation = partial(_within, 1.5 * inner), (0.0, 0.0, speed / inner)
+    rotor = MovingWall("inner", rotation=rotation, center=(0.3, 0.1, 0.0), patch=patch)
+    solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), walls=Walls(kind, (rotor,))), tile)
     solver.advance(int(np.log(1e8) * inner**2 / (9.0 * viscosity)) + 20)
     u = solver.fields(["velocity"])["velocity"]
     return relative_error((x * u[:, 1] - y * u[:, 0]) / r, exact)
 
 
 def round_couette(setting: Setting) -> list[Check]:
-    """The inner of two cylinders turns, the outer one is twice as wide: u = a r + b/r, second order."""
+    """A rotating inner cylinder in one of twice its radius: u = a r + b/r, second order."""
     radii = (4.2, 6.1, 8.6, 12.3) if setting.quick else (4.2, 6.1, 8.6, 12.3, 17.4, 24.6)
-    errors: dict[WallKind, list[float]] = {"bounce-back": [], "bouzidi": []}
-    for inner in radii:
-        for kind, list_ in errors.items():
-            list_.append(_ring_error(setting, inner, kind))
-    curves = {str(kind): list_ for kind, list_ in errors.items()}
-    plot = partial(convergence_figure, sizes=radii, errors=curves, order=2.0, x_label="inner radius (sites)")
-    half, bouzidi = (observed_order(radii, list_) for list_ in errors.values())
+    kinds: tuple[WallKind, ...] = ("bounce-back", "bouzidi")
+    errors = {str(kind): [_ring_error(setting, inner, kind) for inner in radii] for kind in kinds}
+    plot = partial(convergence_figure, sizes=radii, errors=errors, order=2.0, x_label="inner radius (sites)")
+    half, bouzidi = (observed_order(radii, series) for series in errors.values())
     return [
         Check("round Couette flow, Bouzidi: order", bouzidi, 1.8, "above", reference=_BOUZIDI, plot=plot),
         Check("round Couette flow, Bouzidi: error", errors["bouzidi"][-1], 5e-3, reference=_BOUZIDI),
@@ -203,7 +191,7 @@ def _centre_line(values: Floats, edge: int, at: Sequence[float]) -> Floats:
 
 
 def driven_cavity(setting: Setting) -> list[Check]:
-    """A square cavity under a moving lid at Re = 100, against the published velocities on its centre lines."""
+    """A square cavity with a moving lid at Re = 100, against published velocities on its centre lines."""
     edge, speed = (33 if setting.quick else 65), 0.1
     sites = shapes.duct(float(edge), float(edge), 1.0, 1.0)
     lid = MovingWall("lid", (0.0, speed, 0.0), patch=partial(_lid, float(edge)))
@@ -229,7 +217,7 @@ def driven_cavity(setting: Setting) -> list[Check]:
 def _pressure_errors(
     setting: Setting, axis: tuple[float, float, float], radius: float, tile: int = 1
 ) -> tuple[float, float, float]:
-    """Return errors (L2) of the velocity, of the pressure off the wall, and of the gradient of the middle half."""
+    """Return errors (L2) of velocity and of pressure off the wall, and the error of the gradient in the middle half."""
     viscosity, length, excess = 1 / 6, 4 * radius, 4e-3 / radius**2
     sites = shapes.tube(radius, length, 1.0, axis=axis)
     ends = (PressureIolet(1 + excess, scheme="plane"), PressureIolet(scheme="plane"))
@@ -254,9 +242,9 @@ def _pressure_errors(
 
 
 def pressure_tubes(setting: Setting) -> list[Check]:
-    """Tubes between pressures that hold in their planes, with interpolated walls: second order in every direction.
+    """Tubes between pressures imposed in the planes, with interpolated walls: second order in every direction.
 
-    Errors are those of whole tubes, ends included.
+    Errors are those of whole tubes, including the ends.
     """
     radii = (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4)
     checks = []
@@ -266,42 +254,33 @@ def pressure_tubes(setting: Setting) -> list[Check]:
         plot = partial(
             convergence_by_radius, sizes=radii, errors={"velocity": velocity, "pressure": pressure}, order=2.0
         )
-        checks.append(
-            Check(
-                f"pressure in the plane, {name}: order of the velocity",
-                observed_order(radii, velocity),
-                1.8,
-                "above",
-                reference=_GINZBURG,
-                plot=plot,
-            )
-        )
+        rule, order = f"pressure in the plane, {name}", observed_order(radii, velocity)
+        checks.append(Check(f"{rule}: order of the velocity", order, 1.8, "above", reference=_GINZBURG, plot=plot))
         if name == "tilted":
-            order = observed_order(radii, pressure)
-            checks.append(Check(f"pressure in the plane, {name}: order of the pressure", order, 1.8, "above"))
+            checks.append(Check(f"{rule}: order of the pressure", observed_order(radii, pressure), 1.8, "above"))
         else:
-            checks.append(Check(f"pressure in the plane, {name}: pressure", max(pressure), 1e-4))
-        checks.append(Check(f"pressure in the plane, {name}: gradient", gradient[-1], 1e-3))
+            checks.append(Check(f"{rule}: pressure", max(pressure), 1e-4))
+        checks.append(Check(f"{rule}: gradient", gradient[-1], 1e-3))
     return checks
 
 
 def in_moments(setting: Setting) -> list[Check]:
-    """The same walls and pressures in moment storage: second order, and a straight line between plates."""
+    """The same walls and pressures in moment storage: second order, and a linear profile between plates."""
     tile, radii = MOMENT_EDGE, (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6)
     random, errors = np.random.default_rng(2), dict[str, list[float]](along=[], tilted=[], turning=[])
     for radius in radii:
-        found = []
+        samples = []
         for y, z in random.uniform(0, 1, (2 if setting.quick else 4, 2)):
             sites = shifted_pipe(radius, y, z, float(tile))
             r = np.hypot(positions(sites)[:, 1] - y, positions(sites)[:, 2] - z)
             axis = np.array([1.0, 0.0, 0.0])
-            found.append(_pipe_errors(setting, sites, r, axis, radius, tile=tile)[0])
-        errors["along"].append(float(np.mean(found)))
+            samples.append(_pipe_errors(setting, sites, r, axis, radius, tile=tile)[0])
+        errors["along"].append(float(np.mean(samples)))
         y, z = random.uniform(0, 1, 2)
         sites, r = tilted_pipe(radius, y, z, tile)
         errors["tilted"].append(_pipe_errors(setting, sites, r, _TILT, radius, tile=tile)[0])
         errors["turning"].append(_ring_error(setting, radius, "bouzidi", tile))
-    order = {name: observed_order(radii, list_) for name, list_ in errors.items()}
+    order = {name: observed_order(radii, series) for name, series in errors.items()}
     plot = partial(convergence_by_radius, sizes=radii, errors=errors, order=2.0)
     tubes = [_pressure_errors(setting, (1.0, 0.3, 0.2), radius, tile) for radius in radii[:4]]
     speed, pressure, _ = (observed_order(radii[:4], list(column)) for column in zip(*tubes, strict=True))
@@ -325,7 +304,7 @@ def in_moments(setting: Setting) -> list[Check]:
 
 
 def mass_drift(setting: Setting) -> list[Check]:
-    """Check that interpolated walls conserve the mass of a closed pipe in steady flow."""
+    """Interpolated walls conserve the mass of a closed pipe in steady flow."""
     sites = shifted_pipe(6.3, 0.3, 0.1)
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), body_force=(1e-5, 0.0, 0.0), walls=Walls("bouzidi")))
     before = solver.monitor().mass
