@@ -30,11 +30,6 @@ def direction_index(vector: Sequence[int]) -> int:
     return index - (index > 13)
 
 
-def opposite(direction: int) -> int:
-    """Return the opposite direction."""
-    return 25 - direction
-
-
 def boundary_links(
     shape: tuple[int, int, int],
     coords: npt.NDArray[np.int32],

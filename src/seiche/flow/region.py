@@ -76,7 +76,7 @@ class Region:
         """Return the global site at x + c_q of the owned sites `rows` (m,) or of all; -1 if cut or outside the set."""
         vector, chosen = self.velocity_set.vectors[q], slice(None) if rows is None else rows
         if self._padded is not None:
-            neighbours = self._padded[self._padded_keys[chosen] + int(vector @ self._padded_strides)]
+            neighbours = self._padded[self._padded_keys[chosen] + int(vector @ self._box[2])]
         else:
             neighbours = self._find(self.coords[chosen] + vector).astype(np.int32)
         cut = self.cut_sites(q)
@@ -88,26 +88,22 @@ class Region:
         return self.sites.finder()
 
     @cached_property
-    def _box(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the lowest corner and the extent of the box around the owned sites and their neighbours."""
+    def _box(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return lowest corner, extent and strides of the box around the owned sites and their neighbours."""
         if not len(self.owned):
-            return np.zeros(3, np.int64), np.ones(3, np.int64)
+            return np.zeros(3, np.int64), np.ones(3, np.int64), np.ones(3, np.int64)
         low = self.coords.min(axis=0) - 1
-        return low, self.coords.max(axis=0) + 2 - low
-
-    @cached_property
-    def _padded_strides(self) -> npt.NDArray[np.int64]:
-        _, ny, nz = self._box[1]
-        return np.array([ny * nz, nz, 1])
+        extent = self.coords.max(axis=0) + 2 - low
+        return low, extent, np.array([extent[1] * extent[2], extent[2], 1])
 
     @cached_property
     def _padded_keys(self) -> npt.NDArray[np.int64]:
-        return np.asarray((self.coords - self._box[0]) @ self._padded_strides)
+        return np.asarray((self.coords - self._box[0]) @ self._box[2])
 
     @cached_property
     def _padded(self) -> npt.NDArray[np.int32] | None:
         """Return the site index of every cell of the rank's box with periodic images, None if the box is too large."""
-        low, extent = self._box
+        low, extent, strides = self._box
         size = math.prod(int(n) for n in extent)
         if size > max(32 * len(self.owned), 1 << 22):
             return None
@@ -119,7 +115,7 @@ class Region:
             first, end = np.searchsorted(along_x, [low[0] - shift, low[0] + extent[0] - shift])
             for begin in range(int(first), int(end), _CHUNK):
                 coords = self.sites.coords[begin : min(begin + _CHUNK, int(end))]
-                place = (coords[:, 0] + (shift - low[0])) * self._padded_strides[0]
+                place = (coords[:, 0] + (shift - low[0])) * strides[0]
                 for shift_y, shift_z in product(*images[1:]):
                     y = coords[:, 1] + (shift_y - low[1])
                     inside = np.flatnonzero((y >= 0) & (y < extent[1]))
@@ -127,5 +123,5 @@ class Region:
                         z = coords[inside, 2] + (shift_z - low[2])
                         in_range = (z >= 0) & (z < extent[2])
                         inside, z = inside[in_range], z[in_range]
-                        table[place[inside] + y[inside] * self._padded_strides[1] + z] = begin + inside
+                        table[place[inside] + y[inside] * strides[1] + z] = begin + inside
         return table

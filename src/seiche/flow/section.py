@@ -43,6 +43,8 @@ def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) 
     Raises:
         CaseError: no site, a periodic direction, too many points, or a section that is too narrow.
     """
+    from scipy.ndimage import map_coordinates
+
     name = sites.iolets[iolet].name
     places, passing = _passing(sites, iolet, lattice)
     if not len(places):
@@ -59,7 +61,7 @@ def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) 
         raise CaseError(f"iolet {name!r}: its section has more than {MOST_POINTS} grid points")
     inside = _inside(sites, iolet, places[0], (first, second), low=low, shape=shape)
     speed = _poisson(_reached(inside, np.rint(place - low).astype(np.int64)))
-    values = _between(speed, place - low)
+    values = np.asarray(map_coordinates(speed, (place - low).T, order=1, mode="constant"), np.float64)
     flow = float(passing @ values)
     if not flow > 0.0:
         raise CaseError(f"iolet {name!r}: its section is too narrow for a computed profile")
@@ -149,10 +151,3 @@ def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
     if count:
         result[inside] = spsolve(matrix, np.ones(count))
     return result
-
-
-def _between(grid: Floats, place: Floats) -> Floats:
-    """Return `grid` at points `place` (n, 2) by bilinear interpolation."""
-    from scipy.ndimage import map_coordinates
-
-    return np.asarray(map_coordinates(grid, place.T, order=1, mode="constant"), np.float64)

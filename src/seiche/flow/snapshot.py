@@ -120,18 +120,13 @@ class Snapshots:
             chosen = np.isin(walls, rows, assume_unique=True)
             walls, normals = walls[chosen], normals[chosen]
             self.wall_rows = np.searchsorted(rows, walls)
-        self._wall = WallStress(observation, observation.backend.upload(observation.layout.item[walls]), normals)
+        self.wall_stress = WallStress(observation, observation.backend.upload(observation.layout.item[walls]), normals)
 
     def reserve(self, count: int) -> None:
         """Allocate the pinned memory of `count` snapshots in advance, since pinning is slow."""
         observation = self.staging.observation
         while len(self.free) < count:
             self.free.append(observation.backend.pinned(self.offsets[-1], observation.real))
-
-    @property
-    def wall_normals(self) -> npt.NDArray[Any]:
-        """Return the outward normals of the wall sites, (w, 3)."""
-        return self._wall.normals
 
     def take(self, phase: int) -> Snapshot:
         """Return the fields before a step of this phase, without waiting for a device; the halo must be current."""
@@ -143,13 +138,13 @@ class Snapshots:
         pairs: list[tuple[Array, npt.NDArray[Any]]] = []
         self.staging.wait_for_copies()
         if len(self.wall_rows):
-            self._wall.observe(phase)
-            count, stride = self._wall.count, self._wall.stride
+            self.wall_stress.observe(phase)
+            count, stride = self.wall_stress.count, self.wall_stress.stride
             for k, column in enumerate(_TRACTION):
                 at = self.offsets[1] + k * count
-                source = self._wall.observed[column * stride : column * stride + count]
+                source = self.wall_stress.observed[column * stride : column * stride + count]
                 pairs.append((source, host[at : at + count]))
-            pairs.append((self._wall.shear_stress(), host[self.offsets[2] : self.offsets[3]]))
+            pairs.append((self.wall_stress.shear_stress(), host[self.offsets[2] : self.offsets[3]]))
         if self.has_rates:
             rates: Array = observation.physics.rates
             self._rates = rates[self._items]  # referenced until the next snapshot, when its copy is complete
@@ -217,10 +212,9 @@ class Snapshot:
         plan.free.append(self._host)
 
     def _piece(self, name: str, rows: slice) -> npt.NDArray[Any]:
-        return self._viscosity(rows) if name == "viscosity" else self._columns(name, self._plan.place[rows])
-
-    def _viscosity(self, rows: slice) -> npt.NDArray[Any]:
-        """Return the viscosity at `rows` from the relaxation rates."""
+        """Return a fluid field at `rows`; the viscosity follows from the relaxation rates."""
+        if name != "viscosity":
+            return self._columns(name, self._plan.place[rows])
         plan, host = self._plan, self._host
         physics = plan.staging.observation.physics
         rates: npt.NDArray[Any]
@@ -254,7 +248,7 @@ class Snapshot:
         """Return sigma n - cs^2 (rho - 1) n."""
         observed = self._host[self._plan.offsets[1] : self._plan.offsets[2]].reshape(len(_TRACTION), -1)
         excess, xx, yy, zz, xy, xz, yz = observed
-        x, y, z = self._plan.wall_normals.T
+        x, y, z = self._plan.wall_stress.normals.T
         pressure = CS2 * excess
         pull = (xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z)
         return np.stack([t - pressure * n for t, n in zip(pull, (x, y, z), strict=True)], axis=1)
