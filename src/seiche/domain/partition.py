@@ -151,8 +151,8 @@ def _metis(graph: Any, weights: Weights, parts: int, recursive: bool) -> npt.NDA
     """Return the part of every vertex by METIS (Karypis and Kumar, SIAM J. Sci. Comput. 20, 359, 1998)."""
     import pymetis
 
-    whole = np.array_equal(weights, np.round(weights)) and weights.sum() < _MOST_WEIGHT
-    scaled = weights if whole else np.round(weights * (_MOST_WEIGHT / 2 / weights.sum()))
+    is_integer = np.array_equal(weights, np.round(weights)) and weights.sum() < _MOST_WEIGHT
+    scaled = weights if is_integer else np.round(weights * (_MOST_WEIGHT / 2 / weights.sum()))
     _, part = pymetis.part_graph(
         parts,
         pymetis.CSRAdjacency(graph.indptr, graph.indices),

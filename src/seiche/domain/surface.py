@@ -23,8 +23,8 @@ def bounds(points: Floats) -> tuple[Floats, Floats]:
 
 def in_box(points: Floats, low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
     """Return flags of the points (..., 3) in a box or on its faces."""
-    one, two, three = ((points[..., axis] >= low[axis]) & (points[..., axis] <= high[axis]) for axis in range(3))
-    return np.asarray(one & two & three)
+    x, y, z = ((points[..., axis] >= low[axis]) & (points[..., axis] <= high[axis]) for axis in range(3))
+    return np.asarray(x & y & z)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Intersections of lattice links with the triangles of a surface.
 
-A link from x along c meets the triangle (a, b, d) at x + t c. With e = b - a, g = d - a, s = x - a and N = e x g,
-Cramer's rule gives t = -(s.N)/(c.N), u = -(c.(g x s))/(c.N), v = -(c.(s x e))/(c.N); it is a hit if u, v and 1 - u - v
-are not negative. The cross products do not depend on the link, so all 13 pairs of opposite directions need three matrix
+A link from x along c meets the triangle (a, b, d) at x + t c. Let e = b - a, g = d - a, s = x - a and N = e x g.
+Cramer's rule gives t = -(s.N)/(c.N), u = -(c.(g x s))/(c.N), v = -(c.(s x e))/(c.N). Hits have u, v and 1 - u - v not
+negative. The cross products do not depend on the link, so all 13 pairs of opposite directions need three matrix
 products per pair of node and triangle. Edges have a tolerance, since lattice links often meet them exactly.
 """
 

@@ -66,8 +66,8 @@ def voxelise(
     (i + 1/2) spacing and the box is minimal.
 
     Link fractions and wall normals are those of the triangles hit by the links. Raises CaseError for an inverted
-    surface, a spacing that leaves no site or needs too many, an iolet that touches no site or whose normal points out
-    of the fluid, two iolets on one site, and an `origin` inside the vessel's box.
+    surface, for no site or too many at this spacing, and for an `origin` inside the vessel's box. The same holds for an
+    iolet without sites, an iolet whose normal points out of the fluid, and two iolets on one site.
     """
     clashes = _clashes(surface)
     try:

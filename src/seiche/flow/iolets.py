@@ -222,21 +222,21 @@ class Iolets:
         numbers = np.unique(links.iolet[rows])
         weights = np.zeros((len(q), max(self._modes(int(k)) for k in numbers)))
         for iolet in numbers:
-            mine = links.iolet[rows][site] == iolet
+            selected = links.iolet[rows][site] == iolet
             plane, condition = planes[iolet], self._model[iolet]
             assert isinstance(condition, VelocityIolet)
             normal = np.array(plane.normal)
-            push = -6.0 * lattice.weights[q[mine]] * (lattice.vectors[q[mine]] @ normal)
+            push = -6.0 * lattice.weights[q[selected]] * (lattice.vectors[q[selected]] @ normal)
             if condition.profile is not None:
-                profile = push * values_at(condition.profile, coords[mine], plane.name)
-                weights[mine, : self._modes(int(iolet))] = profile[:, None]
+                profile = push * values_at(condition.profile, coords[selected], plane.name)
+                weights[selected, : self._modes(int(iolet))] = profile[:, None]
                 continue
             if plane.radius is None:
                 raise CaseError(f"iolet {plane.name!r}: a velocity profile needs a radius")
-            offset = middle[mine] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
+            offset = middle[selected] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
             across = offset - (offset @ normal)[:, None] * normal
             profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(across**2, axis=1)))
-            weights[mine, : profiles.shape[1]] = push[:, None] * profiles
+            weights[selected, : profiles.shape[1]] = push[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def set_condition(self, number: int, condition: Iolet) -> None:

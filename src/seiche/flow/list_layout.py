@@ -56,9 +56,9 @@ class ListLayout(Layout):
             wall = np.flatnonzero(upwind < 0)
             slots[wall] = self._slot(q if in_place else int(opposite[q]), self.item[wall])
             if remote.any():
-                others = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
-                for peer in np.unique(region.owner[upwind[others]]):
-                    from_peer = others[region.owner[upwind[others]] == peer]
+                remote_rows = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
+                for peer in np.unique(region.owner[upwind[remote_rows]]):
+                    from_peer = remote_rows[region.owner[upwind[remote_rows]] == peer]
                     slots[from_peer] = copies + np.arange(len(from_peer))
                     copies += len(from_peer)
                     keys = upwind[from_peer].astype(np.int64) * Q + direction

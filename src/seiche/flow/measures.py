@@ -49,8 +49,9 @@ class Measures:
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same as `fields` as new device arrays."""
         observation, phase, backend = self.observation, self._solver.phase, self.observation.backend
-        others = [name for name in names if name not in (*COLUMNS, "wall_shear_stress")]
-        result = {name: backend.upload(values) for name, values in (self.fields(others) if others else {}).items()}
+        host_names = [name for name in names if name not in (*COLUMNS, "wall_shear_stress")]
+        host_fields = self.fields(host_names) if host_names else {}
+        result = {name: backend.upload(values) for name, values in host_fields.items()}
         self._refresh_halo()
         result |= observation.columns(phase, {name: COLUMNS[name] for name in names if name in COLUMNS})
         if "density" in result:

@@ -63,10 +63,10 @@ def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.ND
     result = np.empty((len(populations), COEFFICIENTS))
     root = 1.0 / np.sqrt(velocity_set.weights)
     for mask in np.unique(unknown):
-        known = np.array([not int(mask) >> q & 1 for q in range(velocity_set.Q)])
-        inverse = np.linalg.pinv(root[known, None] * basis(velocity_set)[known]) * root[known]
+        used = np.array([not int(mask) >> q & 1 for q in range(velocity_set.Q)])
+        inverse = np.linalg.pinv(root[used, None] * basis(velocity_set)[used]) * root[used]
         rows = unknown == mask
-        result[rows] = populations[rows][:, known] @ inverse.T
+        result[rows] = populations[rows][:, used] @ inverse.T
     return result
 
 
@@ -275,9 +275,9 @@ class MomentLayout(TileLayout):
 
     def fill(self, populations: Floats) -> None:
         """Set the same populations (Q,) at every site."""
-        one = coefficients(populations[None], self.velocity_set, np.zeros(1, np.uint32))
+        moments = coefficients(populations[None], self.velocity_set, np.zeros(1, np.uint32))
         shape = (len(self._links.sites), len(populations))
-        self._set(np.broadcast_to(one, (len(self.item), COEFFICIENTS)), np.broadcast_to(populations, shape))
+        self._set(np.broadcast_to(moments, (len(self.item), COEFFICIENTS)), np.broadcast_to(populations, shape))
 
     def _set(self, moments: Floats, links: Floats) -> None:
         """Store coefficients (n_owned, 10) and the link values (n, Q) of the sites in the side table."""

@@ -96,9 +96,9 @@ def _passing(sites: SiteSet, iolet: int, lattice: VelocitySet) -> tuple[Places, 
 def _axes(normal: Floats) -> tuple[Floats, Floats]:
     """Return two directions perpendicular to `normal`: lattice axes if it is a lattice axis."""
     along = int(np.argmax(np.abs(normal)))
-    others = [axis for axis in range(3) if axis != along]
+    tangential = [axis for axis in range(3) if axis != along]
     if abs(normal[along]) > 1.0 - _ALIGNED:
-        return np.eye(3)[others[0]], np.eye(3)[others[1]]
+        return np.eye(3)[tangential[0]], np.eye(3)[tangential[1]]
     first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
     first /= np.linalg.norm(first)
     return first, np.cross(normal, first)

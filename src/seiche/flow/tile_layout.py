@@ -158,9 +158,9 @@ class TileLayout(Layout):
             coords = region.sites.coords[upwind].astype(np.int64)
             slots = (self._tile_rows(coords) * Q + q) * self.volume + self._lane(coords)
             for peer in np.unique(region.owner[upwind]):
-                mine = region.owner[upwind] == peer
-                keys = upwind[mine].astype(np.int64) * Q + q
-                requests.setdefault(int(peer), []).append((keys, slots[mine].astype(np.uint32)))
+                from_peer = region.owner[upwind] == peer
+                keys = upwind[from_peer].astype(np.int64) * Q + q
+                requests.setdefault(int(peer), []).append((keys, slots[from_peer].astype(np.uint32)))
         return requests
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

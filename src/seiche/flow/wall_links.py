@@ -40,13 +40,13 @@ def patches_of(walls: Sequence[MovingWall], places: Floats) -> npt.NDArray[np.in
     """Return the moving wall at each of `places` (p, 3), -1 at rest; CaseError if two moving walls overlap."""
     number = np.full(len(places), -1, np.int64)
     for k, wall in enumerate(walls):
-        mine = np.ones(len(places), bool) if wall.patch is None else np.asarray(wall.patch(places), bool)
-        twice = np.flatnonzero(mine & (number >= 0))
+        selected = np.ones(len(places), bool) if wall.patch is None else np.asarray(wall.patch(places), bool)
+        twice = np.flatnonzero(selected & (number >= 0))
         if len(twice):
             at = ", ".join(f"{value:.4g}" for value in places[twice[0]])
             names = f"{walls[number[twice[0]]].name!r} and {wall.name!r}"
             raise CaseError(f"moving walls {names} overlap at ({at}) spacings")
-        number[mine] = k
+        number[selected] = k
     return number
 
 
@@ -103,10 +103,10 @@ def links_of(
     if walls.kind == "bouzidi":
         fraction = sites.link_fraction[region.boundary_rows[place], link].astype(np.float64)
         for k in range(1, lattice.Q):
-            mine = np.flatnonzero(q == k)
+            rows = np.flatnonzero(q == k)
             back = int(lattice.opposite[k])
-            rim[mine] = sites.link_kind[region.boundary_rows[place[mine]], columns[back - 1]] > LinkKind.WALL
-            half[mine] = (region.neighbour(back, row[mine]) < 0) & ~rim[mine]
+            rim[rows] = sites.link_kind[region.boundary_rows[place[rows]], columns[back - 1]] > LinkKind.WALL
+            half[rows] = (region.neighbour(back, row[rows]) < 0) & ~rim[rows]
         half |= fraction == 0.5
         rim &= ~half
     double = np.where(half, 1.0, 2.0 * fraction)
@@ -123,10 +123,10 @@ def links_of(
         late &= ~half
         double[half] = 1.0
         for k, wall in enumerate(walls.moving):
-            mine = np.flatnonzero(number == k)
-            velocity = velocity_at(wall, places[mine])
-            push[mine] = -6.0 * lattice.weights[q[mine]] * np.sum(velocity * lattice.vectors[q[mine]], axis=1)
-            push[mine] /= np.maximum(double[mine], 1.0)
+            rows = np.flatnonzero(number == k)
+            velocity = velocity_at(wall, places[rows])
+            push[rows] = -6.0 * lattice.weights[q[rows]] * np.sum(velocity * lattice.vectors[q[rows]], axis=1)
+            push[rows] /= np.maximum(double[rows], 1.0)
             speed[k] = np.sqrt(np.sum(velocity**2, axis=1).max(initial=0.0))
         raise_together(world, problem, CaseError)
         counts = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))

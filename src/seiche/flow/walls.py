@@ -140,12 +140,12 @@ class WallStages:
         layout, opposite = self._layout, self._layout.velocity_set.opposite
         own, other = np.zeros(len(links.row), np.uint32), np.zeros(len(links.row), np.uint32)
         for q in np.unique(links.q):
-            mine = links.q == q
-            rows = links.row[mine]
-            own[mine] = layout.leaving_slots(phase, int(q), rows)
+            selected = links.q == q
+            rows = links.row[selected]
+            own[selected] = layout.leaving_slots(phase, int(q), rows)
             outgoing = layout.leaving_slots(phase, int(opposite[q]), rows)
-            other[mine] = np.where(links.alone[mine], own[mine], outgoing)
-            incoming = mine & links.arrives
+            other[selected] = np.where(links.alone[selected], own[selected], outgoing)
+            incoming = selected & links.arrives
             other[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
         source, count = layout.boundary(phase), len(own)
         slots, buffer = self._backend.upload(own), self._backend.zeros(count, self._precision[1])

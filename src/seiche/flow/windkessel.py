@@ -29,15 +29,15 @@ Floats = npt.NDArray[np.float64]
 
 
 def circuit_numbers(outlet: WindkesselIolet, response: float) -> list[float]:
-    """Return decay, gain, rest, proximal, response and start of theory/flow, eqs. 19 and 20.
+    """Return decay, gain, distal, proximal, response and start of theory/flow, eqs. 19 and 20.
 
     `response` is the decrease of the outflow for a unit increase of the outlet density.
     """
     compliance = outlet.resistance * outlet.compliance
     decay = math.exp(-1.0 / compliance) if compliance > 0 else 0.0
     gain = (1.0 - decay) * outlet.resistance / CS2
-    rest = (1.0 - decay) * (outlet.distal_density - 1.0)
-    return [decay, gain, rest, outlet.proximal_resistance / CS2, response, outlet.initial_density - 1.0]
+    distal = (1.0 - decay) * (outlet.distal_density - 1.0)
+    return [decay, gain, distal, outlet.proximal_resistance / CS2, response, outlet.initial_density - 1.0]
 
 
 class Windkessels:
