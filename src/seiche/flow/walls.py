@@ -79,12 +79,12 @@ class WallStages:
         if walls.kind == "bounce-back" and not walls.moving:
             return
         component, count = components(region, world)
-        all_links, moving = links_of(region, walls, world, component)
-        rest = ~moving & ~all_links.alone & ~all_links.late
-        resting_links, rim, moving_links = (
-            all_links.chosen(mask, layout.item, layout.interior) for mask in (rest, all_links.late, moving)
+        all_links, is_moving = links_of(region, walls, world, component)
+        rest = ~is_moving & ~all_links.alone & ~all_links.late
+        resting, rim, moving = (
+            all_links.chosen(mask, layout.item, layout.interior) for mask in (rest, all_links.late, is_moving)
         )
-        wall_sites = np.unique(np.concatenate([links.row for links in (resting_links, moving_links, rim)]))
+        wall_sites = np.unique(np.concatenate([links.row for links in (resting, moving, rim)]))
         if not world.allreduce_sum(np.array([len(wall_sites)]))[0]:
             return
         self.mass = WallMass(backend, world, component[wall_sites], count)
@@ -94,28 +94,24 @@ class WallStages:
         at = layout.item[wall_sites]
         wall_sites = wall_sites[np.lexsort((at, component[wall_sites], at >= layout.interior))]
         own = int(np.count_nonzero(at < layout.interior))
-        self._reserve(resting_links, moving_links, rim, wall_sites)
-        sites, site_of = np.unique(moving_links.row, return_inverse=True)
+        self._reserve(resting, moving, rim, wall_sites)
+        sites, site_of = np.unique(moving.row, return_inverse=True)
         excess = backend.zeros(len(sites), precision[0])
         real = np.dtype(precision[0])
-        share = [backend.upload(links.share.astype(real)) for links in (resting_links, moving_links, rim)]
-        push, row = backend.upload(moving_links.push.astype(real)), backend.upload(site_of.astype(np.uint32))
+        share = [backend.upload(links.share.astype(real)) for links in (resting, moving, rim)]
+        push, row = backend.upload(moving.push.astype(real)), backend.upload(site_of.astype(np.uint32))
         self._arrays += [excess, *share, push, row]
         for phase in range(layout.phases):
             plan = _Phase()
-            resting_members, resting_saved = self._wall_members(resting_links, share[0], phase)
-            moving_members, moving_saved = self._wall_members(moving_links, share[1], phase)
+            resting_members, resting_saved = self._wall_members(resting, share[0], phase)
+            moving_members, moving_saved = self._wall_members(moving, share[1], phase)
             correction, correction_saved = self._correction(wall_sites, phase)
             plan.saving = [*resting_saved, *moving_saved, *correction_saved]
             if len(sites):
                 plan.add(False, self._density(sites, excess, phase), 0)
-            self._add(
-                plan, registry.wall_return(*precision), resting_members, resting_links.component, resting_links.interior
-            )
+            self._add(plan, registry.wall_return(*precision), resting_members, resting.component, resting.interior)
             members = {"wall": moving_members, "push": push, "row": row, "excess": excess}
-            self._add(
-                plan, registry.moving_wall_return(*precision), members, moving_links.component, moving_links.interior
-            )
+            self._add(plan, registry.moving_wall_return(*precision), members, moving.component, moving.interior)
             self._add(plan, registry.mass_correction(*precision), correction, component[wall_sites], own, row=CORRECTED)
             # After the sweep the populations are in the slots of the next phase.
             following = (phase + 1) % layout.phases
@@ -123,12 +119,10 @@ class WallStages:
             self._add_after(plan, rim_members, rim, layout.rebuild(following, "late"))
             self._phases.append(plan)
 
-    def _reserve(
-        self, resting_links: WallLinks, moving_links: WallLinks, rim: WallLinks, wall_sites: npt.NDArray[np.int64]
-    ) -> None:
+    def _reserve(self, resting: WallLinks, moving: WallLinks, rim: WallLinks, sites: npt.NDArray[np.int64]) -> None:
         """Reserve slots for the populations that the kernels read and write, in layouts that need it."""
-        self._layout.reserve(Use.RETURNED, wall_sites, np.zeros(len(wall_sites), np.int64))
-        for links in (resting_links, moving_links):
+        self._layout.reserve(Use.RETURNED, sites, np.zeros(len(sites), np.int64))
+        for links in (resting, moving):
             self._layout.reserve(Use.RETURNED, links.row, links.q)
             self._layout.reserve(Use.ARRIVING, links.row[links.arrives], links.q[links.arrives])
         self._layout.reserve(Use.LATE, rim.row, rim.q)
